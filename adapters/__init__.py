@@ -1,0 +1,1 @@
+"""The outside world behind Protocols: vector stores, completions, embedders."""

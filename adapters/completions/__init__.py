@@ -1,0 +1,1 @@
+"""Chat completions: any OpenAI-compatible server, or the rule-based offline model."""

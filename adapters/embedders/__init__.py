@@ -1,0 +1,1 @@
+"""Text embedders: OpenAI-compatible, fastembed, hashing."""

@@ -1,0 +1,1 @@
+"""The science of memory: pure functions over frozen policies; no I/O, no clock."""

@@ -1,0 +1,1 @@
+"""Contracts: what travels on topics and what is stored."""

@@ -1,0 +1,1 @@
+"""What every stage runs on: transports, lanes, tables, the boundary of errors, the one handler shape."""

@@ -1,0 +1,1 @@
+"""Where events come from: a Kafka broker, or a log on disk."""
