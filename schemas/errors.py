@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-DeadLetterReason = Literal[
-    "undecodable", "invalid", "oversized", "refused_by_model", "unsupported_version", "fatal"
-]
+DeadLetterReason = Literal["undecodable", "invalid", "oversized", "refused_by_model", "unsupported_version", "fatal"]
 
 
 class StageError(Exception):
