@@ -1,0 +1,10 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # so that tests import `tests.support.…` whichever way pytest is started
