@@ -1,0 +1,60 @@
+"""CloudEvents 1.0, binary mode: the headers on everything that we produce, except re-sent turns, dead letters and
+changelogs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+Headers = tuple[tuple[str, bytes], ...]
+EventType = Literal[
+    "memstream.turn.v1",
+    "memstream.turn.observed.v1",
+    "memstream.episodes.recorded.v1",
+    "memstream.fact.updated.v1",
+    "memstream.fact.state.v1",
+    "memstream.command.v1",
+    "memstream.command.result.v1",
+]
+MAJOR_VERSION = 1
+REKEYED_HEADER = "memstream-rekeyed"
+
+
+def rfc3339(moment: datetime) -> str:
+    """UTC, `Z`, microseconds only when there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEvent:
+    """`id` is the idempotency key, `subject` the key of the stream it belongs to."""
+
+    id: str
+    source: str
+    """`/memstream/<stage>`"""
+    type: EventType
+    subject: str
+    time: datetime
+
+    def headers(self) -> Headers:
+        fields = {
+            "ce_specversion": "1.0",
+            "ce_id": self.id,
+            "ce_source": self.source,
+            "ce_type": self.type,
+            "ce_subject": self.subject,
+            "ce_time": rfc3339(self.time),
+            "ce_partitionkey": self.subject,
+            "content-type": "application/json",
+        }
+        return tuple((name, value.encode()) for name, value in fields.items())
+
+
+def major_version(headers: Headers) -> int | None:
+    """The major version that `ce_type` names (`….v1` → 1); None without such a header or version."""
+    for name, value in headers:
+        if name == "ce_type":
+            tail = value.decode("utf-8", "replace").rpartition(".v")[2]
+            return int(tail) if tail.isascii() and tail.isdigit() else None
+    return None

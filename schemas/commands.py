@@ -1,0 +1,125 @@
+"""Commands and their results: memory.commands, memory.commands.session, memory.commands.results."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
+
+from . import ids
+from .base import Content, Contract, GivenId, Instant, OurId, Reason, Subject, Unit
+from .observations import Category
+from .turns import Owner
+
+CHANGES_MAX = 20
+ARGS_MAX_BYTES = 256 * 1024
+
+CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+IssuedBy = Annotated[str, StringConstraints(max_length=128)]
+
+CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene"))
+"""Kinds that consolidation owns; in this version it applies `consolidate` and refuses the others."""
+REFLECTOR_KINDS = frozenset(("facts.apply",))
+SESSION_KINDS = frozenset(("observe",))
+
+
+class SessionRef(Contract):
+    user_id: GivenId
+    session_id: GivenId
+
+
+class Command(Contract):
+    """Something to be done, keyed like the stream it touches. Exactly one of `owner` and `session` is given."""
+
+    command_id: CommandId
+    kind: Kind
+    tenant_id: GivenId
+    owner: Owner | None = None
+    session: SessionRef | None = None
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+    issued_by: IssuedBy = ""
+    issued_at: Instant
+    expires_at: Instant | None = None
+
+    @model_validator(mode="after")
+    def _addressed(self) -> Self:
+        if (self.owner is None) == (self.session is None):
+            raise ValueError("exactly one of owner and session is needed")
+        return self
+
+    @property
+    def key(self) -> str:
+        """Owner key or session key."""
+        if self.owner is not None:
+            return self.owner.key(self.tenant_id)
+        assert self.session is not None  # held by _addressed
+        return ids.session_key(self.tenant_id, self.session.user_id, self.session.session_id)
+
+
+ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune"]
+
+
+class Change(Contract):
+    """One proposal of a facts.apply command."""
+
+    action: ChangeAction
+    target_fact_id: OurId | None = None
+    source_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
+    expected_version: Annotated[int, Field(ge=1)] | None = None
+    subject: Subject | None = None
+    content: Content | None = None
+    category: Category | None = None
+    confidence: Unit | None = None
+    valid_from: Instant | None = None
+    reason: Reason = ""
+    source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.action == "new" and (self.subject is None or self.content is None or self.category is None):
+            raise ValueError("new needs subject, content and category")
+        if self.action in ("reinforce", "update", "invalidate", "prune") and self.target_fact_id is None:
+            raise ValueError(f"{self.action} needs target_fact_id")
+        if self.action == "update" and self.content is None:
+            raise ValueError("update needs content")
+        if self.action == "merge" and (len(self.source_fact_ids) < 2 or self.content is None):
+            raise ValueError("merge needs at least two source_fact_ids and content")
+        return self
+
+
+class FactsApply(Contract):
+    """`args` of facts.apply. It never expires."""
+
+    run_id: OurId
+    changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=CHANGES_MAX)]
+
+
+VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
+"""What became of one change: applied; duplicate (nothing to do: the evidence was known); stale (the target is no
+longer active); unknown (no such fact or episode of this owner); refused (the rules forbid it)."""
+
+
+class Verdict(Contract):
+    action: ChangeAction
+    fact_id: OurId | None = None
+    verdict: VerdictName
+    reason: Reason = ""
+
+
+ResultStatus = Literal["applied", "refused", "expired", "failed"]
+
+
+class ResultError(Contract):
+    code: Annotated[str, StringConstraints(max_length=64)]
+    message: Reason
+
+
+class CommandResult(Contract):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    command_id: CommandId
+    status: ResultStatus
+    result: dict[str, JsonValue] | None = None
+    error: ResultError | None = None
+    at: Instant

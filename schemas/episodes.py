@@ -1,0 +1,78 @@
+"""Episodes (what happened), and the record that tells consolidation of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from .base import Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subject, Tags, Unit
+from .facts import Trust
+from .observations import Category, Durability, Emotion
+from .turns import Owner, Sensitivity
+
+
+class Episode(Contract):
+    """One event, decision or milestone. The fields consolidated_at, strength and gist are consolidation's alone."""
+
+    episode_id: OurId
+    tenant_id: GivenId
+    owner: Owner
+    session_id: GivenId
+    turn_id: GivenId
+    observation_id: OurId
+    subject: Subject
+    content: Content
+    category: Category
+    durability: Durability
+    importance: Unit
+    tags: Tags = ()
+    emotion: Emotion | None = None
+    occurred_at: Instant
+    valid_from: Instant
+    valid_to: Instant | None = None
+    recorded_at: Instant
+    consolidated_at: Instant | None = None
+    strength: Unit = 1.0
+    stability: Annotated[float, Field(gt=0)] = 14.0
+    """Days."""
+    retrieval_count: Annotated[int, Field(ge=0)] = 0
+    last_accessed_at: Instant | None = None
+    archived_at: Instant | None = None
+    sensitivity: Sensitivity = "internal"
+    trust: Trust = "user"
+    evidence: Quote
+    content_hash: Hash
+    deleted_at: Instant | None = None
+
+
+class StoredEpisode(Episode):
+    """An episode as it lies in Qdrant."""
+
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    user_id: GivenId
+
+    def public(self) -> Episode:
+        return Episode.from_payload(self.to_payload())
+
+
+class RecordedEpisode(Contract):
+    episode_id: OurId
+    importance: Unit
+    category: Category
+
+
+class EpisodesRecorded(Contract):
+    """One record per reflected turn, also when empty."""
+
+    tenant_id: GivenId
+    owner: Owner
+    user_id: GivenId
+    session_id: GivenId
+    turn_id: GivenId
+    turn_number: Annotated[int, Field(ge=1)]
+    occurred_at: Instant
+    episodes: Annotated[tuple[RecordedEpisode, ...], Field(max_length=64)] = ()
+    fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
+    pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
+    evicted_persistent: Annotated[int, Field(ge=0)] = 0

@@ -1,0 +1,138 @@
+"""A fact, and a change of one: memory.facts and memory.facts.updated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import (
+    Content,
+    Contract,
+    GivenId,
+    Hash,
+    Instant,
+    Metadata,
+    ModelName,
+    OurId,
+    Quote,
+    Reason,
+    Subject,
+    Tags,
+    Unit,
+)
+from .observations import Category, PromptName
+from .turns import Owner, Sensitivity
+
+FactState = Literal["active", "pending", "superseded", "invalidated", "expired", "forgotten", "quarantined"]
+FactAction = Literal[
+    "new",
+    "reinforced",
+    "updated",
+    "approved",
+    "promoted",
+    "superseded",
+    "invalidated",
+    "merged",
+    "pruned",
+    "expired",
+    "forgotten",
+    "quarantined",
+    "erased",
+]
+Trust = Literal["user", "assistant", "tool"]
+Zone = Literal["HOT", "NEAR-DUP", "CONFLICT-CHECK", "COLD"]
+EVIDENCE_KEPT = 32
+"""The first 32 and the last 32 pieces of evidence are kept."""
+APPLIED_KEPT = 64
+SOURCE_EPISODES_MAX = 64
+
+
+class Evidence(Contract):
+    """One entry per turn."""
+
+    turn_id: GivenId
+    session_id: GivenId
+    observation_id: OurId
+    occurred_at: Instant
+    quote: Quote
+
+
+class Fact(Contract):
+    """The state of a fact. `strength`, `retrieval_count` and `last_accessed_at` change without version or event."""
+
+    fact_id: OurId
+    version: Annotated[int, Field(ge=1)]
+    tenant_id: GivenId
+    owner: Owner
+    subject: Subject
+    predicate: Annotated[str, StringConstraints(max_length=64)] | None = None
+    content: Content
+    category: Category
+    confidence: Unit
+    state: FactState
+    sensitivity: Sensitivity = "internal"
+    trust: Trust = "user"
+    valid_from: Instant
+    valid_to: Instant | None = None
+    recorded_at: Instant
+    expired_at: Instant | None = None
+    supersedes: OurId | None = None
+    superseded_by: OurId | None = None
+    reinforcement_count: Annotated[int, Field(ge=0)] = 0
+    last_reinforced_at: Instant | None = None
+    strength: Unit = 1.0
+    retrieval_count: Annotated[int, Field(ge=0)] = 0
+    last_accessed_at: Instant | None = None
+    tags: Tags = ()
+    metadata: Metadata = Field(default_factory=dict)
+    embedder: ModelName
+    content_hash: Hash
+    evidence: Annotated[tuple[Evidence, ...], Field(max_length=2 * EVIDENCE_KEPT)] = ()
+    source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=SOURCE_EPISODES_MAX)] = ()
+
+
+class StoredFact(Fact):
+    """A fact as it lies in Qdrant: with its owner's key and the last causes that were applied to it."""
+
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    applied: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
+    ] = ()
+
+    def public(self) -> Fact:
+        """The `fact` object of the contracts."""
+        return Fact.from_payload(self.to_payload())
+
+
+class Decision(Contract):
+    """Which stage of the conflict pipeline decided, on what."""
+
+    stage: Annotated[str, StringConstraints(max_length=64)]
+    zone: Zone | None = None
+    similarity: Annotated[float, Field(ge=-1.001, le=1.001)] | None = None
+    other_fact_id: OurId | None = None
+
+
+class FactCause(Contract):
+    turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=64)] = ()
+    observation_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
+    command_id: OurId | None = None
+    run_id: OurId | None = None
+    model: ModelName | None = None
+    prompt: PromptName | None = None
+
+
+class FactUpdated(Contract):
+    """One event per change of one fact, its version one higher each time."""
+
+    event_id: OurId
+    action: FactAction
+    at: Instant
+    tenant_id: GivenId
+    owner: Owner
+    fact: Fact
+    before: Fact | None = None
+    reason: Reason = ""
+    decision: Decision | None = None
+    cause: FactCause = FactCause()

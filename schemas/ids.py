@@ -1,0 +1,105 @@
+"""Ids and keys: derived from causes, never from content alone and never from offsets (contracts.md, "Ids and keys")."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from urllib.parse import quote, unquote
+from uuid import UUID, uuid5
+
+NAMESPACE = UUID("c4622933-a6d6-5361-96c9-da71a18604fb")
+
+
+def encode(part: str) -> str:
+    return quote(part, safe="")
+
+
+def join(*parts: str) -> str:
+    """Parts percent-encoded, joined by `/`."""
+    return "/".join(encode(part) for part in parts)
+
+
+def split(key: str) -> tuple[str, ...]:
+    """The parts of a key again."""
+    return tuple(unquote(part) for part in key.split("/"))
+
+
+def session_key(tenant_id: str, user_id: str, session_id: str) -> str:
+    """Two users who happen to use one session id never share memory."""
+    return join(tenant_id, user_id, session_id)
+
+
+def owner_key(tenant_id: str, scope: str, owner_id: str) -> str:
+    return join(tenant_id, scope, owner_id)
+
+
+def fact_key(tenant_id: str, fact_id: str) -> str:
+    """Key of a record on memory.facts."""
+    return join(tenant_id, fact_id)
+
+
+def canonical(text: str) -> str:
+    """NFC, lower case, white space collapsed, trimmed: equal statements have equal canonical texts."""
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
+
+def content_hash(text: str) -> str:
+    return hashlib.sha256(canonical(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _derive(name: str) -> str:
+    return str(uuid5(NAMESPACE, name))
+
+
+def observation_id(session: str, turn_id: str, subject: str, content: str) -> str:
+    """`session` is a session key; subject and turn id are encoded here."""
+    return _derive(f"observation/{session}/{encode(turn_id)}/{encode(subject)}/{content_hash(content)}")
+
+
+def episode_id(observation: str) -> str:
+    return _derive(f"episode/{observation}")
+
+
+def fact_id(owner: str, cause: str) -> str:
+    """`cause` is an observation id, or `<command_id>/<place in its changes>`."""
+    return _derive(f"fact/{owner}/{cause}")
+
+
+def event_id(fact: str, version: int) -> str:
+    return _derive(f"event/{fact}/{version}")
+
+
+def message_id(session: str, turn_id: str, index: int) -> str:
+    return _derive(f"message/{session}/{encode(turn_id)}/{index}")
+
+
+def run_id(owner: str, cause: str) -> str:
+    """`cause` is `<session key>/<encoded turn_id>` (see `turn_cause`) or a command id."""
+    return _derive(f"run/{owner}/{cause}")
+
+
+def turn_cause(session: str, turn_id: str) -> str:
+    return f"{session}/{encode(turn_id)}"
+
+
+def command_id(run: str, n: int) -> str:
+    return _derive(f"command/{run}/{n}")
+
+
+def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:
+    return _derive(f"command/observe/{session}/{encode(last_turn_id)}/{attempt}")
+
+
+def observed_id(session: str, turn_id: str) -> str:
+    """`ce_id` of a record on memory.observations."""
+    return _derive(f"observed/{session}/{encode(turn_id)}")
+
+
+def recorded_id(owner: str, session: str, turn_id: str) -> str:
+    """`ce_id` of a record on memory.episodes.recorded."""
+    return _derive(f"recorded/{owner}/{session}/{encode(turn_id)}")
+
+
+def short_hash(text: str) -> str:
+    """8 bytes of SHA-256, hex: how seen ids are remembered."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

@@ -1,0 +1,100 @@
+"""What the observer extracted from a turn: records of memory.observations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Quote, Signed, Subject, Unit
+from .turns import Owner, Role, Sensitivity
+
+Durability = Literal["transient", "session", "persistent", "permanent"]
+Category = Literal[
+    "identity",
+    "profession",
+    "preference",
+    "belief",
+    "relationship",
+    "attribute",
+    "pattern",
+    "knowledge",
+    "goal",
+    "event",
+    "task",
+]
+STABLE_CATEGORIES: frozenset[Category] = frozenset(
+    ("identity", "profession", "preference", "belief", "relationship", "attribute", "pattern", "knowledge")
+)
+LASTING: frozenset[Durability] = frozenset(("persistent", "permanent"))
+OBSERVATIONS_MAX = 64
+EVICTED_MAX = 64
+
+PromptName = Annotated[str, StringConstraints(max_length=128)]
+"""Name, version and hash of the prompt, `observe/v1:sha256…`."""
+
+
+class Emotion(Contract):
+    valence: Signed
+    arousal: Signed
+
+
+class Observation(Contract):
+    """One statement, in the third person, with its quote from the source turn."""
+
+    observation_id: OurId
+    entry_id: OurId
+    subject: Subject
+    content: Content
+    importance: Unit
+    durability: Durability
+    category: Category
+    replaces_observation_id: OurId | None = None
+    """The observation behind the working entry that this one replaces."""
+    is_correction: bool = False
+    due_at: Instant | None = None
+    valid_from: Instant | None = None
+    """Null when the model gave none."""
+    valid_to: Instant | None = None
+    sensitivity: Sensitivity = "internal"
+    emotion: Emotion | None = None
+    source_role: Role = "user"
+    evidence: Quote
+
+
+class Evicted(Contract):
+    """A working entry that had to make room, persistent or permanent."""
+
+    entry_id: OurId
+    observation_id: OurId
+    durability: Durability
+
+
+class TokenUsage(Contract):
+    calls: Annotated[int, Field(ge=0)] = 0
+    input_tokens: Annotated[int, Field(ge=0)] = 0
+    output_tokens: Annotated[int, Field(ge=0)] = 0
+
+
+class ObservedBy(Contract):
+    """What produced the observations. `usage` stands on the first turn of a call."""
+
+    model: ModelName | None = None
+    prompt: PromptName | None = None
+    usage: TokenUsage | None = None
+
+
+class Observed(Contract):
+    """One record per observed turn, also when nothing was observed: others count turns."""
+
+    tenant_id: GivenId
+    owner: Owner
+    user_id: GivenId
+    session_id: GivenId
+    turn_id: GivenId
+    turn_number: Annotated[int, Field(ge=1)]
+    occurred_at: Instant
+    agent_id: GivenId | None = None
+    observations: Annotated[tuple[Observation, ...], Field(max_length=OBSERVATIONS_MAX)] = ()
+    evicted: Annotated[tuple[Evicted, ...], Field(max_length=EVICTED_MAX)] = ()
+    cause: ObservedBy = ObservedBy()

@@ -1,0 +1,125 @@
+"""The topic catalogue as data: names, keys, layouts, who reads and who writes (contracts.md, "Topics")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+StageName = Literal["recorder", "observer", "reflector", "consolidation"]
+STAGES: tuple[StageName, ...] = ("recorder", "observer", "reflector", "consolidation")
+CleanUp = Literal["delete", "compact"]
+
+_DAY_MS = 24 * 60 * 60 * 1000
+LARGE_MESSAGE_BYTES = 4 * 1024 * 1024
+"""`max.message.bytes` of changelogs and dead-letter topics, and the producer's largest request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. `single_partition` topics do not follow the partition count of the deployment."""
+
+    name: str
+    key: str
+    clean_up: CleanUp
+    retention_days: int | None
+    written_by: tuple[str, ...]
+    read_by: tuple[str, ...]
+    partitions: int | None = None
+    """None: the deployment's count (12 on Kafka, 1 embedded)."""
+    large: bool = False
+    config: tuple[tuple[str, str], ...] = field(default=())
+
+    def settings(self) -> dict[str, str]:
+        """Kafka topic configs."""
+        settings: dict[str, str] = {"cleanup.policy": self.clean_up}
+        if self.retention_days is not None and self.clean_up == "delete":
+            settings["retention.ms"] = str(self.retention_days * _DAY_MS)
+        if self.large:
+            settings["max.message.bytes"] = str(LARGE_MESSAGE_BYTES)
+        return settings | dict(self.config)
+
+
+TURNS = Topic("memory.turns", "session", "delete", 30, ("chat services", "observer"), ("recorder", "observer"))
+COMMANDS_SESSION = Topic("memory.commands.session", "session", "delete", 7, ("tools", "observer"), ("observer",))
+OBSERVATIONS = Topic("memory.observations", "owner", "delete", 7, ("observer",), ("reflector",))
+COMMANDS = Topic("memory.commands", "owner", "delete", 7, ("tools", "consolidation"), ("reflector", "consolidation"))
+EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
+FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
+FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",))
+RESULTS = Topic(
+    "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
+)
+
+TOPICS: tuple[Topic, ...] = (
+    TURNS,
+    COMMANDS_SESSION,
+    OBSERVATIONS,
+    COMMANDS,
+    EPISODES_RECORDED,
+    FACTS_UPDATED,
+    FACTS,
+    RESULTS,
+)
+BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}
+
+DEAD_LETTER_SUFFIX = ".dlq"
+
+
+def read_by(stage: StageName) -> tuple[Topic, ...]:
+    """What a stage consumes: one consumer group over these topics, equal partition counts."""
+    return tuple(topic for topic in TOPICS if stage in topic.read_by)
+
+
+def dead_letters_of(topic: Topic) -> Topic:
+    return Topic(
+        topic.name + DEAD_LETTER_SUFFIX,
+        "as it came",
+        "delete",
+        30,
+        topic.read_by,
+        ("operators",),
+        partitions=3,
+        large=True,
+    )
+
+
+def group_of(stage: str) -> str:
+    """Consumer group and Faust app id of a stage."""
+    return f"memory-{stage}"
+
+
+TABLES: dict[StageName, str] = {"observer": "working_set", "reflector": "ledger", "consolidation": "progress"}
+
+
+def changelog_name(stage: str, table: str) -> str:
+    return f"{group_of(stage)}-{table}-changelog"
+
+
+def changelog_of(stage: StageName) -> Topic | None:
+    """The changelog topic of a stage's table; it has as many partitions as the stage's source topics."""
+    table = TABLES.get(stage)
+    if table is None:
+        return None
+    return Topic(
+        changelog_name(stage, table),
+        "table key",
+        "compact",
+        None,
+        (stage,),
+        (stage,),
+        large=True,
+        config=(("min.compaction.lag.ms", str(_DAY_MS)),),
+    )
+
+
+def catalogue() -> tuple[Topic, ...]:
+    """Every topic of this version: those that carry work, their dead letters, the changelogs."""
+    letters = tuple(dead_letters_of(topic) for topic in TOPICS if set(topic.read_by) & set(STAGES))
+    changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
+    return TOPICS + letters + changelogs
+
+
+def partitions_of(topic: Topic, *, default: int) -> int:
+    """How many partitions a topic has in a deployment whose count is `default`. One-partition deployments (the
+    embedded default) have one of everything."""
+    return topic.partitions if topic.partitions is not None and default > 1 else default

@@ -1,0 +1,112 @@
+"""A turn of a conversation: what chat services produce on memory.turns."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+
+from . import ids
+from .base import Contract, GivenId, Instant, Metadata
+
+TURN_MAX_BYTES = 256 * 1024
+MESSAGES_MAX = 64
+
+Role = Literal["user", "assistant", "tool", "system"]
+Scope = Literal["user", "agent", "org", "group"]
+Sensitivity = Literal["public", "internal", "secret"]
+
+ShortName = Annotated[str, StringConstraints(max_length=128)]
+
+
+class _Open(BaseModel):
+    """Part of a turn: unknown fields are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+
+class ContentPart(_Open):
+    """An OpenAI content part; texts are joined, others are counted."""
+
+    type: ShortName
+    text: str | None = None
+
+
+class TurnMessage(_Open):
+    role: Role
+    content: str | tuple[ContentPart, ...] | None = None
+    name: ShortName | None = None
+
+    @property
+    def text(self) -> str:
+        """What was said: the string, or the text parts joined by line breaks."""
+        if self.content is None:
+            return ""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if part.type == "text" and part.text is not None)
+
+    @property
+    def other_parts(self) -> int:
+        """How many content parts are no text (images, audio …): counted, not remembered."""
+        if self.content is None or isinstance(self.content, str):
+            return 0
+        return sum(part.type != "text" for part in self.content)
+
+
+class Owner(Contract):
+    """Whom an episode or a fact belongs to, within a tenant."""
+
+    scope: Scope
+    id: GivenId
+
+    def key(self, tenant_id: str) -> str:
+        return ids.owner_key(tenant_id, self.scope, self.id)
+
+
+class Turn(Contract):
+    """One turn. The first line of fields and `messages` are the least a producer sends. Unknown fields are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    tenant_id: GivenId
+    user_id: GivenId
+    session_id: GivenId
+    turn_id: GivenId
+    messages: Annotated[tuple[TurnMessage, ...], Field(max_length=MESSAGES_MAX)]
+    occurred_at: Instant | None = None
+    """Defaults to the record's timestamp."""
+    agent_id: GivenId | None = None
+    org_id: GivenId | None = None
+    group_id: GivenId | None = None
+    scope: Scope | None = None
+    """Who owns what is learnt; null = the policy's `episodic.scope`, by default user."""
+    sensitivity: Sensitivity | None = None
+    ends_session: bool = False
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.messages and not self.ends_session:
+            raise ValueError("messages: at least one is needed (none only with ends_session)")
+        if self.scope not in (None, "user") and getattr(self, f"{self.scope}_id") is None:
+            raise ValueError(f"scope {self.scope} needs {self.scope}_id")
+        return self
+
+    @property
+    def session_key(self) -> str:
+        return ids.session_key(self.tenant_id, self.user_id, self.session_id)
+
+    def owner(self, *, default_scope: Scope = "user") -> Owner:
+        """Who owns what is learnt from this turn. Raises ValueError when the default scope's id is missing."""
+        scope = self.scope or default_scope
+        owner_id = getattr(self, f"{scope}_id")
+        if owner_id is None:
+            raise ValueError(f"scope {scope} needs {scope}_id")
+        return Owner(scope=scope, id=owner_id)
+
+
+def turn_value(fields: dict[str, JsonValue]) -> bytes:
+    """A turn as a producer writes it (tests, the chat command): JSON, UTF-8."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
