@@ -1,0 +1,156 @@
+"""Embeddings from any OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import openai
+from pydantic import BaseModel, Field, ValidationError
+
+from ...schemas.errors import Fatal, Poison, Transient
+from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient, well_formed
+from ..ports import EmbedderIdentity, Usage, UsageSink
+
+COMPONENT: Final = "embedder"
+SETTING: Final = "MEMSTREAM_EMBEDDER"
+TASK: Final = "embedding"
+
+BATCH: Final = 32
+"""Texts a call; the default limit of Hugging Face's text-embeddings-inference, the lowest of the common servers."""
+MAX_TEXT: Final = 8_000
+"""Code points of a text that are embedded; the rest is cut. Most models take 8 192 tokens."""
+SHORT_TEXT: Final = 2_000
+"""What is tried when a server refuses a call: at four tokens a code point this fits 8 192 tokens in any language."""
+_EMPTY: Final = "-"
+"""Sent for a text without a visible sign, which servers refuse."""
+
+
+class _Vector(BaseModel):
+    index: int = Field(ge=0)
+    embedding: list[float]
+
+
+class _Tokens(BaseModel):
+    prompt_tokens: int = Field(default=0, ge=0)
+
+
+class _Reply(BaseModel):
+    data: list[_Vector]
+    usage: _Tokens | None = None
+
+
+class OpenAIEmbedder:
+    """`Embedder` over the embeddings protocol. `timeout` in seconds a call, `concurrency` calls under way.
+
+    The dimension is what the first answer has; `identity` asks for one, blocking, when nothing was embedded before
+    (once, at start: a store cannot be opened without it). Another dimension later is `Fatal`.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        sink: UsageSink,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        timeout: float = 60.0,
+        concurrency: int = 8,
+    ) -> None:
+        self._model = model
+        self._sink = sink
+        self._timeout = timeout
+        self._places = asyncio.Semaphore(concurrency)
+        self._key, self._base_url = api_key_or_placeholder(api_key), base_url
+        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, timeout=timeout, max_retries=0)
+        self._dimension: int | None = None
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        if self._dimension is None:
+            self._dimension = self._probe()
+        return EmbedderIdentity(name=f"openai:{self._model}", dimension=self._dimension)
+
+    async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
+        cut = [well_formed(text)[:MAX_TEXT] for text in texts]
+        vectors: list[list[float]] = []
+        for start in range(0, len(cut), BATCH):
+            batch = cut[start : start + BATCH]
+            try:
+                vectors += await self._call(batch, tenant_id)
+            except _Refused:  # too many, too long, or one text that it will not have: one by one, shortened
+                for text in batch:
+                    try:
+                        vectors += await self._call([text[:SHORT_TEXT]], tenant_id)
+                    except _Refused as error:
+                        raise Poison("refused_by_model", f"{self._model} will not embed this text: {error}") from error
+        return vectors
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _call(self, texts: Sequence[str], tenant_id: str) -> list[list[float]]:
+        async with self._places:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    raw = await self._client.embeddings.with_raw_response.create(
+                        model=self._model, input=_visible(texts), encoding_format="float"
+                    )
+            except TimeoutError as error:
+                raise Transient(COMPONENT, f"{self._model} did not answer within {self._timeout:g} s") from error
+            except openai.APIError as error:
+                if is_refusal(error):
+                    raise _Refused(shortened(error.message)) from error
+                raise to_transient(error, component=COMPONENT, model=self._model, setting=SETTING) from error
+        reply = self._decode(raw.content, len(texts))
+        used = Usage(calls=1, input_tokens=reply.usage.prompt_tokens if reply.usage else 0)
+        self._sink.record(tenant_id=tenant_id, task=TASK, model=self._model, usage=used)
+        vectors = [_unit(item.embedding, self._model) for item in sorted(reply.data, key=lambda item: item.index)]
+        if self._dimension is None:
+            self._dimension = len(vectors[0])
+        if any(len(vector) != self._dimension for vector in vectors):
+            raise Fatal(
+                f"{self._model} gave vectors of another length than before ({self._dimension}); "
+                f"check {SETTING} and OPENAI_BASE_URL"
+            )
+        return vectors
+
+    def _probe(self) -> int:
+        with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
+            try:
+                raw = client.embeddings.with_raw_response.create(
+                    model=self._model, input=["dimension"], encoding_format="float"
+                )
+            except openai.APIError as error:
+                raise to_transient(error, component=COMPONENT, model=self._model, setting=SETTING) from error
+            return len(self._decode(raw.content, 1).data[0].embedding)
+
+    def _decode(self, body: bytes, expected: int) -> _Reply:
+        try:
+            reply = _Reply.model_validate_json(body)
+        except ValidationError as error:
+            raise Transient(
+                COMPONENT,
+                f"what answers for {self._model} speaks no embeddings",
+                remedy=f"check OPENAI_BASE_URL (it usually ends with /v1) and {SETTING}",
+            ) from error
+        if sorted(item.index for item in reply.data) != list(range(expected)):
+            raise Transient(COMPONENT, f"{self._model} answered {len(reply.data)} vectors for {expected} texts")
+        return reply
+
+
+class _Refused(Exception):
+    """The server will not take this call (400, 413, 422)."""
+
+
+def _visible(texts: Sequence[str]) -> list[str]:
+    return [text if text.strip() else _EMPTY for text in texts]
+
+
+def _unit(vector: list[float], model: str) -> list[float]:
+    length = math.sqrt(sum(x * x for x in vector))
+    if not math.isfinite(length) or length == 0.0:
+        raise Transient(COMPONENT, f"{model} gave a vector without a direction")
+    return [x / length for x in vector]

@@ -1,0 +1,98 @@
+"""What the OpenAI-compatible clients share: which error means what, Retry-After, and well-formed text.
+
+Completions and embeddings speak to the same kind of server, so one table decides what is transient. Retries are the
+boundary's business (streams/boundary.py), hence the clients are built with `max_retries=0`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import openai
+
+from ..schemas.errors import Transient
+
+MAX_RETRY_AFTER: Final = 3600.0
+"""Seconds. A server that asks for more is asked again after an hour: a wait must never look like a hang."""
+
+REFUSED_STATUSES: Final = frozenset({400, 413, 422})
+"""What a server says of a request that it will never take (413: it is too large). The rest may pass by itself."""
+
+_SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
+_NO_KEY: Final = "no-key-set"
+
+
+def api_key_or_placeholder(api_key: str | None) -> str:
+    """The client insists on a key; servers of one's own often need none."""
+    return api_key or _NO_KEY
+
+
+def well_formed(text: str) -> str:
+    """`text` with lone surrogates replaced (U+FFFD): they have no UTF-8 form, so they could not be sent at all."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Seconds that the server asked for: RFC 9110 `Retry-After`, as seconds or as a date, at most an hour."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    if not math.isfinite(seconds):
+        return None
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER)
+
+
+def is_refusal(error: openai.APIError) -> bool:
+    """The server will never take this request as it is. A wrong key or model told with status 400 is no such case."""
+    return (
+        isinstance(error, openai.APIStatusError)
+        and error.status_code in REFUSED_STATUSES
+        and error.code not in _SETTINGS_CODES
+    )
+
+
+def to_transient(error: openai.APIError, *, component: str, model: str, setting: str) -> Transient:
+    """Everything that is no refusal, as `Transient`; `remedy` names the setting that a person should look at.
+
+    `setting` is the variable that names the model (MEMSTREAM_MODEL, MEMSTREAM_EMBEDDER).
+    """
+    if not isinstance(error, openai.APIStatusError):
+        what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
+        return Transient(
+            component, f"the server of {model} {what}", remedy="check OPENAI_BASE_URL and that the server is up"
+        )
+    status, message = error.status_code, f"the server of {model} said {error.status_code}: {shortened(error.message)}"
+    remedy = ""
+    if status in (401, 403) or error.code == "invalid_api_key":
+        remedy = f"check OPENAI_API_KEY: the server does not let this key use {model} ({setting}, OPENAI_BASE_URL)"
+    elif status == 404 or error.code == "model_not_found":
+        remedy = f"check {setting} ({model}) and OPENAI_BASE_URL (it usually ends with /v1): nothing is there"
+    elif status == 402 or error.code == "insufficient_quota":
+        remedy = "the account behind OPENAI_API_KEY has no credit left"
+    elif status < 500 and status not in (408, 409, 425, 429):
+        remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
+    return Transient(
+        component, message, retry_after=retry_after(error.response.headers, now=datetime.now(UTC)), remedy=remedy
+    )
+
+
+def shortened(text: str, limit: int = 300) -> str:
+    """One line of at most `limit` code points, for messages and prompts."""
+    flat = " ".join(well_formed(text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
