@@ -43,15 +43,18 @@ class HashingEmbedder:
 def _vector(text: str) -> list[float]:
     folded = unicodedata.normalize("NFKC", well_formed(text)).casefold()
     features = _WORD.findall(folded) or folded.split() or [""]  # signs and emoji alone, or nothing at all
-    vector = [0.0] * DIMENSION
+    weights: dict[int, float] = {}
     for feature, count in Counter(features).items():
         place, sign = _place(feature)
-        vector[place] += sign * math.sqrt(count)
-    length = math.sqrt(sum(x * x for x in vector))
+        weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
+    length = math.sqrt(sum(weight * weight for weight in weights.values()))
     if length == 0.0:  # every word met its opposite in one place
         place, sign = _place(folded)
-        vector[place], length = sign, 1.0
-    return [x / length for x in vector]
+        weights, length = {place: sign}, 1.0
+    vector = [0.0] * DIMENSION
+    for place, weight in weights.items():
+        vector[place] = weight / length
+    return vector
 
 
 def _place(feature: str) -> tuple[int, float]:
