@@ -1,1 +1,1 @@
-"""The science of memory: pure functions over frozen policies; no I/O, no clock."""
+"""The science: pure functions and frozen policies. No I/O and no clock: `now` and `turn` are arguments."""

@@ -1,0 +1,179 @@
+"""Every number that rules the memory, as frozen types that are checked when they are made (memory-model, all sections).
+
+A policy that contradicts itself raises ValueError at start, never in the middle of a turn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..schemas.turns import Role, Scope
+
+DecayStrategy = Literal["power-law", "exponential", "none"]
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def _unit(name: str, value: float) -> None:
+    _require(math.isfinite(value) and 0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class DecayPolicy:
+    """How attention fades by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
+
+    strategy: DecayStrategy = "power-law"
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        _require(
+            self.strategy in ("power-law", "exponential", "none"),
+            f"decay.strategy must be power-law, exponential or none, not {self.strategy!r}",
+        )
+        _require(math.isfinite(self.rate) and self.rate >= 0, f"decay.rate must be 0 or more, not {self.rate}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSetPolicy:
+    """Size of the working set. Capacity 7: Miller 1956."""
+
+    capacity: int = 7
+    max_pinned: int = 2
+    decay: DecayPolicy = field(default_factory=DecayPolicy)
+
+    def __post_init__(self) -> None:
+        _require(1 <= self.capacity <= 64, f"working.capacity must lie between 1 and 64, not {self.capacity}")
+        _require(
+            0 <= self.max_pinned < self.capacity,
+            f"working.max_pinned ({self.max_pinned}) must be below working.capacity ({self.capacity})",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePolicy:
+    """What of a turn is shown to the model, and how much may come back."""
+
+    enabled: bool = True
+    roles: tuple[Role, ...] = ("user", "assistant")
+    threshold: float = 0.4
+    """Importance below which an observation stays in the working set."""
+    max_per_turn: int = 3
+    max_assistant_chars: int = 500
+    context_messages: int = 6
+    context_tokens: int = 2_000
+
+    def __post_init__(self) -> None:
+        _unit("capture.threshold", self.threshold)
+        _require(bool(self.roles), "capture.roles must name at least one role")
+        _require(1 <= self.max_per_turn <= 64, f"capture.max_per_turn must be 1 to 64, not {self.max_per_turn}")
+        for name in ("max_assistant_chars", "context_messages", "context_tokens"):
+            _require(getattr(self, name) >= 0, f"capture.{name} must be 0 or more, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingPolicy:
+    """Which observations go beyond the working set, and whose they are."""
+
+    significance: float = 0.6
+    """Importance from which a lasting observation is an episode."""
+    scope: Scope = "user"
+    """`episodic.scope`: the owner of what is learnt when the turn names no scope."""
+
+    def __post_init__(self) -> None:
+        _unit("routing.significance", self.significance)
+        _require(self.scope in ("user", "agent", "org", "group"), f"episodic.scope is unknown: {self.scope!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidencePolicy:
+    """How sure we are of a fact, 0–1."""
+
+    permanent: float = 0.8
+    persistent: float = 0.7
+    assistant_discount: float = 0.2
+    tool_discount: float = 0.3
+    reinforcement: float = 0.05
+    consolidated: float = 0.5
+    """Of a consolidated fact for which the model named none."""
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            _unit(f"confidence.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictPolicy:
+    """Similarity zones; they belong to the embedder (memory-model §6). In this version they are told, not acted on."""
+
+    hot: float | None = 0.95
+    near_dup: float = 0.85
+    conflict_check: float = 0.40
+    neighbours: int = 5
+    lexical: bool = False
+    """True for the hashing embedder: NEAR-DUP by token Jaccard, and there is no HOT."""
+    jaccard_near_dup: float = 0.8
+
+    def __post_init__(self) -> None:
+        bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
+        for bound in [*bounds, self.jaccard_near_dup]:
+            _unit("conflict zone", bound)
+        _require(bounds == sorted(bounds), "conflict zones must rise: conflict_check, near_dup, hot")
+        _require(1 <= self.neighbours <= 100, f"conflict.neighbours must be 1 to 100, not {self.neighbours}")
+
+
+ConsolidationTrigger = Literal["capture", "manual"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationPolicy:
+    """When episodes become facts, and how much one run reads and proposes."""
+
+    trigger: ConsolidationTrigger = "capture"
+    episodes: int = 5
+    turns: int = 4
+    on_eviction: bool = True
+    max_episodes: int = 20
+    max_facts: int = 60
+
+    def __post_init__(self) -> None:
+        _require(self.trigger in ("capture", "manual"), f"consolidation.trigger is unknown: {self.trigger!r}")
+        for name in ("episodes", "turns", "max_episodes"):
+            _require(getattr(self, name) >= 1, f"consolidation.{name} must be 1 or more, not {getattr(self, name)}")
+        _require(self.max_facts >= 0, f"consolidation.max_facts must be 0 or more, not {self.max_facts}")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservePolicy:
+    """When a session's unobserved turns are shown to the model."""
+
+    together: int = 8
+    """Turns of a session in one call; 1 = one by one (MEMSTREAM_OBSERVE_TOGETHER)."""
+    patience: float = 60.0
+    """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
+    unobserved_tokens: int = 0
+    """Observe when this many tokens wait; 0 = every turn at once."""
+
+    def __post_init__(self) -> None:
+        _require(1 <= self.together <= 64, f"observe.together must be 1 to 64, not {self.together}")
+        _require(
+            math.isfinite(self.patience) and self.patience > 0, f"observe.patience must be above 0, not {self.patience}"
+        )
+        _require(self.unobserved_tokens >= 0, "observe.unobserved_tokens must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """All of them, as one worker or one tenant has them."""
+
+    working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)
+    capture: CapturePolicy = field(default_factory=CapturePolicy)
+    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
+    confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
+    conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
+    consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    observe: ObservePolicy = field(default_factory=ObservePolicy)
