@@ -1,0 +1,165 @@
+"""The `Log` of the embedded default: a folder instead of a broker, with Kafka's rules (partitioner, names, offsets)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from ..schemas.errors import Fatal, Poison, Transient
+from .partitioner import partition_for
+from .ports import Headers, Position, Record, TopicLayout, TopicWanted
+from .transports import group_lock
+from .transports.open_logs import close_log, open_log
+from .transports.sqlite_log import SqliteLog
+from .transports.sqlite_tables import Row, Topic
+
+#: Kafka's rule for topic names.
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+#: Kafka's default of `max.message.bytes`.
+_MAX_BYTES = 1_048_588
+
+
+def check_name(topic: str) -> None:
+    """Raises `Fatal` for a name that Kafka would refuse, so that what works here works there."""
+    if not _NAME.fullmatch(topic) or topic in (".", ".."):
+        raise Fatal(f"{topic!r} is no topic name: 1-249 of letters, digits, '.', '_' and '-'")
+
+
+def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    """Raises `Poison` for a record above the topic's `max.message.bytes`."""
+    size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
+    limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
+    if size > limit:
+        raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
+
+
+class EmbeddedLog:
+    """`Log` over the folder of an `embedded:///folder` address. Any number of processes may use it at once."""
+
+    def __init__(self, *, folder: Path) -> None:
+        self._folder = folder
+        self._log: SqliteLog | None = None
+
+    async def start(self) -> None:
+        if self._log is None:
+            self._log = await open_log(self._folder)
+
+    async def close(self) -> None:
+        opened, self._log = self._log, None
+        if opened is not None:
+            await close_log(opened)
+
+    async def append(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Position:
+        found = await self._topic(topic)
+        if partition is None:
+            count = len(found.parts)
+            partition = random.randrange(count) if key is None else partition_for(key, count)
+        elif not 0 <= partition < len(found.parts):
+            raise Fatal(f"{topic} has {len(found.parts)} partitions, no number {partition}")
+        check_size(found, key, value, headers)
+        offset = await self._opened().append(
+            found.parts[partition], key=key, value=value, headers=headers, timestamp=timestamp
+        )
+        return Position(topic, partition, offset)
+
+    async def partitions(self, topic: str) -> int | None:
+        try:
+            return len((await self._topic(topic)).parts)
+        except Transient:
+            self._opened()
+            return None
+
+    async def ends(self, topic: str) -> tuple[int, ...]:
+        return tuple(await self._opened().ends((await self._topic(topic)).parts))
+
+    async def starts(self, topic: str) -> tuple[int, ...]:
+        return tuple(await self._opened().starts((await self._topic(topic)).parts))
+
+    async def read(
+        self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
+    ) -> AsyncIterator[Record]:
+        opened = self._opened()
+        found = await self._topic(topic)
+        ends = await opened.ends(found.parts)
+        positions = dict(enumerate(await opened.starts(found.parts))) if start is None else dict(start)
+        grown = asyncio.Event()
+        unwatch = opened.watch(lambda changed: grown.set()) if follow else None
+        try:
+            while True:
+                grown.clear()
+                busy = False
+                for partition in sorted(positions):
+                    end = ends[partition]
+                    if positions[partition] < end:
+                        part = found.parts[partition]
+                        rows, positions[partition] = await opened.read(part, positions[partition], end)
+                        busy = busy or positions[partition] < end
+                        for row in rows:
+                            yield _record(topic, partition, row)
+                if not busy:
+                    if not follow:
+                        return
+                    ends = [opened.end(part) for part in found.parts]
+                    if all(position >= ends[partition] for partition, position in positions.items()):
+                        await grown.wait()
+                        ends = [opened.end(part) for part in found.parts]
+        finally:
+            if unwatch is not None:
+                unwatch()
+
+    async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
+        return await self._opened().first_at_or_after((await self._topic(topic)).parts[partition], offset)
+
+    async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
+        return tuple(await self._opened().committed(group, (await self._topic(topic)).parts))
+
+    async def members(self, group: str) -> int:
+        return int(group_lock.held(self._opened().folder, group))
+
+    async def topics(self) -> dict[str, TopicLayout]:
+        opened = self._opened()
+        await opened.refresh()
+        return {
+            name: TopicLayout(name, len(topic.parts), dict(topic.config)) for name, topic in opened.topics().items()
+        }
+
+    async def create(self, wanted: Sequence[TopicWanted]) -> None:
+        for topic in wanted:
+            check_name(topic.name)
+            if topic.partitions < 1:
+                raise Fatal(f"{topic.name} cannot have {topic.partitions} partitions")
+        await self._opened().create([(topic.name, topic.partitions, topic.config) for topic in wanted])
+
+    async def delete(self, topics: Sequence[str]) -> None:
+        await self._opened().delete(topics)
+
+    async def _topic(self, name: str) -> Topic:
+        opened = self._opened()
+        found = opened.topic(name)
+        if found is None:
+            await opened.refresh()  # perhaps another process has just made it
+            found = opened.topic(name)
+        if found is None:
+            raise Transient("broker", f"there is no topic {name}", remedy="memstream topics create")
+        return found
+
+    def _opened(self) -> SqliteLog:
+        if self._log is None:
+            raise Transient("broker", f"the log in {self._folder} is not open")
+        return self._log
+
+
+def _record(topic: str, partition: int, row: Row) -> Record:
+    return Record(Position(topic, partition, row.offset), row.key, row.value, row.headers, row.timestamp)

@@ -1,0 +1,169 @@
+"""Retention and compaction of the log on disk, in steps that keep nobody waiting.
+
+A pass first looks (`plan`, on the reading thread: one snapshot, bounded in keys held), then removes in short
+transactions between the appends. It works as Kafka's cleaner does, with Kafka's settings: `cleanup.policy`,
+`retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio`, `delete.retention.ms` (and `retention.bytes`,
+`segment.*` are not looked at). Two differences, both on the side of keeping: a partition's last record always stays,
+so a reader never waits for an end that is gone; and retention stops at the lowest offset that a group has committed,
+so that a machine that was off for longer than the retention still finds its work.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from .sqlite_tables import Topic, offset_of, row_id
+
+#: Keys looked at in one pass (memory: some 20 MB); the next pass goes on behind them.
+MAX_KEYS = 100_000
+#: Rows removed in one transaction: about a millisecond, so appends hardly wait.
+STEP = 500
+
+_DAY_MS = 86_400_000
+_RETENTION_MS = 7 * _DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one pass removes from one partition (row ids), and the partition's row afterwards."""
+
+    part: int
+    remove: tuple[int, ...]
+    first: int
+    cleaned: int
+    kept: int
+    horizon: int
+    horizon_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    first: int
+    next: int
+    cleaned: int
+    kept: int
+    horizon: int
+    horizon_at: int
+
+
+def plan(conn: sqlite3.Connection, topic: Topic, part: int, *, now: int) -> Plan | None:
+    """What is due in this partition at `now` (ms since 1970); None when nothing is."""
+    row = conn.execute(
+        "SELECT first, next, cleaned, kept, horizon, horizon_at FROM part WHERE id = ?", (part,)
+    ).fetchone()
+    if row is None:
+        return None
+    state = _Part(*row)
+    policies = {policy.strip() for policy in topic.config.get("cleanup.policy", "delete").split(",")}
+    made = _retention(conn, topic.config, part, state, now=now) if "delete" in policies else None
+    if made is None and "compact" in policies:
+        made = _compaction(conn, topic.config, part, state, now=now)
+    return made
+
+
+def apply(conn: sqlite3.Connection, step: Plan, *, last: bool) -> None:
+    """Remove one step's rows; with the last one of a plan the partition's row is brought up to date. The order of the
+    steps does not matter: a crash in between only leaves something for the next pass."""
+    conn.executemany("DELETE FROM record WHERE at = ?", [(at,) for at in step.remove])
+    if last:
+        conn.execute(
+            "UPDATE part SET first = max(first, ?), cleaned = ?, kept = ?, horizon = ?, horizon_at = ? WHERE id = ?",
+            (step.first, step.cleaned, step.kept, step.horizon, step.horizon_at, step.part),
+        )
+
+
+def _number(config: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        return float(config.get(name, default))
+    except ValueError:
+        return default
+
+
+def _retention(
+    conn: sqlite3.Connection, config: Mapping[str, str], part: int, state: _Part, *, now: int
+) -> Plan | None:
+    keep = _number(config, "retention.ms", _RETENTION_MS)
+    if keep < 0:
+        return None
+    (lowest,) = conn.execute("SELECT min(next) FROM committed WHERE part = ?", (part,)).fetchone()
+    limit = min(state.next - 1, state.next if lowest is None else lowest)
+    remove: list[int] = []
+    first = state.first
+    cursor = conn.execute(
+        "SELECT at, timestamp FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
+        (row_id(part, state.first), row_id(part, max(limit, 0)), MAX_KEYS),
+    )
+    for at, timestamp in cursor:
+        if timestamp > now - keep:
+            break
+        remove.append(at)
+        first = offset_of(at) + 1
+    cursor.close()
+    if not remove:
+        return None
+    kept = max(0, state.kept - len(remove))
+    return Plan(part, tuple(remove), first, max(state.cleaned, first), kept, state.horizon, state.horizon_at)
+
+
+def _compaction(
+    conn: sqlite3.Connection, config: Mapping[str, str], part: int, state: _Part, *, now: int
+) -> Plan | None:
+    due = state.horizon and now >= state.horizon_at + _number(config, "delete.retention.ms", _DAY_MS)
+    dirty = state.next - 1 - state.cleaned
+    ratio = _number(config, "min.cleanable.dirty.ratio", 0.5)
+    if dirty <= 0 or dirty < ratio * (dirty + state.kept):
+        if not due:
+            return None
+        latest, cleaned = dict[bytes, int](), state.cleaned
+    else:
+        latest, cleaned = _latest(conn, part, state, now - _number(config, "min.compaction.lag.ms", 0))
+    if cleaned == state.cleaned and not due:
+        return None
+    remove: list[int] = []
+    seen = 0
+    tombstones = False
+    cursor = conn.execute(
+        "SELECT at, key, value IS NULL FROM record WHERE at >= ? AND at < ? ORDER BY at",
+        (row_id(part, state.first), row_id(part, cleaned)),
+    )
+    for at, key, tombstone in cursor:
+        seen += 1
+        offset = offset_of(at)
+        superseded = key is not None and offset < latest.get(key, -1)
+        if superseded or (tombstone and due and offset < state.horizon):
+            remove.append(at)
+        else:
+            tombstones = tombstones or bool(tombstone)
+    cursor.close()
+    # Tombstones must outlive `delete.retention.ms` from the pass that first met them, so that whoever reads along
+    # sees them; one horizon at a time is enough for that, those behind it wait for the next one.
+    waiting = state.horizon and not due
+    horizon, horizon_at = (state.horizon, state.horizon_at) if waiting else (cleaned if tombstones else 0, now)
+    return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
+
+
+def _latest(conn: sqlite3.Connection, part: int, state: _Part, oldest: float) -> tuple[dict[bytes, int], int]:
+    """The last offset of each key in what was not cleaned yet, up to the first record younger than the lag."""
+    latest: dict[bytes, int] = {}
+    cleaned = state.cleaned
+    cursor = conn.execute(
+        "SELECT at, timestamp, key FROM record WHERE at >= ? AND at < ? ORDER BY at",
+        (row_id(part, state.cleaned), row_id(part, state.next - 1)),
+    )
+    for at, timestamp, key in cursor:
+        if timestamp > oldest or len(latest) >= MAX_KEYS:
+            break
+        cleaned = offset_of(at) + 1
+        if key is not None:
+            latest[key] = offset_of(at)
+    cursor.close()
+    return latest, cleaned
+
+
+def steps(made: Plan) -> Iterator[tuple[Plan, bool]]:
+    """A plan in pieces of `STEP` rows, each with whether it is the last."""
+    pieces = [made.remove[at : at + STEP] for at in range(0, len(made.remove), STEP)] or [()]
+    for number, piece in enumerate(pieces, start=1):
+        yield replace(made, remove=piece), number == len(pieces)
