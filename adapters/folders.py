@@ -1,0 +1,130 @@
+"""A folder that one process holds at a time, and files in it that are never seen half-written.
+
+The lock is the operating system's (`flock`), so that `kill -9` frees it; nothing has to be cleaned up by hand. Who
+holds it is written beside it, for the message that another process prints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+
+from filelock import FileLock, Timeout
+
+LOCK_FILE = ".lock"
+HOLDER_FILE = ".holder"
+POLL_SECONDS = 0.05
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` by `data`: a reader, or a crash, sees the old content or the new, whole and on disk.
+
+    `mode` are the permissions of the new file: by default the owner's alone, as a token or an address needs it.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        os.fchmod(descriptor, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class FolderLock:
+    """The right to use a folder, exclusive among processes (and among instances within one).
+
+    The folder is made when it is missing. Not re-entrant: take it once and hand the instance on.
+    """
+
+    def __init__(self, *, folder: Path, purpose: str = "") -> None:
+        self._folder = folder
+        self._purpose = purpose
+        self._lock = FileLock(folder / LOCK_FILE, mode=0o600, thread_local=False)
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @property
+    def held(self) -> bool:
+        """Whether this instance holds it."""
+        return self._lock.is_locked
+
+    def try_acquire(self) -> bool:
+        """Take it if it is free. Raises OSError when the folder cannot be made or written."""
+        if self.held:
+            return True
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            return False
+        write_atomically(self._folder / HOLDER_FILE, f"{os.getpid()} {self._purpose}".strip().encode())
+        return True
+
+    async def acquire(self, *, timeout: float) -> bool:
+        """Try for `timeout` seconds; False when it is still held by another then."""
+        deadline = time.monotonic() + timeout
+        while not self.try_acquire():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            await asyncio.sleep(min(POLL_SECONDS, remaining))
+        return True
+
+    def release(self) -> None:
+        """Give it up. Without effect when it is not held."""
+        if self.held:
+            (self._folder / HOLDER_FILE).unlink(missing_ok=True)
+            self._lock.release()
+
+    def holder(self) -> str:
+        """For messages: `pid 4711 (worker all)`, or `another process` while its name is not to be read."""
+        return holder_of(self._folder)
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def holder_pid(folder: Path) -> int | None:
+    """The process that took the lock last. Only of use while the lock is held: a killed process leaves its name."""
+    return _holder(folder)[0]
+
+
+def holder_of(folder: Path) -> str:
+    """See `FolderLock.holder`."""
+    pid, purpose = _holder(folder)
+    if pid is None:
+        return "another process"
+    return f"pid {pid} ({purpose})" if purpose else f"pid {pid}"
+
+
+def _holder(folder: Path) -> tuple[int | None, str]:
+    try:
+        text = (folder / HOLDER_FILE).read_text(encoding="utf-8")
+    except (FileNotFoundError, PermissionError):
+        return None, ""
+    pid, _, purpose = text.partition(" ")
+    return (int(pid), purpose) if pid.isdigit() else (None, "")

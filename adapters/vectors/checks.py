@@ -1,0 +1,74 @@
+"""What is looked at before a point reaches an engine, and when a record comes back from one.
+
+The engines disagree on what they let through (the embedded one takes NaN in a vector, the server does not), so the
+check stands before both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+
+from qdrant_client import models
+
+from ...schemas.collections import TENANT_FIELD
+from ...schemas.errors import Fatal, Poison
+from ..ports import Found, Payload, Point
+
+
+def payload_size(payload: Payload, what: str) -> int:
+    """Bytes of the payload as JSON.
+
+    Raises `Fatal` for NaN, infinities and what is no JSON value; `Poison` for a text that is not Unicode (a lone
+    surrogate): that is bad input, not a broken invariant.
+    """
+    try:
+        return len(json.dumps(payload, allow_nan=False, ensure_ascii=False).encode())
+    except UnicodeEncodeError as error:
+        raise Poison("invalid", f"{what}: a text holds a lone surrogate, which is not Unicode") from error
+    except (ValueError, TypeError) as error:
+        raise Fatal(f"{what}: the payload is not JSON ({error}); NaN and infinities are refused") from error
+
+
+def tenant_of(point: Point, collection: str) -> str:
+    """The tenant that the payload names. `Fatal` without one: such a point could be read by nobody."""
+    tenant = point.payload.get(TENANT_FIELD)
+    if not isinstance(tenant, str) or not tenant:
+        raise Fatal(f"{collection}: point {point.id} has no {TENANT_FIELD} in its payload")
+    return tenant
+
+
+def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
+    """`Fatal` for another length than the embedder's, NaN or an infinity."""
+    if len(dense) != dimension:
+        raise Fatal(f"{what}: the vector has {len(dense)} dimensions, the embedder of this store makes {dimension}")
+    if not all(map(math.isfinite, dense)):
+        raise Fatal(f"{what}: the vector holds NaN or an infinity")
+
+
+def found(
+    records: Iterable[models.Record | models.ScoredPoint], *, tenant_id: str, collection: str, dense_name: str
+) -> list[Found]:
+    """Records as the port gives them, each checked to be this tenant's. A foreign one is `Fatal`."""
+    result = []
+    for record in records:
+        payload: Payload = record.payload or {}
+        if payload.get(TENANT_FIELD) != tenant_id:
+            raise Fatal(f"{collection}: point {record.id} of another tenant came back from a query for one tenant")
+        result.append(
+            Found(
+                id=str(record.id),
+                payload=payload,
+                score=record.score if isinstance(record, models.ScoredPoint) else None,
+                dense=_dense(record.vector, dense_name),
+            )
+        )
+    return result
+
+
+def _dense(vector: object, name: str) -> list[float] | None:
+    if not isinstance(vector, dict):
+        return None
+    value = vector.get(name)
+    return list(value) if isinstance(value, list) else None

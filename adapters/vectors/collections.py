@@ -1,0 +1,142 @@
+"""Collections as they must stand before anybody uses them: made where missing, refused where another embedder's.
+
+A collection remembers its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
+`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`. Readers use the alias; the collection
+behind it carries embedder and version in its name, so that a new one can be filled beside it and switched to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qdrant_client import models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from ...schemas.collections import CollectionSpec, IndexedField
+from ...schemas.errors import Fatal
+from ..ports import EmbedderIdentity
+from .engine import DENSE, SPARSE, EngineRefused, QdrantEngine
+
+NAMESPACE = "memstream"
+LEAST_VERSION = (1, 18)
+"""update_filter came with 1.16, update_mode with 1.17, named vectors that can be added later with 1.18."""
+
+
+async def ensure_collections(
+    engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity
+) -> None:
+    """See `QdrantStore.ensure`. Raises `Fatal`, and what the engine raises."""
+    await _check_version(engine)
+    for spec in specs:
+        name = await _behind_alias(engine, spec.name)
+        if name is None:
+            name = spec.physical_name(embedder.slug)
+            await _create(engine, spec, name, embedder)
+            await _check_embedder(engine, spec, name, embedder)
+            await engine.update_collection_aliases(
+                [
+                    models.CreateAliasOperation(
+                        create_alias=models.CreateAlias(collection_name=name, alias_name=spec.name)
+                    )
+                ]
+            )
+            # Another process may have led the alias elsewhere at the same moment: what stands now counts.
+            name = await _behind_alias(engine, spec.name) or name
+        await _check_embedder(engine, spec, name, embedder)
+        await _create_indexes(engine, spec, name)
+
+
+async def _check_version(engine: QdrantEngine) -> None:
+    version = (await engine.info()).version
+    parts = version.split("-")[0].split(".")
+    if all(part.isdigit() for part in parts[:2]) and tuple(int(part) for part in parts[:2]) < LEAST_VERSION:
+        least = ".".join(str(part) for part in LEAST_VERSION)
+        raise Fatal(f"Qdrant {version} is too old: memstream needs {least} or later (conditional writes). Upgrade it.")
+
+
+async def _behind_alias(engine: QdrantEngine, alias: str) -> str | None:
+    for each in (await engine.get_aliases()).aliases:
+        if each.alias_name == alias and await engine.collection_exists(each.collection_name):
+            return each.collection_name
+    return None
+
+
+async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
+    if await engine.collection_exists(name):
+        return
+    remembered: dict[str, Any] = {"schema": spec.version}
+    dense: dict[str, models.VectorParams] = {}
+    sparse: dict[str, models.SparseVectorParams] = {}
+    if spec.has_vectors:
+        remembered["embedder"] = {
+            "name": embedder.name,
+            "dimension": embedder.dimension,
+            "version": embedder.version,
+        }
+        dense[DENSE] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE)
+        sparse[SPARSE] = models.SparseVectorParams(modifier=models.Modifier.IDF)
+    try:
+        await engine.create_collection(
+            name,
+            dense,
+            sparse,
+            # One graph a tenant instead of one over all: every query names its tenant.
+            hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
+            metadata={NAMESPACE: remembered},
+        )
+    except (UnexpectedResponse, EngineRefused):
+        if not await engine.collection_exists(name):  # else another process was quicker
+            raise
+
+
+async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str, ours: EmbedderIdentity) -> None:
+    if not spec.has_vectors:
+        return
+    metadata = (await engine.get_collection(name)).config.metadata or {}
+    embedder = metadata.get(NAMESPACE, {}).get("embedder")
+    if not isinstance(embedder, dict):
+        raise Fatal(
+            f"The collection {name} behind `{spec.name}` does not say which embedder filled it: memstream did not "
+            "make it. Point MEMSTREAM_QDRANT at a Qdrant (or folder) where these names are free: "
+            f"{spec.name}, {name}."
+        )
+    theirs = EmbedderIdentity(
+        name=str(embedder.get("name")),
+        dimension=int(embedder.get("dimension", 0)),
+        version=str(embedder.get("version")),
+    )
+    if theirs != ours:
+        raise Fatal(
+            f"The collection `{spec.name}` ({name}) was filled by the embedder {_told(theirs)}, this process is set "
+            f"to {_told(ours)}: their vectors cannot be compared. Set MEMSTREAM_EMBEDDER={theirs.name} to go on with "
+            "what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start anew."
+        )
+
+
+def _told(embedder: EmbedderIdentity) -> str:
+    return f"{embedder.name} ({embedder.dimension} dimensions, version {embedder.version})"
+
+
+async def _create_indexes(engine: QdrantEngine, spec: CollectionSpec, name: str) -> None:
+    standing = (await engine.get_collection(name)).payload_schema
+    for field in spec.fields:
+        if field.path not in standing:
+            await engine.create_payload_index(name, field.path, _index(field), wait=True)
+
+
+def _index(field: IndexedField) -> Any:
+    """`enable_hnsw=False`: no graph is built per value of a field that only filters (3 s instead of 24 s at 20k)."""
+    if field.kind == "keyword":
+        if field.is_tenant:
+            return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
+        return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, enable_hnsw=False)
+    if field.kind == "integer":
+        return models.IntegerIndexParams(
+            type=models.IntegerIndexType.INTEGER, lookup=True, range=True, enable_hnsw=False
+        )
+    if field.kind == "float":
+        return models.FloatIndexParams(type=models.FloatIndexType.FLOAT, enable_hnsw=False)
+    if field.kind == "datetime":
+        return models.DatetimeIndexParams(type=models.DatetimeIndexType.DATETIME, enable_hnsw=False)
+    return models.BoolIndexParams(type=models.BoolIndexType.BOOL, enable_hnsw=False)

@@ -1,0 +1,331 @@
+"""Qdrant's own engine in this process, over a folder: the embedded default (qdrant_edge, one shard a collection).
+
+Methods are async because they have the client's form; they run inline. The bindings hold the GIL, so a thread would
+add a hop and free nothing, and calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
+froze Python for 25 s at 40 000 points. What has been written is in the engine's write-ahead log before a call
+returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
+
+One process holds the folder (adapters/folders.py); this class does not check it. On disk:
+
+    aliases.json                      alias → collection
+    <collection>/collection.json      its configuration and metadata, as the server would tell them
+    <collection>/shard/               the engine's files
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import qdrant_edge as edge
+import structlog
+from qdrant_client import models
+from qdrant_client.http.models import QueryResponse
+
+from ..folders import sync_folder, write_atomically
+from . import edge_models as translate
+from .engine import EngineRefused
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+ENGINE_VERSION = "1.20.0"
+"""The server whose features the pinned qdrant_edge has (TextQuery came with 1.20)."""
+FLUSH_EVERY = 10_000
+"""Writes between flushes of one collection."""
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_DONE = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
+_CREATING, _DELETED = ".creating-", ".deleted-"
+
+
+@dataclass(slots=True)
+class _Collection:
+    shard: edge.EdgeShard
+    described: models.CreateCollection
+    writes: int = 0
+
+
+def _call(function: Callable[..., T], *arguments: Any) -> T:
+    """Run one function of the bindings, which raise bare `Exception` for everything the engine refuses."""
+    try:
+        return function(*arguments)
+    except EngineRefused:
+        raise
+    except Exception as error:
+        message = str(error)
+        # "Service runtime error" is the engine's own trouble (disk full, files gone); the rest is the request's.
+        raise EngineRefused(500 if message.startswith("Service") else 400, message) from error
+
+
+class EdgeEngine:
+    """The methods of `AsyncQdrantClient` that the store uses, with its models, over the embedded engine."""
+
+    def __init__(self, *, folder: Path) -> None:
+        """Open every collection in `folder` (0.2 s for 10 000 points). `EngineRefused` when one cannot be opened."""
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._closed = False
+        self._aliases: dict[str, str] = self._read_aliases()
+        self._collections: dict[str, _Collection] = {}
+        for entry in sorted(folder.iterdir()):
+            if entry.name.startswith((_CREATING, _DELETED)):
+                shutil.rmtree(entry)  # a crash in the middle of creating or deleting
+            elif (entry / "collection.json").exists():
+                self._collections[entry.name] = self._open(entry)
+
+    # -------------------------------------------------------------------------------------------- collections
+    async def info(self) -> models.VersionInfo:
+        return models.VersionInfo(title="memstream embedded engine (qdrant_edge)", version=ENGINE_VERSION)
+
+    async def get_collections(self) -> models.CollectionsResponse:
+        return models.CollectionsResponse(
+            collections=[models.CollectionDescription(name=name) for name in self._collections]
+        )
+
+    async def get_aliases(self) -> models.CollectionsAliasesResponse:
+        return models.CollectionsAliasesResponse(
+            aliases=[
+                models.AliasDescription(alias_name=alias, collection_name=name) for alias, name in self._aliases.items()
+            ]
+        )
+
+    async def update_collection_aliases(
+        self, change_aliases_operations: Sequence[models.CreateAliasOperation | models.DeleteAliasOperation]
+    ) -> bool:
+        """All changes or none, in one replaced file: this is how a collection is switched."""
+        aliases = dict(self._aliases)
+        for operation in change_aliases_operations:
+            if isinstance(operation, models.CreateAliasOperation):
+                created = operation.create_alias
+                if created.alias_name in self._collections:
+                    raise EngineRefused(409, f"Collection `{created.alias_name}` already exists")
+                self._find(created.collection_name)
+                aliases[created.alias_name] = created.collection_name
+            elif isinstance(operation, models.DeleteAliasOperation):
+                aliases.pop(operation.delete_alias.alias_name, None)
+            else:
+                raise EngineRefused(400, f"the embedded engine does not offer {type(operation).__name__}")
+        self._write_aliases(aliases)
+        return True
+
+    async def collection_exists(self, collection_name: str) -> bool:
+        return self._aliases.get(collection_name, collection_name) in self._collections
+
+    async def get_collection(self, collection_name: str) -> models.CollectionInfo:
+        """Points, indexes and metadata are true; the tuning figures are the server's defaults, for the model's sake."""
+        collection = self._find(collection_name)
+        described, shard = collection.described, _call(collection.shard.info)
+        return models.CollectionInfo(
+            status=models.CollectionStatus.GREEN,
+            optimizer_status=models.OptimizersStatusOneOf.OK,
+            points_count=shard.points_count,
+            indexed_vectors_count=shard.indexed_vectors_count,
+            segments_count=shard.segments_count,
+            config=models.CollectionConfig(
+                params=models.CollectionParams(vectors=described.vectors, sparse_vectors=described.sparse_vectors),
+                hnsw_config=models.HnswConfig(m=16, ef_construct=100, full_scan_threshold=10_000),
+                optimizer_config=models.OptimizersConfig(default_segment_number=0, flush_interval_sec=5),
+                metadata=described.metadata,
+            ),
+            payload_schema={
+                field: models.PayloadIndexInfo(data_type=translate.index_type(each), points=each.points)
+                for field, each in shard.payload_schema.items()
+            },
+        )
+
+    async def create_collection(
+        self,
+        collection_name: str,
+        vectors_config: Mapping[str, models.VectorParams],
+        sparse_vectors_config: Mapping[str, models.SparseVectorParams] | None = None,
+        *,
+        hnsw_config: models.HnswConfigDiff | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> bool:
+        """Made aside and renamed, so that a crash leaves a whole collection or none. `hnsw_config` has no effect:
+        the graph is built by `optimize()` only."""
+        if not _NAME.fullmatch(collection_name):
+            raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
+        if await self.collection_exists(collection_name):
+            raise EngineRefused(409, f"Collection `{collection_name}` already exists")
+        described = models.CreateCollection(
+            vectors=dict(vectors_config),
+            sparse_vectors=dict(sparse_vectors_config or {}),
+            hnsw_config=hnsw_config,
+            metadata=metadata,
+        )
+        aside = self._folder / f"{_CREATING}{collection_name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        config = translate.config(vectors_config, sparse_vectors_config or {})
+        _call(_call(edge.EdgeShard.create, str(aside / "shard"), config).close)
+        write_atomically(aside / "collection.json", described.model_dump_json(exclude_none=True).encode())
+        final = self._folder / collection_name
+        os.rename(aside, final)
+        sync_folder(self._folder)
+        self._collections[collection_name] = self._open(final)
+        return True
+
+    async def delete_collection(self, collection_name: str) -> bool:
+        """With its aliases, as the server does. False when there is none."""
+        collection = self._collections.pop(collection_name, None)
+        if collection is None:
+            return False
+        _call(collection.shard.close)
+        aside = self._folder / f"{_DELETED}{collection_name}"
+        os.rename(self._folder / collection_name, aside)
+        self._write_aliases({alias: name for alias, name in self._aliases.items() if name != collection_name})
+        shutil.rmtree(aside)
+        return True
+
+    async def create_payload_index(
+        self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
+    ) -> models.UpdateResult:
+        """Without effect where the index stands."""
+        return self._update(
+            collection_name,
+            edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema)),
+        )
+
+    # -------------------------------------------------------------------------------------------- writes
+    async def upsert(
+        self,
+        collection_name: str,
+        points: list[models.PointStruct],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+        update_mode: models.UpdateMode | None = None,
+    ) -> models.UpdateResult:
+        mode = {
+            models.UpdateMode.INSERT_ONLY: edge.UpdateMode.InsertOnly,
+            models.UpdateMode.UPDATE_ONLY: edge.UpdateMode.UpdateOnly,
+        }.get(update_mode or models.UpdateMode.UPSERT, edge.UpdateMode.Upsert)
+        translated = _call(lambda: [translate.point(each) for each in points])
+        return self._update(
+            collection_name,
+            _call(
+                lambda: edge.UpdateOperation.upsert_points(
+                    translated, condition=translate.filter_(update_filter), update_mode=mode
+                )
+            ),
+        )
+
+    async def set_payload(
+        self,
+        collection_name: str,
+        payload: dict[str, Any],
+        points: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult:
+        condition = translate.filter_(points)
+        return self._update(collection_name, _call(edge.UpdateOperation.set_payload_by_filter, condition, payload))
+
+    async def delete(
+        self,
+        collection_name: str,
+        points_selector: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult:
+        condition = translate.filter_(points_selector)
+        return self._update(collection_name, _call(edge.UpdateOperation.delete_points_by_filter, condition))
+
+    # -------------------------------------------------------------------------------------------- reads
+    async def scroll(
+        self,
+        collection_name: str,
+        scroll_filter: models.Filter | None = None,
+        limit: int = 10,
+        order_by: models.OrderBy | str | None = None,
+        offset: Any = None,
+        with_payload: bool = True,
+        with_vectors: bool | list[str] = False,
+        *,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> tuple[list[models.Record], Any]:
+        request = edge.ScrollRequest(
+            offset=None if offset is None else translate.point_id(offset),
+            limit=limit,
+            filter=translate.filter_(scroll_filter),
+            with_payload=with_payload,
+            with_vector=with_vectors,
+            order_by=None if order_by is None else translate.order_by(order_by),
+        )
+        page, following = _call(self._find(collection_name).shard.scroll, request)
+        return translate.records(page), None if following is None else translate.point_id(following)
+
+    async def query_points(
+        self,
+        collection_name: str,
+        query: Any = None,
+        using: str | None = None,
+        *,
+        query_filter: models.Filter | None = None,
+        limit: int = 10,
+        with_payload: bool = True,
+    ) -> QueryResponse:
+        request = edge.QueryRequest(
+            limit=limit,
+            query=translate.query(query, using),
+            filter=translate.filter_(query_filter),
+            with_payload=with_payload,
+            with_vector=False,
+        )
+        points = translate.scored(_call(self._find(collection_name).shard.query, request))
+        return QueryResponse.model_construct(points=points)
+
+    async def count(
+        self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
+    ) -> models.CountResult:
+        request = edge.CountRequest(exact=exact, filter=translate.filter_(count_filter))
+        return models.CountResult(count=_call(self._find(collection_name).shard.count, request))
+
+    # -------------------------------------------------------------------------------------------- life
+    async def close(self) -> None:
+        """Flush and close every collection. Calling again has no effect."""
+        if self._closed:
+            return
+        self._closed = True
+        for collection in self._collections.values():
+            _call(collection.shard.flush)
+            _call(collection.shard.close)
+
+    def _find(self, name: str) -> _Collection:
+        collection = self._collections.get(self._aliases.get(name, name))
+        if collection is None:
+            raise EngineRefused(404, f"Not found: Collection `{name}` doesn't exist!")
+        return collection
+
+    def _update(self, name: str, operation: Any) -> models.UpdateResult:
+        collection = self._find(name)
+        _call(collection.shard.update, operation)
+        collection.writes += 1
+        if collection.writes % FLUSH_EVERY == 0:
+            _call(collection.shard.flush)
+        return _DONE
+
+    def _open(self, entry: Path) -> _Collection:
+        described = models.CreateCollection.model_validate_json((entry / "collection.json").read_bytes())
+        return _Collection(shard=_call(edge.EdgeShard.load, str(entry / "shard")), described=described)
+
+    def _read_aliases(self) -> dict[str, str]:
+        path = self._folder / "aliases.json"
+        if not path.exists():
+            return {}
+        aliases: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        return aliases
+
+    def _write_aliases(self, aliases: dict[str, str]) -> None:
+        write_atomically(self._folder / "aliases.json", json.dumps(aliases, indent=1, sort_keys=True).encode())
+        self._aliases = aliases

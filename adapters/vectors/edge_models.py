@@ -1,0 +1,229 @@
+"""qdrant-client's models as qdrant_edge's, and back: the part of both that the store and the loopback server use.
+
+What is not used is refused by name (status 400), never passed over: a filter that loses a condition shows too much.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import qdrant_edge as edge
+from qdrant_client import models
+
+from .engine import EngineRefused
+
+PLACEHOLDER = "no_vectors"
+"""qdrant_edge wants at least one vector in a collection; one without gets this sparse one, which nothing fills."""
+
+_BOUNDS = ("gte", "gt", "lte", "lt")
+
+
+def _refused(what: object) -> EngineRefused:
+    return EngineRefused(400, f"the embedded engine does not offer {type(what).__name__}")
+
+
+def point_id(value: Any) -> Any:
+    """Numbers as they are, everything else as text (the bindings parse UUIDs)."""
+    return value if isinstance(value, int) else str(value)
+
+
+def time_text(value: Any) -> Any:
+    """Times as RFC 3339 text; numbers and texts as they are."""
+    return value.isoformat() if isinstance(value, dt.datetime | dt.date) else value
+
+
+# ------------------------------------------------------------------------------------------------ filters
+def _all_of_one_type(values: Sequence[Any]) -> list[Any]:
+    return list(values)
+
+
+def _match(match: Any) -> Any:
+    if isinstance(match, models.MatchValue):
+        return edge.MatchValue(match.value)
+    if isinstance(match, models.MatchAny):
+        return edge.MatchAny(_all_of_one_type(match.any))
+    if isinstance(match, models.MatchExcept):
+        return edge.MatchExcept(_all_of_one_type(match.except_))
+    raise _refused(match)
+
+
+def _range(range_: models.Range | models.DatetimeRange) -> Any:
+    bounds = {name: getattr(range_, name) for name in _BOUNDS if getattr(range_, name) is not None}
+    if isinstance(range_, models.DatetimeRange):
+        return edge.RangeDateTime(**{name: time_text(bound) for name, bound in bounds.items()})
+    return edge.RangeFloat(**{name: float(bound) for name, bound in bounds.items()})
+
+
+def _field(condition: models.FieldCondition) -> Any:
+    known: dict[str, Any] = {}
+    if condition.match is not None:
+        known["match"] = _match(condition.match)
+    if condition.range is not None:
+        known["range"] = _range(condition.range)
+    if condition.is_empty is not None:
+        known["is_empty"] = condition.is_empty
+    if condition.is_null is not None:
+        known["is_null"] = condition.is_null
+    asked = set(condition.model_dump(exclude_none=True)) - {"key"}
+    if asked != set(known):
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(asked - set(known))} on a field")
+    return edge.FieldCondition(condition.key, **known)
+
+
+def _condition(condition: Any) -> Any:
+    if isinstance(condition, models.FieldCondition):
+        return _field(condition)
+    if isinstance(condition, models.IsEmptyCondition):
+        return edge.IsEmptyCondition(condition.is_empty.key)
+    if isinstance(condition, models.IsNullCondition):
+        return edge.IsNullCondition(condition.is_null.key)
+    if isinstance(condition, models.HasIdCondition):
+        return edge.HasIdCondition({point_id(each) for each in condition.has_id})
+    if isinstance(condition, models.NestedCondition):
+        return edge.NestedCondition(condition.nested.key, filter_(condition.nested.filter))
+    if isinstance(condition, models.Filter):
+        return filter_(condition)
+    raise _refused(condition)
+
+
+def _conditions(conditions: Any) -> list[Any] | None:
+    if conditions is None:
+        return None
+    return [_condition(each) for each in (conditions if isinstance(conditions, list) else [conditions])]
+
+
+def filter_(filter_model: models.Filter | None) -> Any:
+    """A filter, whole: must, should, must_not, min_should."""
+    if filter_model is None:
+        return None
+    enough = filter_model.min_should
+    return edge.Filter(
+        must=_conditions(filter_model.must),
+        should=_conditions(filter_model.should),
+        must_not=_conditions(filter_model.must_not),
+        min_should=edge.MinShould(_conditions(enough.conditions) or [], enough.min_count) if enough else None,
+    )
+
+
+def order_by(order: models.OrderBy | str) -> Any:
+    """`start_from` may be a time, or the `order_value` of a record (microseconds for times)."""
+    if isinstance(order, str):
+        order = models.OrderBy(key=order)
+    direction = edge.Direction.Desc if order.direction == models.Direction.DESC else edge.Direction.Asc
+    if order.start_from is None:
+        return edge.OrderBy(order.key, direction)
+    return edge.OrderBy(order.key, direction, start_from=time_text(order.start_from))
+
+
+# ------------------------------------------------------------------------------------------------ vectors, queries
+def vector(value: Any) -> Any:
+    if isinstance(value, models.SparseVector):
+        return edge.SparseVector(list(value.indices), [float(weight) for weight in value.values])
+    if isinstance(value, Mapping):
+        return {name: vector(each) for name, each in value.items()}
+    return value
+
+
+def query(wanted: Any, using: str | None) -> Any:
+    """Nearest to a dense or sparse vector."""
+    if isinstance(wanted, models.NearestQuery) and wanted.mmr is None:
+        wanted = wanted.nearest
+    if isinstance(wanted, list | models.SparseVector):
+        return edge.Query.Nearest(vector(wanted), using=using)
+    raise _refused(wanted)
+
+
+def point(model: models.PointStruct) -> Any:
+    return edge.Point(point_id(model.id), vector(model.vector), model.payload or {})
+
+
+# ------------------------------------------------------------------------------------------------ collections
+_DISTANCES = {
+    models.Distance.COSINE: edge.Distance.Cosine,
+    models.Distance.DOT: edge.Distance.Dot,
+    models.Distance.EUCLID: edge.Distance.Euclid,
+    models.Distance.MANHATTAN: edge.Distance.Manhattan,
+}
+_INDEXES = {
+    "keyword": edge.KeywordIndexParams,
+    "integer": edge.IntegerIndexParams,
+    "float": edge.FloatIndexParams,
+    "bool": edge.BoolIndexParams,
+    "datetime": edge.DatetimeIndexParams,
+}
+_INDEX_OPTIONS = ("is_tenant", "is_principal", "enable_hnsw", "lookup", "range")
+
+
+def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models.SparseVectorParams]) -> Any:
+    """A shard's configuration; one search thread, since our queries are short and the cores are the stages'."""
+    if not dense and not sparse:
+        sparse = {PLACEHOLDER: models.SparseVectorParams()}
+    return edge.EdgeConfig(
+        vectors={
+            name: edge.EdgeVectorParams(size=each.size, distance=_DISTANCES[each.distance])
+            for name, each in dense.items()
+        },
+        sparse_vectors={
+            name: edge.EdgeSparseVectorParams(
+                modifier=edge.Modifier.Idf if each.modifier == models.Modifier.IDF else None
+            )
+            for name, each in sparse.items()
+        },
+        max_search_threads=1,
+    )
+
+
+def index(schema: Any) -> Any:
+    """A payload index by its type (`keyword`) or with parameters (`KeywordIndexParams(...)`)."""
+    kind = str(getattr(getattr(schema, "type", schema), "value", getattr(schema, "type", schema)))
+    if kind not in _INDEXES:
+        raise EngineRefused(400, f"the embedded engine does not offer an index of type {kind}")
+    options = {name: value for name in _INDEX_OPTIONS if (value := getattr(schema, name, None)) is not None}
+    return _INDEXES[kind](**options)
+
+
+def index_type(info: Any) -> models.PayloadSchemaType:
+    """What `get_collection` says of an index."""
+    return models.PayloadSchemaType(str(info.data_type).rsplit(".", maxsplit=1)[-1].lower())
+
+
+# ------------------------------------------------------------------------------------------------ results
+def _id_back(value: Any) -> Any:
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+def _vector_back(value: Any) -> Any:
+    if isinstance(value, edge.SparseVector):
+        return models.SparseVector(indices=list(value.indices), values=list(value.values))
+    if isinstance(value, dict):
+        return {name: _vector_back(each) for name, each in value.items()}
+    return value
+
+
+def records(found: Sequence[Any]) -> list[models.Record]:
+    """Built without validation: they come from the engine, and a page has a thousand."""
+    return [
+        models.Record.model_construct(
+            id=_id_back(each.id),
+            payload=each.payload,
+            vector=_vector_back(each.vector),
+            order_value=each.order_value,
+        )
+        for each in found
+    ]
+
+
+def scored(found: Sequence[Any]) -> list[models.ScoredPoint]:
+    return [
+        models.ScoredPoint.model_construct(
+            id=_id_back(each.id),
+            version=each.version,
+            score=each.score,
+            payload=each.payload,
+            vector=_vector_back(each.vector),
+        )
+        for each in found
+    ]

@@ -1,0 +1,121 @@
+"""What the store asks of a Qdrant engine: the subset of `AsyncQdrantClient` that it uses.
+
+Two implementations: the client itself (remote, and the loopback server beside an embedded folder), and `EdgeEngine`
+(the server's own engine in this process). Both speak qdrant-client's models, so that the store exists once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from qdrant_client import models
+from qdrant_client.http.models import QueryResponse
+
+DENSE = "dense"
+SPARSE = "bm25"
+
+
+class EngineRefused(Exception):
+    """The embedded engine refuses a request, as the server would with `status` (HTTP: 400, 404, 409, 500)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class QdrantEngine(Protocol):
+    """Names, arguments and results are qdrant-client's; what goes wrong is translated in `errors.py`."""
+
+    async def info(self) -> models.VersionInfo: ...
+
+    async def get_aliases(self) -> models.CollectionsAliasesResponse: ...
+
+    async def update_collection_aliases(
+        self, change_aliases_operations: Sequence[models.CreateAliasOperation | models.DeleteAliasOperation]
+    ) -> bool: ...
+
+    async def collection_exists(self, collection_name: str) -> bool: ...
+
+    async def get_collection(self, collection_name: str) -> models.CollectionInfo: ...
+
+    async def create_collection(
+        self,
+        collection_name: str,
+        vectors_config: Mapping[str, models.VectorParams],
+        sparse_vectors_config: Mapping[str, models.SparseVectorParams] | None = None,
+        *,
+        hnsw_config: models.HnswConfigDiff | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> bool: ...
+
+    async def delete_collection(self, collection_name: str) -> bool: ...
+
+    async def create_payload_index(
+        self,
+        collection_name: str,
+        field_name: str,
+        field_schema: Any = None,
+        *,
+        wait: bool = True,
+    ) -> models.UpdateResult: ...
+
+    async def upsert(
+        self,
+        collection_name: str,
+        points: list[models.PointStruct],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+        update_mode: models.UpdateMode | None = None,
+    ) -> models.UpdateResult: ...
+
+    async def set_payload(
+        self,
+        collection_name: str,
+        payload: dict[str, Any],
+        points: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult: ...
+
+    async def delete(
+        self,
+        collection_name: str,
+        points_selector: models.Filter,
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+    ) -> models.UpdateResult: ...
+
+    async def scroll(
+        self,
+        collection_name: str,
+        scroll_filter: models.Filter | None = None,
+        limit: int = 10,
+        order_by: models.OrderBy | None = None,
+        offset: Any = None,
+        with_payload: bool = True,
+        with_vectors: Any = False,
+        *,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> tuple[list[models.Record], Any]: ...
+
+    async def query_points(
+        self,
+        collection_name: str,
+        query: Any = None,
+        using: str | None = None,
+        *,
+        query_filter: models.Filter | None = None,
+        limit: int = 10,
+        with_payload: bool = True,
+    ) -> QueryResponse: ...
+
+    async def count(
+        self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
+    ) -> models.CountResult: ...
+
+    async def close(self) -> None: ...

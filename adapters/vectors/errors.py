@@ -1,0 +1,55 @@
+"""What a Qdrant engine raises, as the kinds of error that may leave an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+from ...schemas.errors import Fatal, Transient
+from .engine import EngineRefused
+
+COMPONENT = "store"
+AWAY_REMEDY = "Check that Qdrant runs and that MEMSTREAM_QDRANT names it."
+KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write."
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Run an engine's call; `doing` says in an error's message what was tried.
+
+    Away, slow, overloaded, or not letting us in → `Transient`; refusing what we ask → `Fatal`.
+    """
+    try:
+        yield
+    except ResourceExhaustedResponse as error:
+        raise Transient(
+            COMPONENT, f"{doing}: Qdrant asks to slow down: {error}", retry_after=float(error.retry_after_s)
+        ) from error
+    except ResponseHandlingException as error:
+        raise Transient(
+            COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
+        ) from error
+    except UnexpectedResponse as error:
+        raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
+    except EngineRefused as error:
+        raise _for_status(error.status, f"{doing}: {error}") from error
+
+
+def _for_status(status: int, message: str) -> Transient | Fatal:
+    if status in (401, 403):
+        return Transient(COMPONENT, f"{message} (Qdrant refuses the key)", remedy=KEY_REMEDY)
+    if status in (408, 429) or status >= 500:
+        return Transient(COMPONENT, message, remedy=AWAY_REMEDY)
+    if status == 404:
+        return Fatal(
+            f"{message}. A collection that this process uses is gone: start a worker with an empty Qdrant, or fill "
+            "`facts` again with `memstream rebuild facts`."
+        )
+    return Fatal(message)
+
+
+def _said(error: object) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,0 +1,111 @@
+"""A vector store from an address: `http(s)://host:6333`, or `embedded:///folder`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import httpx
+from qdrant_client import AsyncQdrantClient
+
+from ...schemas.errors import Fatal, Transient
+from ..folders import holder_of
+from ..ports import EmbedderIdentity
+from .edge import EdgeEngine
+from .engine import EngineRefused
+from .errors import COMPONENT
+from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
+from .store import QdrantStore
+
+REQUEST_SECONDS = 10
+"""For one request of a remote Qdrant; a time-out is unknown, so `Transient`."""
+ATTACH_SECONDS = 10.0
+"""How long a command tries to reach the holder of a folder."""
+POLL_SECONDS = 0.1
+CONNECTIONS = 64
+
+
+def embedded_folder(url: str) -> Path | None:
+    """The folder of an `embedded:///folder` address, None for any other. `embedded:relative` and
+    `embedded://relative` are folders of the working directory. Raises `Fatal` without a folder."""
+    parts = urlsplit(url)
+    if parts.scheme != "embedded":
+        return None
+    path = unquote(parts.netloc + parts.path)
+    if not path or path == "/":
+        raise Fatal(f"{url!r} names no folder: write embedded:///absolute/folder")
+    return Path(path)
+
+
+async def open_store(
+    url: str,
+    *,
+    embedder: EmbedderIdentity,
+    api_key: str | None = None,
+    holds_folder: bool = False,
+    serve_loopback: bool = False,
+) -> QdrantStore:
+    """A store, open; collections are not looked at (`ensure` does).
+
+    For `embedded:` the caller says whether this process holds the folder (adapters/folders.py). Held by us: the
+    engine runs here, and with `serve_loopback` other processes reach it. Held by another: through the endpoint that
+    it announces, tried for 10 s, then `Transient`. A remote Qdrant is not contacted here: `ping` does.
+    """
+    folder = embedded_folder(url)
+    if folder is None:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise Fatal(f"MEMSTREAM_QDRANT={url!r} is no address: write http://host:6333 or embedded:///folder")
+        return QdrantStore(engine=remote_engine(url, api_key=api_key), embedder=embedder)
+    if not holds_folder:
+        return await _attach(folder, embedder)
+    try:
+        engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
+    except EngineRefused as error:
+        raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
+    if not serve_loopback:
+        return QdrantStore(engine=engine, embedder=embedder)
+    server = LoopbackServer(engine=engine, folder=folder)
+    await server.start()
+    return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop,))
+
+
+def remote_engine(url: str, *, api_key: str | None) -> AsyncQdrantClient:
+    """The ordinary client, with connections kept alive (its own default closes them on this machine)."""
+    on_this_machine = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    return AsyncQdrantClient(
+        url=url,
+        port=None if urlsplit(url).port is None and urlsplit(url).scheme == "https" else 6333,
+        # As a header on this machine: as `api_key` the client warns that http is not safe, which here it is.
+        api_key=None if on_this_machine else api_key,
+        headers={"api-key": api_key} if on_this_machine and api_key else None,
+        timeout=REQUEST_SECONDS,
+        check_compatibility=False,
+        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+    )
+
+
+async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
+    deadline = time.monotonic() + ATTACH_SECONDS
+    while True:
+        endpoint = read_endpoint(folder)
+        if endpoint is not None:
+            store = QdrantStore(engine=remote_engine(endpoint.url, api_key=endpoint.token), embedder=embedder)
+            try:
+                await store.ping()
+            except Transient as error:
+                await store.close()
+                why = str(error)
+            else:
+                return store
+        else:
+            why = "nothing is announced in the folder"
+        if time.monotonic() >= deadline:
+            raise Transient(
+                COMPONENT,
+                f"{folder} is held by {holder_of(folder)}, but its Qdrant engine was not reached for "
+                f"{ATTACH_SECONDS:.0f} s: {why}",
+                remedy="Wait until that process has started or ended, then try again; it may be too busy to answer.",
+            )
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,135 @@
+"""The embedded engine for other processes: a server on 127.0.0.1 that the holder of a folder runs beside its work.
+
+It announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner alone). Commands that
+find the folder held reach the engine through it, with the ordinary client. It runs on the holder's event loop: the
+engine's calls hold the GIL, so a thread would buy nothing, and one loop means no locks.
+
+`python -m memstream.adapters.vectors.loopback --folder DIR` serves a folder by itself until SIGTERM, and prints one
+line of JSON (`url`, `token`) when it is ready; QDRANT_API_KEY, when set, is the token that it asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import structlog
+from aiohttp import web
+
+from ..folders import FolderLock, write_atomically
+from . import rest
+from .edge import EdgeEngine
+
+log = structlog.get_logger(__name__)
+
+ENDPOINT_FILE = "qdrant.endpoint"
+ENGINE_FOLDER = "qdrant"
+"""Within the held folder: the log of the embedded broker may share it."""
+HOST = "127.0.0.1"
+LARGEST_REQUEST = 64 * 1024 * 1024
+HELD_EXIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a folder's engine is reached, and by which token."""
+
+    url: str
+    token: str
+    pid: int
+
+
+def read_endpoint(folder: Path) -> Endpoint | None:
+    """What the folder announces; None when nothing does, or when it may not be read. It may be a dead process's."""
+    try:
+        announced = json.loads((folder / ENDPOINT_FILE).read_text(encoding="utf-8"))
+        return Endpoint(url=str(announced["url"]), token=str(announced["token"]), pid=int(announced["pid"]))
+    except (FileNotFoundError, PermissionError, ValueError, KeyError, TypeError):
+        return None
+
+
+class LoopbackServer:
+    """Serves an open engine; the engine stays its caller's."""
+
+    def __init__(self, *, engine: EdgeEngine, folder: Path, token: str | None = None, port: int = 0) -> None:
+        """`folder` is announced in. Without a `token` a new one is made; port 0 is any free one."""
+        self._engine = engine
+        self._folder = folder
+        self._token = token or secrets.token_urlsafe(32)
+        self._port = port
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> Endpoint:
+        """Listen, then announce. Raises OSError when the port is taken."""
+        application = web.Application(middlewares=[self._let_in], client_max_size=LARGEST_REQUEST)
+        application.add_routes(rest.routes(self._engine))
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await runner.setup()
+        self._runner = runner
+        await web.TCPSite(runner, HOST, self._port).start()
+        self._port = runner.addresses[0][1]
+        endpoint = Endpoint(url=f"http://{HOST}:{self._port}", token=self._token, pid=os.getpid())
+        announced = {"url": endpoint.url, "token": endpoint.token, "pid": endpoint.pid}
+        write_atomically(self._folder / ENDPOINT_FILE, json.dumps(announced).encode())
+        log.info("qdrant_loopback_serving", url=endpoint.url)
+        return endpoint
+
+    async def stop(self) -> None:
+        """Take the announcement back, then stop listening. Calling again has no effect."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        (self._folder / ENDPOINT_FILE).unlink(missing_ok=True)
+        await runner.cleanup()
+
+    @web.middleware
+    async def _let_in(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        given = request.headers.get("api-key", "")
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            return rest.refusal(401, "Must provide an API key or an Authorization bearer token")
+        return await handler(request)
+
+
+async def serve(folder: Path, *, port: int, token: str | None) -> None:
+    """Serve a folder that this process holds until SIGTERM or SIGINT."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
+    server = LoopbackServer(engine=engine, folder=folder, token=token, port=port)
+    try:
+        endpoint = await server.start()
+        print(json.dumps({"url": endpoint.url, "token": endpoint.token}), flush=True)
+        await stopping.wait()
+    finally:
+        await server.stop()
+        await engine.close()
+
+
+@click.command()
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder to serve.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="0 is any free port.")
+def main(folder: Path, port: int) -> None:
+    """Serve a folder's Qdrant engine on 127.0.0.1 until SIGTERM."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    with FolderLock(folder=folder, purpose="qdrant loopback") as lock:
+        if not lock.try_acquire():
+            click.echo(f"{folder} is held by {lock.holder()}", err=True)
+            raise SystemExit(HELD_EXIT)
+        asyncio.run(serve(folder, port=port, token=os.environ.get("QDRANT_API_KEY") or None))
+
+
+if __name__ == "__main__":
+    main()
