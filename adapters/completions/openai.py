@@ -59,7 +59,7 @@ class OpenAICompletions:
         self._timeout = timeout
         self._places = asyncio.Semaphore(concurrency)
         self._client = openai.AsyncOpenAI(
-            api_key=api_key_or_placeholder(api_key), base_url=base_url, timeout=timeout, max_retries=0
+            api_key=api_key_or_placeholder(api_key), base_url=base_url, timeout=None, max_retries=0
         )
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema and take another
 
@@ -115,7 +115,7 @@ class OpenAICompletions:
         """One call; its usage is recorded whatever its answer is worth."""
         async with self._places:
             try:
-                async with asyncio.timeout(self._timeout):  # the client's own limit is per read: a trickle escapes it
+                async with asyncio.timeout(self._timeout):  # the client's own limits are per read: a trickle escapes them
                     raw = await self._client.chat.completions.with_raw_response.create(
                         model=self._model,
                         messages=_wire_messages(request, answer_format, problem),

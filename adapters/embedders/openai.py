@@ -64,7 +64,7 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._places = asyncio.Semaphore(concurrency)
         self._key, self._base_url = api_key_or_placeholder(api_key), base_url
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, timeout=timeout, max_retries=0)
+        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, timeout=None, max_retries=0)
         self._dimension: int | None = None
 
     @property
