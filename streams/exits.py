@@ -1,0 +1,77 @@
+"""How a worker process ends: the exit codes, and timers that end one which cannot end by itself.
+
+Flush and commit wait without limit for a broker that is away, so a stopping worker may hang for ever; a supervisor
+that restarts it is better than a process that does nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from ..schemas.errors import Fatal, Transient
+
+log = structlog.get_logger(__name__)
+
+DONE = 0
+PARTLY = 1
+USAGE = 2
+#: a server cannot be reached, or this process lost its membership in the consumer group
+UNREACHABLE = 3
+#: a broken invariant stopped the worker
+BROKEN = 4
+
+ExitProcess = Callable[[int], None]
+
+
+class LeaseLost(Transient):
+    """The group coordinator has not answered this process for as long as others may take its partitions over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("broker", message, remedy="wait, or look at the broker's log; the worker rejoins by itself")
+
+
+def exit_code_for(reason: BaseException | None) -> int:
+    """The exit code of a worker that ended for `reason` (None: asked to)."""
+    if reason is None:
+        return DONE
+    if isinstance(reason, Fatal):
+        return BROKEN
+    return UNREACHABLE if isinstance(reason, Transient | ConnectionError | TimeoutError) else BROKEN
+
+
+def end_process(code: int) -> None:
+    """The process ends now: no flush of buffers that must not leave, no handler that may hang."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class ExitTimer:
+    """Ends the process after `seconds` unless cancelled. A thread, because the event loop may be what hangs."""
+
+    def __init__(self, seconds: float, *, why: str, code: Callable[[], int], exit_process: ExitProcess) -> None:
+        self._why = why
+        self._code = code
+        self._exit = exit_process
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._bite)
+        self._timer.daemon = True
+        self._timer.start()
+        atexit.register(self._timer.cancel)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        atexit.unregister(self._timer.cancel)
+
+    def _bite(self) -> None:
+        code = self._code()
+        log.critical("shutdown_cut_off", why=self._why, seconds=self._seconds, exit_code=code)
+        self._exit(code)

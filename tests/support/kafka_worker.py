@@ -1,0 +1,122 @@
+"""A worker for fault tests on a real broker: counts per key in a durable table, one event at a time.
+
+    python -m tests.support.kafka_worker '{"broker": "kafka://127.0.0.1:9092", "name": …, "datadir": …, "note": …}'
+
+Each event's value is a sequence number within its key. The row keeps how many were seen, the last one, and how often
+one came out of order; the same goes to the topic `<name>-out`. Lines of JSON in the file `note` say what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import faust
+import structlog
+
+from memstream.streams.app import AppSettings, create_app
+from memstream.streams.exits import exit_code_for
+from memstream.streams.table import TableRows, event_scope, open_rows
+
+
+class OneAtATime:
+    """The simplest `Drainable`: an epoch that ends at a drain, and the offsets handled in it."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self.epoch = 0
+        self.running = asyncio.Event()
+        self.done: dict[Any, int] = {}
+
+    def idle(self) -> bool:
+        return not self.running.is_set()
+
+    async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
+        self.epoch += 1
+        end = time.monotonic() + 10
+        while self.running.is_set() and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        offsets = {tp: o for tp, o in self.done.items() if (tp.topic, tp.partition) in revoked}
+        self.done = {}
+        if offsets and not self.app._crashed.is_set():
+            await asyncio.wait_for(self.app.consumer._commit_offsets(offsets), 10)
+
+    async def close(self) -> None:
+        return
+
+
+def main() -> None:
+    options = json.loads(sys.argv[1])
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    notes = Path(options["note"]).open("a", buffering=1)  # noqa: SIM115 - for as long as the process lives
+
+    def note(**fields: Any) -> None:
+        notes.write(json.dumps({"at": time.time(), **fields}) + "\n")
+
+    app = create_app(
+        name=options["name"],
+        broker=options["broker"],
+        datadir=Path(options["datadir"]),
+        settings=AppSettings(partitions=options.get("partitions", 4), session_timeout=options.get("session", 3.0)),
+    )
+    rows = open_rows(app, "count") if options.get("table", True) else None
+    raw: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
+    source, out = app.topic(f"{options['name']}-in", **raw), app.topic(f"{options['name']}-out", **raw)
+    lanes = app.lanes = OneAtATime(app)
+
+    @app.agent(source, name="count")
+    async def count(stream: Any) -> None:
+        async for event in stream.noack().events():
+            epoch = lanes.epoch
+            if event.message.generation_id != app.consumer_generation_id:
+                continue
+            lanes.running.set()
+            try:
+                await handle(event, rows)
+            finally:
+                lanes.running.clear()
+            if epoch == lanes.epoch:
+                lanes.done[event.message.tp] = event.message.offset + 1
+                event.ack()
+
+    async def handle(event: Any, rows: TableRows | None) -> None:
+        key, seq = event.key.decode(), int(event.value)
+        state = {"n": 0, "last": -1, "wrong": 0}
+        with event_scope(event):
+            if rows is not None:
+                state = json.loads(rows.row(key) or json.dumps(state))
+                if seq > state["last"]:
+                    state["wrong"] += seq != state["last"] + 1
+                    state["n"], state["last"] = state["n"] + 1, seq
+                    await rows.put({key: json.dumps(state).encode()})
+        app.check_lease()
+        await (await out.send(key=event.key, value=event.value))
+        note(what="done", key=key, seq=seq)
+
+    end = app.on_rebalance_end
+
+    def on_rebalance_end() -> None:
+        end()
+        partitions = sorted(p for t, p in app.assigned() if t == f"{options['name']}-in")
+        kept = {}
+        if rows is not None:
+            kept = {key: json.loads(value) for p in partitions for key, value in rows.scan(p)}
+        note(what="ready", partitions=partitions, rows=kept)
+
+    app.on_rebalance_end = on_rebalance_end  # type: ignore[method-assign]
+    worker = faust.Worker(app, loglevel="WARNING", quiet=True)
+    try:
+        worker.execute_from_commandline()
+    except SystemExit:
+        raise
+    except BaseException as exc:
+        note(what="crash", error=repr(exc))
+        sys.exit(exit_code_for(exc))
+
+
+if __name__ == "__main__":
+    main()
