@@ -1,0 +1,48 @@
+"""Named crash points: the process ends at once after a step, so that tests can look at what is left.
+
+`MEMSTREAM_CRASH_POINT=<stage>:<step>[:n]` with MEMSTREAM_TESTING=1: the n-th time (default the first).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Step = Literal["decide", "table", "store", "publish", "commit"]
+STEPS: tuple[Step, ...] = get_args(Step)
+CRASHED = 137
+"""Exit code, as after kill -9."""
+
+
+@dataclass(slots=True)
+class CrashPoint:
+    """Counts how often a step of a stage was passed; ends the process at the n-th time."""
+
+    stage: str
+    step: Step
+    left: int = 1
+
+    @classmethod
+    def parse(cls, text: str, *, stages: tuple[str, ...]) -> CrashPoint:
+        """Raises ValueError that says what is allowed."""
+        stage, _, rest = text.partition(":")
+        step, _, n = rest.partition(":")
+        if stage not in stages or step not in STEPS or (n and not (n.isdigit() and int(n) > 0)):
+            raise ValueError(
+                f"{text!r} is no crash point: <stage>:<step>[:n] with a stage of {', '.join(stages)}, "
+                f"a step of {', '.join(STEPS)} and n from 1"
+            )
+        if stage == "recorder" and step == "table":
+            raise ValueError("the recorder has no table, so there is no crash point recorder:table")
+        return cls(stage=stage, step=step, left=int(n or 1))
+
+    def armed(self, stage: str, step: Step) -> bool:
+        return self.stage == stage and self.step == step and self.left > 0
+
+    def passed(self, stage: str, step: Step) -> None:
+        """Call after a step. No clean-up runs: that is the point."""
+        if self.armed(stage, step):
+            self.left -= 1
+            if self.left == 0:
+                os._exit(CRASHED)

@@ -1,0 +1,48 @@
+"""Dead letters: the refused record, raw, with headers that say where it was and why (Spring Kafka's names)."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ..schemas.errors import DeadLetterReason
+from ..schemas.outcomes import OutRecord
+from ..schemas.topics import DEAD_LETTER_SUFFIX, group_of
+from .codec import tenant_of
+from .ports import Record
+
+WHOLE_MAX_BYTES = 1024 * 1024
+HEAD_BYTES = 64 * 1024
+MESSAGE_MAX = 1_000
+
+
+def dead_letter(
+    record: Record, *, stage: str, reason: DeadLetterReason, error: BaseException, attempts: int
+) -> OutRecord:
+    """What goes on `<topic>.dlq`. Beyond 1 MiB only the first 64 KiB of the value are kept, with the SHA-256 and the
+    size of the whole in the headers memstream-value-sha256 and memstream-value-bytes."""
+    cause = error.__cause__ or error
+    headers = list(record.headers)
+    fields: dict[str, str] = {
+        "kafka_dlt-original-topic": record.position.topic,
+        "kafka_dlt-original-partition": str(record.position.partition),
+        "kafka_dlt-original-offset": str(record.position.offset),
+        "kafka_dlt-original-timestamp": str(record.timestamp),
+        "kafka_dlt-original-consumer-group": group_of(stage),
+        "kafka_dlt-exception-fqcn": f"{type(cause).__module__}.{type(cause).__qualname__}",
+        "kafka_dlt-exception-message": str(cause)[:MESSAGE_MAX],
+        "memstream-stage": stage,
+        "memstream-attempts": str(attempts),
+        "memstream-reason": reason,
+    }
+    tenant = tenant_of(record.value)
+    if tenant is not None:
+        fields["memstream-tenant"] = tenant
+    value = record.value
+    if value is not None and len(value) > WHOLE_MAX_BYTES:
+        fields["memstream-value-sha256"] = hashlib.sha256(value).hexdigest()
+        fields["memstream-value-bytes"] = str(len(value))
+        value = value[:HEAD_BYTES]
+    headers += [(name, text.encode("utf-8", "replace")) for name, text in fields.items()]
+    return OutRecord(
+        topic=record.position.topic + DEAD_LETTER_SUFFIX, key=record.key, value=value, headers=tuple(headers)
+    )

@@ -1,0 +1,322 @@
+"""Keyed lanes: events of different keys side by side, those of one key strictly in order, offsets acknowledged
+strictly in order per partition.
+
+A lane is (partition number, key) over all topics of the stage. The module knows nothing of Faust or Kafka; the
+runner (streams/runner.py) gives it what it needs, and the property tests drive it against a model.
+
+What holds, whatever happens:
+- the committed offset of a partition never passes an event that is not done;
+- two events of one lane never run together, and a later one never starts before an earlier one is done;
+- after a failure nothing more of that epoch starts, and nothing more is committed than was done;
+- at most `backlog` events are held: `submit` waits, so that the consumer's queues fill and fetching pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import structlog
+
+from ..schemas.errors import Transient
+from .boundary import failure_of
+from .exits import LeaseLost
+
+log = structlog.get_logger(__name__)
+
+TP = tuple[str, int]
+TRANSIENT_PAUSE = 0.2
+T = TypeVar("T")
+
+
+class LostDelivery(RuntimeError):
+    """The consumer skipped an offset that exists; going on would commit over it."""
+
+
+@dataclass(eq=False, slots=True)
+class Slot(Generic[T]):
+    """One event on its way. `item` is the runner's."""
+
+    tp: TP
+    offset: int
+    item: T
+    epoch: Epoch[T]
+    done: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Epoch(Generic[T]):
+    """What belongs to one assignment of partitions."""
+
+    pending: dict[TP, deque[Slot[T]]] = field(default_factory=dict)
+    highest: dict[TP, int] = field(default_factory=dict)
+    """Greatest offset opened: what is delivered again is dropped."""
+    next_offset: dict[TP, int] = field(default_factory=dict)
+    """Contiguous: safe to commit."""
+    active: bool = True
+    broken: bool = False
+    """An event failed: nothing more is started or committed."""
+
+    def open(self, tp: TP, offset: int, item: T) -> Slot[T] | None:
+        known = self.highest.get(tp)
+        if known is not None and offset <= known:
+            return None
+        self.highest[tp] = offset
+        slot = Slot(tp, offset, item, self)
+        self.pending.setdefault(tp, deque()).append(slot)
+        return slot
+
+    def complete(self, slot: Slot[T]) -> list[Slot[T]]:
+        """Mark as done; returns the slots that may now be acknowledged, in offset order."""
+        slot.done = True
+        queue = self.pending[slot.tp]
+        ready: list[Slot[T]] = []
+        while queue and queue[0].done:
+            ready.append(queue.popleft())
+            self.next_offset[slot.tp] = ready[-1].offset + 1
+        return ready
+
+
+@dataclass(slots=True)
+class LaneStats:
+    """Counts since the start."""
+
+    done: int = 0
+    dropped: int = 0
+    redelivered: int = 0
+    gaps: int = 0
+    running: int = 0
+    held: int = 0
+    most_running: int = 0
+
+
+class Lanes(Generic[T]):
+    """See the module. All callables are the runner's:
+
+    `handle(item)`: do all that the event asks for; an exception that leaves it is fatal.
+    `acknowledge(item)`: the event may be committed. Called in offset order per partition.
+    `commit(offsets)`: commit now, within a revocation (the next offset to read per partition).
+    `first_at_or_after(tp, offset)`: the first offset that really is in the log, or None.
+    `crash(exception)`: stop the worker. `interrupt()`: whoever waits for something outside gives up.
+    """
+
+    def __init__(
+        self,
+        *,
+        handle: Callable[[T], Awaitable[None]],
+        acknowledge: Callable[[T], Awaitable[None]],
+        commit: Callable[[Mapping[TP, int]], Awaitable[bool]],
+        first_at_or_after: Callable[[TP, int], Awaitable[int | None]],
+        crash: Callable[[BaseException], Awaitable[None]],
+        interrupt: Callable[[], None] = lambda: None,
+        lease_ok: Callable[[], bool] = lambda: True,
+        in_flight: int = 64,
+        backlog: int = 256,
+        drain_timeout: float = 20.0,
+    ) -> None:
+        self._handle = handle
+        self._acknowledge = acknowledge
+        self._commit = commit
+        self._first_at_or_after = first_at_or_after
+        self._crash = crash
+        self._interrupt = interrupt
+        self._lease_ok = lease_ok
+        self._slots = asyncio.Semaphore(in_flight)
+        self._backlog = asyncio.Semaphore(max(backlog, in_flight))
+        self._drain_timeout = drain_timeout
+        self._epoch: Epoch[T] = Epoch()
+        self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self.stats = LaneStats()
+
+    # ------------------------------------------------------------------------------------------------ in
+    async def submit(
+        self, tp: TP, offset: int, key: str, item: T, *, committed: int | None, current: Callable[[], bool]
+    ) -> None:
+        """Take an event in delivery order. Waits while the backlog is full.
+
+        `committed` is where this partition's consumption began (None: from the start of the log); `current` says
+        whether the event still belongs to the assignment of now.
+        """
+        epoch = self._epoch  # before any await
+        await self._backlog.acquire()
+        self.stats.held += 1
+        try:
+            slot = await self._admit(epoch, tp, offset, item, committed, current)
+        except BaseException:
+            self._release()
+            raise
+        if slot is None:
+            self._release()
+            return
+        lane_key = (tp[1], key)
+        lane = self._lanes.get(lane_key)
+        if lane is not None:
+            lane.append(slot)
+            return
+        lane = self._lanes[lane_key] = deque([slot])
+        task = asyncio.create_task(self._run(lane_key, lane), name=f"lane {tp[1]}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _admit(
+        self, epoch: Epoch[T], tp: TP, offset: int, item: T, committed: int | None, current: Callable[[], bool]
+    ) -> Slot[T] | None:
+        if epoch is not self._epoch or epoch.broken or not current():
+            self.stats.dropped += 1  # belongs to an older assignment: it comes again
+            return None
+        if not await self._no_hole(epoch, tp, offset, committed):
+            return None
+        if epoch is not self._epoch:
+            self.stats.dropped += 1
+            return None
+        slot = epoch.open(tp, offset, item)
+        if slot is None:
+            self.stats.redelivered += 1
+        return slot
+
+    async def _no_hole(self, epoch: Epoch[T], tp: TP, offset: int, committed: int | None) -> bool:
+        """Offsets follow each other from the committed one. A jump is checked against the log: only what really is
+        not there (compaction, retention, transaction markers) may be passed over."""
+        known = epoch.highest.get(tp)
+        expected = known + 1 if known is not None else (committed or 0)
+        if offset <= expected:
+            return True
+        first = await self._first_at_or_after(tp, expected)
+        if epoch is not self._epoch or (first is not None and first >= offset):
+            self.stats.gaps += 1
+            return True
+        epoch.broken = True
+        await self._crash(
+            LostDelivery(f"{tp[0]}[{tp[1]}]: expected offset {expected}, got {offset}, but {first} is in the log")
+        )
+        return False
+
+    # ------------------------------------------------------------------------------------------------ work
+    async def _run(self, lane_key: tuple[int, str], lane: deque[Slot[T]]) -> None:
+        try:
+            while lane:
+                async with self._slots:
+                    if not lane:  # drained while it waited
+                        break
+                    slot = lane.popleft()
+                    try:
+                        if slot.epoch.broken:  # a later event must not overtake the one that failed
+                            self.stats.dropped += 1
+                            continue
+                        self.stats.running += 1
+                        self.stats.most_running = max(self.stats.most_running, self.stats.running)
+                        try:
+                            await self._one(slot)
+                        finally:
+                            self.stats.running -= 1
+                    finally:
+                        self._release()
+        finally:
+            if self._lanes.get(lane_key) is lane:
+                del self._lanes[lane_key]
+
+    async def _one(self, slot: Slot[T]) -> None:
+        while True:
+            try:
+                failure = await failure_of(self._handle(slot.item))
+            except LeaseLost as lost:
+                # Perhaps no longer ours: either the group takes a heartbeat again (handle it again) or it has moved
+                # on (drain starts a new epoch, the owner gets the event).
+                log.warning("lease_lost", topic=slot.tp[0], partition=slot.tp[1], offset=slot.offset, why=str(lost))
+                if not await self._lease_back(slot.epoch):
+                    slot.epoch.broken |= slot.epoch is self._epoch
+                    return
+                continue
+            if failure is None:
+                break
+            if isinstance(failure, Transient):
+                # A wait that was cut short because partitions go away, or a call that nobody wrapped: once more here,
+                # or with the partition's next owner.
+                await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
+                if slot.epoch is not self._epoch:
+                    return
+                continue
+            slot.epoch.broken = True
+            await self._crash(failure)  # never acknowledged: after the restart it comes again
+            return
+        self.stats.done += 1
+        if slot.epoch.broken:
+            slot.done = True
+            return
+        for ready in slot.epoch.complete(slot):
+            if slot.epoch.active:
+                await self._acknowledge(ready.item)
+
+    async def _lease_back(self, epoch: Epoch[T]) -> bool:
+        while epoch is self._epoch and not self._stopping:
+            if self._lease_ok():
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
+    def _release(self) -> None:
+        self.stats.held -= 1
+        self._backlog.release()
+
+    # ------------------------------------------------------------------------------------------------ out
+    def idle(self) -> bool:
+        return not self._tasks
+
+    def oldest_pending(self) -> dict[TP, int]:
+        """Per partition the first offset that is not done."""
+        return {tp: queue[0].offset for tp, queue in self._epoch.pending.items() if queue}
+
+    async def drain(self, revoked: frozenset[TP]) -> None:
+        """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`.
+
+        Called while the group waits for us, or at a stop. What stays assigned is delivered again from its committed
+        offset, as Faust seeks after every rebalance.
+        """
+        began = time.monotonic()
+        old, self._epoch = self._epoch, Epoch()
+        old.active = False
+        dropped = 0
+        for lane in self._lanes.values():
+            while lane:
+                lane.popleft()
+                self._release()
+                dropped += 1
+        self.stats.dropped += dropped
+        self._lanes.clear()
+        self._interrupt()
+        running = set(self._tasks)
+        late: set[asyncio.Task[None]] = set()
+        if running:
+            _, late = await asyncio.wait(running, timeout=self._drain_timeout)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=5)
+        offsets = {tp: offset for tp, offset in old.next_offset.items() if tp in revoked}
+        committed: bool | str | None = None
+        if offsets and not old.broken:
+            try:
+                committed = await asyncio.wait_for(self._commit(offsets), self._drain_timeout)
+            except TimeoutError:  # not committed = delivered again, never lost
+                committed = "timed out"
+        if running or dropped or offsets:
+            log.info(
+                "drained",
+                waited_for=len(running),
+                dropped=dropped,
+                cancelled=len(late),
+                partitions=len(offsets),
+                committed=committed,
+                seconds=round(time.monotonic() - began, 3),
+            )
+
+    async def close(self) -> None:
+        """After the last drain: whoever waits for a lease gives up."""
+        self._stopping = True

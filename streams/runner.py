@@ -1,0 +1,250 @@
+"""A stage on Faust: one app, one consumer group, one agent over all of its topics, and the lanes between.
+
+Nothing connects here: `StageRunner` builds the app; `run_worker` starts it, alone or beside others, in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from faust.types import TP as FaustTP
+
+from ..schemas.outcomes import OutRecord
+from ..schemas.topics import TABLES, group_of
+from .app import AppSettings, StageApp, create_app
+from .boundary import Boundary, Deaths
+from .crash import CrashPoint
+from .exits import DONE, exit_code_for
+from .lanes import TP, Lanes
+from .metrics import StageMetrics
+from .ports import Log, Position, Record
+from .retry import Calls
+from .stage import Handler, NoRows, Refused, Routed, Rows, Stage
+from .table import event_scope, open_rows
+
+log = structlog.get_logger(__name__)
+ASSIGNMENT_POLL = 0.25
+LAG_POLL = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSettings:
+    """What one worker of a stage needs to know. `datadir` is of this stage and worker alone."""
+
+    broker: str
+    datadir: Path
+    app: AppSettings
+    in_flight: int = 64
+    drain_timeout: float = 20.0
+    crash: CrashPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An event in the lanes."""
+
+    event: Any
+    record: Record
+    routed: Routed[Any] | Refused
+
+
+def record_of(message: Any) -> Record:
+    """A Faust message as our raw record. Timestamps of Faust are seconds."""
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return Record(
+        position=Position(message.topic, message.partition, message.offset),
+        key=message.key,
+        value=message.value,
+        headers=tuple((name, value or b"") for name, value in pairs),
+        timestamp=round((message.timestamp or 0) * 1000),
+    )
+
+
+class Sender:
+    """Hands records to the app's producer. `Send` of streams/stage.py."""
+
+    def __init__(self, app: StageApp) -> None:
+        self._app = app
+
+    async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
+        self._app.check_lease()
+        future: asyncio.Future[Any] = await self._app.producer.send(
+            record.topic,
+            record.key,
+            record.value,
+            None,
+            None if record.timestamp is None else record.timestamp / 1000,
+            list(record.headers),
+        )
+        return future
+
+    async def durable(self, record: OutRecord) -> None:
+        """Send one record and wait until it is durable."""
+        await (await self(record))
+
+
+class StageRunner:
+    """One stage in this process. `sender` is for the stage's own use (re-sent turns, timers, state)."""
+
+    def __init__(self, *, name: str, settings: RunnerSettings, log_client: Log) -> None:
+        self.name = name
+        self._settings = settings
+        self._log = log_client
+        self.app = create_app(
+            name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
+        )
+        self.sender = Sender(self.app)
+        table = TABLES.get(name)  # type: ignore[call-overload]
+        self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
+        self._stage: Stage[Any] | None = None
+        self._assigned: frozenset[int] = frozenset()
+
+    def attach(self, stage: Stage[Any], *, calls: Calls, metrics: StageMetrics) -> None:
+        """Give the app its stage. Once, before the worker starts."""
+        self._stage = stage
+        self._calls = calls
+        self._metrics = metrics
+        self.handler: Handler[Any] = Handler(
+            stage=stage,
+            rows=self.rows,
+            calls=calls,
+            boundary=Boundary(deaths=Deaths(self._settings.datadir / "attempts")),
+            send=self.sender,
+            metrics=metrics,
+            crash=self._settings.crash,
+        )
+        self._lanes: Lanes[_Item] = Lanes(
+            handle=self._handle,
+            acknowledge=self._acknowledge,
+            commit=self._commit,
+            first_at_or_after=lambda tp, offset: self._log.first_at_or_after(tp[0], tp[1], offset),
+            crash=self.app.crash,
+            interrupt=calls.interrupt,
+            lease_ok=self.app.lease_ok,
+            in_flight=self._settings.in_flight,
+            backlog=4 * self._settings.in_flight,
+            drain_timeout=self._settings.drain_timeout,
+        )
+        self.app.lanes = self._lanes
+        source = self.app.topic(
+            *(topic.name for topic in stage.reads),
+            key_type=bytes,
+            value_type=bytes,
+            key_serializer="raw",
+            value_serializer="raw",
+        )
+        self.app.agent(source, name=f"{self.app.conf.id}-agent")(self._consume)
+        self.app.task(self._watch_assignment)
+        self.app.task(self._background)
+        self.app.task(self._watch_lag)
+
+    # ------------------------------------------------------------------------------------------------ events
+    async def _consume(self, stream: Any) -> None:
+        async for event in stream.noack().events():
+            message = event.message
+            record = record_of(message)
+            routed = self.handler.route(record)
+            generation = message.generation_id
+            await self._lanes.submit(
+                (message.topic, message.partition),
+                message.offset,
+                routed.lane,
+                _Item(event, record, routed),
+                committed=self.app.consumer._committed_offset.get(message.tp),
+                current=lambda generation=generation: generation == self.app.consumer_generation_id,  # type: ignore[misc]
+            )
+            self._metrics.held(self._lanes.stats.held)
+
+    async def _handle(self, item: _Item) -> None:
+        with event_scope(item.event):
+            await self.handler.run(item.record, item.routed)
+
+    async def _acknowledge(self, item: _Item) -> None:
+        item.event.ack()
+        if self.handler.passed_commit():
+            await self.app.consumer.commit()
+            self.handler.passed("commit")
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        committed: bool = await self.app.consumer._commit_offsets(
+            {FaustTP(topic, partition): offset for (topic, partition), offset in offsets.items()}
+        )
+        return committed
+
+    # ------------------------------------------------------------------------------------------------ beside
+    async def _watch_assignment(self) -> None:
+        """Tells the stage which partitions are its own once their tables are recovered."""
+        assert self._stage is not None
+        first = self._stage.reads[0].name
+        while not self.app.should_stop:
+            if self.app.ready():
+                assigned = frozenset(partition for topic, partition in self.app.assigned() if topic == first)
+            else:
+                assigned = frozenset()
+            if assigned != self._assigned:
+                self._assigned = assigned
+                self._stage.on_assigned(assigned, self.rows)
+            await self.app.sleep(ASSIGNMENT_POLL)
+
+    async def _background(self) -> None:
+        assert self._stage is not None
+        await self._stage.background()
+
+    async def _watch_lag(self) -> None:
+        while not self.app.should_stop:
+            await self.app.sleep(LAG_POLL)
+            consumer = self.app.consumer
+            for tp, offset in dict(consumer._committed_offset).items():
+                end = (
+                    consumer.highwater(tp)
+                    if self.app.ready() and (tp.topic, tp.partition) in self.app.assigned()
+                    else None
+                )
+                if end is not None and offset is not None:
+                    self._metrics.lag(tp.topic, tp.partition, max(0, end - offset))
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether this stage works, and if not, why."""
+        if not self.app.ready():
+            return False, "waiting for partitions or for its table"
+        away = self._calls.away()
+        if away:
+            return False, f"away: {', '.join(sorted(away))}"
+        return True, ""
+
+
+async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:
+    """Run the stages in this process until `stopping` is set or one of them ends; the exit code.
+
+    A clean stop drains, commits and leaves the groups. A crash of one stage ends them all: the supervisor starts the
+    worker again.
+    """
+    apps = [runner.app for runner in runners]
+    waits = [asyncio.ensure_future(stopping.wait())]
+    try:
+        started = [asyncio.ensure_future(app.start()) for app in apps]
+        for app in apps:
+            waits += [asyncio.ensure_future(app._crashed.wait()), asyncio.ensure_future(app._stopped.wait())]
+        await _first(*waits, asyncio.gather(*started))
+        if not any(wait.done() for wait in waits):
+            log.info("worker_started", stages=[runner.name for runner in runners])
+            await _first(*waits)
+    finally:
+        await asyncio.gather(*(app.stop() for app in apps))
+        for wait in waits:
+            wait.cancel()
+    reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
+    return exit_code_for(reasons[0]) if reasons else DONE
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Until one of them is done; what it raised leaves."""
+    done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future in done:
+        future.result()
