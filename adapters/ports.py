@@ -141,9 +141,11 @@ class VectorStore(Protocol):
     `Transient`. Payload values are JSON; NaN and infinities are refused before they reach the engine (`Fatal`).
     """
 
-    async def ensure(self) -> None:
-        """Create what is missing: collections, aliases, payload indexes. `Fatal` when a collection was filled by
-        another embedder; the message names both and what to do."""
+    async def ensure(self, *collections: str) -> None:
+        """Create what is missing of these (by default of all): collections, aliases, payload indexes. `Fatal` when a
+        collection was filled by another embedder; the message names both and what to do.
+
+        A stage names the collections that it writes, so that the one whose `facts` are gone can still see it."""
         ...
 
     async def exists(self, collection: str) -> bool: ...
@@ -175,6 +177,13 @@ class VectorStore(Protocol):
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
     ) -> list[Found]:
         """By cosine similarity, best first."""
+        ...
+
+    async def lexical(
+        self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
+    ) -> list[Found]:
+        """By words (BM25), best first; nothing when `text` has no word that is indexed. Scores compare within one
+        answer only."""
         ...
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int: ...

@@ -101,12 +101,14 @@ class LoopbackServer:
         return await handler(request)
 
 
-async def serve(folder: Path, *, port: int, token: str | None) -> None:
-    """Serve a folder that this process holds until SIGTERM or SIGINT."""
+async def serve(folder: Path, *, port: int, token: str | None, with_stdin: bool = False) -> None:
+    """Serve a folder that this process holds until SIGTERM or SIGINT, or until standard input ends."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    if with_stdin:
+        loop.add_reader(sys.stdin.fileno(), stopping.set)
     engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
     server = LoopbackServer(engine=engine, folder=folder, token=token, port=port)
     try:
@@ -121,14 +123,15 @@ async def serve(folder: Path, *, port: int, token: str | None) -> None:
 @click.command()
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder to serve.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="0 is any free port.")
-def main(folder: Path, port: int) -> None:
+@click.option("--with-stdin", is_flag=True, help="Also end when standard input does: with the process that started it.")
+def main(folder: Path, port: int, with_stdin: bool) -> None:
     """Serve a folder's Qdrant engine on 127.0.0.1 until SIGTERM."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with FolderLock(folder=folder, purpose="qdrant loopback") as lock:
         if not lock.try_acquire():
             click.echo(f"{folder} is held by {lock.holder()}", err=True)
             raise SystemExit(HELD_EXIT)
-        asyncio.run(serve(folder, port=port, token=os.environ.get("QDRANT_API_KEY") or None))
+        asyncio.run(serve(folder, port=port, token=os.environ.get("QDRANT_API_KEY"), with_stdin=with_stdin))
 
 
 if __name__ == "__main__":
