@@ -144,6 +144,10 @@ class StageRunner:
         self.app.task(self._background)
         self.app.task(self._watch_lag)
 
+    def prepare(self) -> None:
+        """Make this worker's folder."""
+        (self._settings.datadir / "tables").mkdir(parents=True, exist_ok=True)
+
     # ------------------------------------------------------------------------------------------------ events
     async def _consume(self, stream: Any) -> None:
         async for event in stream.noack().events():
@@ -225,6 +229,8 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
     A clean stop drains, commits and leaves the groups. A crash of one stage ends them all: the supervisor starts the
     worker again.
     """
+    for runner in runners:
+        runner.prepare()
     apps = [runner.app for runner in runners]
     waits = [asyncio.ensure_future(stopping.wait())]
     try:
