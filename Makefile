@@ -1,0 +1,79 @@
+# What one types here. Everything runs in .venv, which is made from the pinned requirements*.txt (with uv when it is
+# there, else with Python's own venv and pip). `make help` lists the targets.
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+UV := $(shell command -v uv 2>/dev/null)
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types bench docs up down pins schemas hooks clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server and no key
+	@$(BIN)/memstream demo
+
+setup: $(VENV)/.ready-dev ## everything that working on memstream needs
+
+test: $(VENV)/.ready-dev ## every test, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas against the code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m memstream.schemas.generate --check
+
+types: $(VENV)/.ready-dev ## mypy, strict
+	$(BIN)/mypy
+
+bench: $(VENV)/.ready-dev ## the pipeline on this machine: one table, and JSON under bench/out
+	$(BIN)/python -m bench.run
+
+docs: $(VENV)/.ready-dev ## the documentation as pages, under build/site
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+up: ## Kafka, Qdrant and the stages in containers (docker compose)
+	docker compose up --build --detach --wait
+
+down: ## stops them; the volumes stay
+	docker compose down
+
+schemas: $(VENV)/.ready-dev ## writes schemas/json anew
+	$(BIN)/python -m memstream.schemas.generate
+
+hooks: $(VENV)/.ready-dev ## lint and types before each commit
+	$(BIN)/pre-commit install
+
+COMPILE = $(BIN)/pip-compile --quiet --no-header --no-annotate --strip-extras --allow-unsafe \
+	--no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+pins: $(VENV)/.ready-dev ## compiles requirements*.txt anew from pyproject.toml
+	$(COMPILE) --output-file requirements.txt pyproject.toml
+	@mkdir -p build
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], "-c ../requirements.txt", sep="\n")' > build/dev.in
+	$(COMPILE) --extra fastembed --output-file requirements-dev.txt pyproject.toml build/dev.in
+
+clean: ## takes away what was built (not .venv, not .memstream)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# ---------------------------------------------------------------------------------------------- environments
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "memstream needs Python 3.11 or later: none of python3.11 … python3.14 was found" >&2; exit 2; }
+	@if [ -n "$(UV)" ]; then uv venv --quiet --python $(PYTHON) $(VENV); else $(PYTHON) -m venv $(VENV); fi
+
+INSTALL = if [ -n "$(UV)" ]; then VIRTUAL_ENV=$(abspath $(VENV)) uv pip install --quiet $(1); \
+	else $(BIN)/python -m pip install --quiet --disable-pip-version-check $(1); fi
+
+$(VENV)/.ready: requirements.txt pyproject.toml | $(BIN)/python
+	@echo "installing memstream into $(VENV) (once; a minute or two)"
+	@$(call INSTALL,--requirement requirements.txt)
+	@$(call INSTALL,--no-deps --editable .)
+	@touch $@
+
+$(VENV)/.ready-dev: requirements-dev.txt $(VENV)/.ready
+	@echo "installing the tools into $(VENV) (once)"
+	@$(call INSTALL,--requirement requirements-dev.txt)
+	@touch $@
