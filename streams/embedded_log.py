@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from ..schemas.errors import Fatal, Poison, Transient
-from .partitioner import partition_for
+from ..schemas.errors import Transient
 from .ports import Headers, Position, Record, TopicLayout, TopicWanted
 from .transports import group_lock
+from .transports.kafka_rules import check_size, check_topic, choose_partition
 from .transports.open_logs import close_log, open_log
 from .transports.sqlite_log import SqliteLog
 from .transports.sqlite_tables import Row, Topic
-
-#: Kafka's rule for topic names.
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-#: Kafka's default of `max.message.bytes`.
-_MAX_BYTES = 1_048_588
-
-
-def check_name(topic: str) -> None:
-    """Raises `Fatal` for a name that Kafka would refuse, so that what works here works there."""
-    if not _NAME.fullmatch(topic) or topic in (".", ".."):
-        raise Fatal(f"{topic!r} is no topic name: 1-249 of letters, digits, '.', '_' and '-'")
-
-
-def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-    """Raises `Poison` for a record above the topic's `max.message.bytes`."""
-    size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
-    limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
-    if size > limit:
-        raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
 
 
 class EmbeddedLog:
@@ -63,11 +42,7 @@ class EmbeddedLog:
         timestamp: int | None = None,
     ) -> Position:
         found = await self._topic(topic)
-        if partition is None:
-            count = len(found.parts)
-            partition = random.randrange(count) if key is None else partition_for(key, count)
-        elif not 0 <= partition < len(found.parts):
-            raise Fatal(f"{topic} has {len(found.parts)} partitions, no number {partition}")
+        partition = choose_partition(found, key, partition)
         check_size(found, key, value, headers)
         offset = await self._opened().append(
             found.parts[partition], key=key, value=value, headers=headers, timestamp=timestamp
@@ -137,9 +112,7 @@ class EmbeddedLog:
 
     async def create(self, wanted: Sequence[TopicWanted]) -> None:
         for topic in wanted:
-            check_name(topic.name)
-            if topic.partitions < 1:
-                raise Fatal(f"{topic.name} cannot have {topic.partitions} partitions")
+            check_topic(topic.name, topic.partitions)
         await self._opened().create([(topic.name, topic.partitions, topic.config) for topic in wanted])
 
     async def delete(self, topics: Sequence[str]) -> None:
