@@ -18,7 +18,6 @@ import pytest
 
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import TopicWanted
-from tests.support.kafka import Broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 

@@ -111,11 +111,10 @@ def main() -> None:
     worker = faust.Worker(app, loglevel="WARNING", quiet=True)
     try:
         worker.execute_from_commandline()
-    except SystemExit:
-        raise
-    except BaseException as exc:
-        note(what="crash", error=repr(exc))
-        sys.exit(exit_code_for(exc))
+    finally:
+        if app.crash_reason is not None:
+            note(what="crash", error=repr(app.crash_reason))
+            sys.exit(exit_code_for(app.crash_reason))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,370 @@
+"""The Kafka transport against a scripted fetcher, coordinator and sender; each fault is seen with Faust's own class."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.client import AIOKafkaClient
+from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
+from aiokafka.errors import UnknownMemberIdError
+from aiokafka.producer.sender import Sender
+from faust.transport.drivers import TRANSPORTS
+from faust.transport.drivers import aiokafka as stock
+from faust.types import TP
+
+from memstream.streams.app import StageApp
+from memstream.streams.exits import LeaseLost
+from memstream.streams.kafka_client import back_off_metadata
+from memstream.streams.transports import kafka as ours
+from tests.support.faust_parts import (
+    TOPIC,
+    Lanes,
+    ScriptedConsumer,
+    ScriptedCoordinator,
+    record,
+    scripted,
+    spin,
+    stage_app,
+)
+
+P0, P1 = TP(TOPIC, 0), TP(TOPIC, 1)
+STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
+BOTH = [pytest.param(ours, id="ours"), pytest.param(stock, id="stock", marks=STOCK_FAILS)]
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> StageApp:
+    return stage_app(tmp_path)
+
+
+def consumer_of(module: Any, app: StageApp) -> Any:
+    async def on_message(message: Any) -> None: ...
+
+    async def on_partitions(*_: Any) -> None: ...
+
+    transport = module.Transport(app.transport.url, app)
+    return transport.create_consumer(
+        callback=on_message, on_partitions_revoked=on_partitions, on_partitions_assigned=on_partitions
+    )
+
+
+async def take(consumer: Any, n: int | None = None, then: Callable[[], Any] | None = None) -> list[tuple[TP, int]]:
+    """One `getmany`; after `n` messages `then` happens while the rest is still in hand."""
+    seen = []
+    async for tp, message in consumer.getmany(timeout=0.01):
+        seen.append((tp, message.offset))
+        if n is not None and len(seen) == n and then is not None:
+            then()
+    return seen
+
+
+# --------------------------------------------------------------------------- 2: give-back
+@pytest.mark.parametrize("module", BOTH)
+@pytest.mark.parametrize("interruption", ["rebalance", "flow stopped", "paused"])
+async def test_records_in_hand_at_an_interruption_come_again(module: Any, interruption: str, app: StageApp) -> None:
+    consumer = consumer_of(module, app)
+    scripted(consumer, {P0: [record(o) for o in range(10)]})
+
+    def interrupt() -> None:
+        if interruption == "rebalance":
+            app.consumer_generation_id += 1
+        elif interruption == "flow stopped":
+            consumer.stop_flow()
+        else:
+            consumer.pause_partitions({P0})
+
+    seen = await take(consumer, 3, interrupt)
+    consumer.resume_flow()
+    consumer.resume_partitions({P0})
+    seen += await take(consumer)
+    assert [offset for _, offset in seen] == list(range(10))
+
+
+async def test_a_paused_partition_does_not_hold_up_the_other(app: StageApp) -> None:
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(o, 0) for o in range(4)], P1: [record(o, 1) for o in range(4)]})
+    seen = await take(consumer, 2, lambda: consumer.pause_partitions({P0}))
+    assert [o for tp, o in seen if tp == P1] == [0, 1, 2, 3]
+    assert await inner.position(P0) == len([o for tp, o in seen if tp == P0])
+    assert consumer.in_hand == 0
+
+
+async def test_giving_back_never_seeks_forward(app: StageApp) -> None:
+    consumer = consumer_of(ours, app)
+    inner = scripted(consumer, {P0: [record(o) for o in range(10)]})
+
+    def rebalanced_and_sought_back() -> None:
+        app.consumer_generation_id += 1
+        inner.seek(P0, 1)  # perform_seek: back to the committed offset
+
+    await take(consumer, 3, rebalanced_and_sought_back)
+    assert await inner.position(P0) == 1
+
+
+async def test_what_is_in_hand_is_counted(app: StageApp) -> None:
+    consumer = consumer_of(ours, app)
+    scripted(consumer, {P0: [record(o) for o in range(3)]})
+    counts = []
+    async for _ in consumer.getmany(timeout=0.01):
+        counts.append(consumer.in_hand)
+    assert counts == [3, 2, 1]
+    assert consumer.in_hand == 0
+
+
+# --------------------------------------------------------------------------- 3: frozen fetch set
+@pytest.mark.parametrize("module", BOTH)
+async def test_a_set_emptied_while_the_fetch_waits_does_not_mean_all(module: Any, app: StageApp) -> None:
+    consumer = consumer_of(module, app)
+    inner = scripted(consumer, {P0: [record(0, 0)], P1: [record(0, 1)]})
+    consumer.pause_partitions({P1})
+    inner._fetcher.gate.clear()
+    fetch = asyncio.create_task(consumer._getmany(consumer._get_active_partitions(), 0.01))
+    await spin()
+    consumer.pause_partitions({P0})  # the set that was handed over is empty now
+    inner._fetcher.gate.set()
+    assert set(await fetch) <= {P0}
+
+
+@pytest.mark.parametrize("module", BOTH)
+async def test_no_partition_means_no_record(module: Any, app: StageApp) -> None:
+    consumer = consumer_of(module, app)
+    scripted(consumer, {P0: [record(0)]})
+    assert await consumer._getmany(set(), 0.01) == {}
+
+
+# --------------------------------------------------------------------------- 7: lease
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    fake = SimpleNamespace(monotonic=clock, time=clock)
+    monkeypatch.setattr("memstream.streams.transports.kafka.time", fake)
+    monkeypatch.setattr("memstream.streams.app.time", fake)
+    return clock
+
+
+def watched(app: StageApp, *answers: Any) -> tuple[Any, ScriptedCoordinator]:
+    """The app's own consumer, its thread watching a scripted coordinator."""
+    coordinator = ScriptedCoordinator(answers=list(answers))
+    thread = app.consumer._thread
+    assert isinstance(thread, ours.ConsumerThread)
+    thread._watch_membership(coordinator)
+    return thread, coordinator
+
+
+def answer(code: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(error_code=code)
+
+
+HEARTBEAT = HeartbeatRequest("g", 1, "m-1")
+SYNC = SyncGroupRequest("g", 1, "m-1", None, [])
+LEAVE = LeaveGroupRequest("g", "m-1")
+UNKNOWN_MEMBER, REBALANCING = 25, 27
+
+
+async def test_lease_is_dated_when_the_heartbeat_was_sent(app: StageApp, clock: Clock) -> None:
+    async def late() -> SimpleNamespace:
+        clock.now += 19  # SIGSTOP between sending and answer
+        return answer()
+
+    _, coordinator = watched(app, answer(), late)
+    await coordinator._send_req(SYNC)
+    assert app.lease_age() == 0
+    await coordinator._send_req(HEARTBEAT)
+    assert app.lease_age() == 19
+    app.check_lease()
+    clock.now += 2
+    with pytest.raises(LeaseLost):
+        app.check_lease()
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "renewed"),
+    [
+        (HEARTBEAT, 0, True),
+        (HEARTBEAT, REBALANCING, True),
+        (HEARTBEAT, UNKNOWN_MEMBER, False),
+        (SYNC, 0, True),
+        (SYNC, REBALANCING, False),
+    ],
+)
+async def test_what_renews_the_lease(app: StageApp, clock: Clock, request_: Any, code: int, renewed: bool) -> None:
+    thread, coordinator = watched(app, answer(), answer(code))
+    await coordinator._send_req(SYNC)
+    clock.now += 5
+    await coordinator._send_req(request_)
+    assert (thread.lease_start == clock.now) is renewed
+
+
+async def test_before_the_first_join_nothing_has_lapsed(app: StageApp, clock: Clock) -> None:
+    clock.now += 1_000_000
+    assert app.lease_age() == 0.0
+    app.check_lease()
+
+
+async def test_a_static_member_has_two_heartbeats(tmp_path: Path, clock: Clock) -> None:
+    app = stage_app(tmp_path, worker_id="w1", session_timeout=20)
+    _, coordinator = watched(app, answer())
+    await coordinator._send_req(SYNC)
+    clock.now += 5.9
+    app.check_lease()
+    clock.now += 0.2
+    with pytest.raises(LeaseLost):
+        app.check_lease()
+
+
+@pytest.mark.parametrize("mended", [True, pytest.param(False, marks=STOCK_FAILS)])
+async def test_thrown_out_of_the_group_ends_the_process(app: StageApp, clock: Clock, mended: bool) -> None:
+    coordinator = ScriptedCoordinator(answers=[answer()])
+    if mended:
+        app.consumer._thread._watch_membership(coordinator)
+    await coordinator._send_req(SYNC)
+    coordinator.reset_generation()  # aiokafka would join again, the old buffer still in the producer
+    assert app.exits == [3]
+    with pytest.raises(LeaseLost):
+        app.check_lease()
+
+
+async def test_an_unknown_member_before_the_first_join_is_no_fencing(app: StageApp, clock: Clock) -> None:
+    _, coordinator = watched(app)
+    coordinator.reset_generation()
+    assert app.exits == []
+
+
+async def test_a_clean_leave_is_no_fencing(app: StageApp, clock: Clock) -> None:
+    app.lanes = Lanes()
+    _, coordinator = watched(app, answer(), answer())
+    await coordinator._send_req(SYNC)
+    coordinator._closing.set_result(None)
+    await coordinator._send_req(LEAVE)
+    coordinator.reset_generation()
+    assert app.exits == []
+    app.check_lease()
+
+
+async def test_a_leave_with_handlers_running_writes_nothing_more_and_ends(app: StageApp, clock: Clock) -> None:
+    app.lanes = Lanes(busy=True)
+    _, coordinator = watched(app, answer(), answer())
+    await coordinator._send_req(SYNC)
+    coordinator._closing.set_result(None)
+    await coordinator._send_req(LEAVE)
+    with pytest.raises(LeaseLost):
+        app.check_lease()
+    coordinator.reset_generation()
+    assert app.exits == [3]
+
+
+async def test_a_refused_request_reaches_the_caller(app: StageApp, clock: Clock) -> None:
+    async def refuse() -> None:
+        raise UnknownMemberIdError()
+
+    thread, coordinator = watched(app, refuse)
+    with pytest.raises(UnknownMemberIdError):
+        await coordinator._send_req(HEARTBEAT)
+    assert thread.lease_start == 0.0
+
+
+# --------------------------------------------------------------------------- 7: held producer
+@pytest.mark.parametrize("module", BOTH)
+async def test_the_buffer_is_held_while_the_lease_is_out(
+    module: Any, app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+
+    async def send_produce_req(self: Any, node_id: Any, batches: Any) -> None:
+        sent.append(batches)
+
+    monkeypatch.setattr(Sender, "_send_produce_req", send_produce_req)
+    lease = {"ok": False}
+    app.lease_ok = lambda: lease["ok"]  # type: ignore[method-assign]
+    producer = module.Transport(app.transport.url, app).create_producer()._new_producer()
+    sending = asyncio.create_task(producer._sender._send_produce_req(1, "batch"))
+    await asyncio.sleep(3 * ours.PAUSE)
+    assert sent == []
+    lease["ok"] = True
+    await asyncio.wait_for(sending, 1)
+    assert sent == ["batch"]
+
+
+async def test_the_producer_is_idempotent(app: StageApp) -> None:
+    producer = ours.Transport(app.transport.url, app).create_producer()._new_producer()
+    assert producer._txn_manager is not None
+
+
+# --------------------------------------------------------------------------- 7b: metadata
+@pytest.mark.parametrize("mended", [True, pytest.param(False, marks=STOCK_FAILS)])
+async def test_a_failed_metadata_update_waits(mended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = AIOKafkaClient(bootstrap_servers="127.0.0.1:1", retry_backoff_ms=100)
+    monkeypatch.setattr(client.cluster, "brokers", lambda: [SimpleNamespace(nodeId=1)])
+    tries = []
+
+    async def no_connection(node_id: Any, **_: Any) -> None:
+        tries.append(node_id)
+
+    monkeypatch.setattr(client, "_get_conn", no_connection)
+    if mended:
+        back_off_metadata(client)
+
+    async def ask() -> None:
+        while True:
+            await client._metadata_update(client.cluster, [])
+            await asyncio.sleep(0)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(ask(), 0.35)
+    assert 2 <= len(tries) <= 5
+
+
+@pytest.mark.parametrize("kind", ["consumer", "producer"])
+async def test_every_client_of_the_transport_backs_off(app: StageApp, kind: str) -> None:
+    transport = ours.Transport(app.transport.url, app)
+    if kind == "consumer":
+        client = consumer_of(ours, app)._thread._create_worker_consumer(transport)._client
+    else:
+        client = transport.create_producer()._new_producer().client
+    assert client._metadata_update.__qualname__.startswith("back_off_metadata")
+
+
+# --------------------------------------------------------------------------- 11: commit inside the revocation
+@pytest.mark.parametrize("lanes", [True, pytest.param(False, marks=STOCK_FAILS)])
+async def test_what_was_done_is_committed_before_the_partitions_go(app: StageApp, lanes: bool) -> None:
+    consumer = app.consumer
+    inner: ScriptedConsumer = scripted(consumer, {P0: [record(o) for o in range(3)]})
+
+    async def flush() -> None: ...
+
+    app._producer = SimpleNamespace(flush=flush)
+
+    async def commit() -> None:
+        await consumer._commit_offsets({P0: 3})
+
+    app.lanes = Lanes(on_drain=commit) if lanes else None
+    consumer._acked[P0] = [0, 1, 2]  # Faust forgets these before it calls us
+    await consumer.on_partitions_revoked({P0})
+    assert inner.committed == [{P0: 3}]
+    assert app.lanes is not None
+    assert app.lanes.drained == [frozenset({(TOPIC, 0)})]  # type: ignore[attr-defined]
+
+
+# --------------------------------------------------------------------------- registration
+def test_only_register_changes_what_kafka_means() -> None:
+    TRANSPORTS.aliases["kafka"] = "faust.transport.drivers.aiokafka:Transport"
+    ours.register()
+    assert TRANSPORTS.by_url("kafka://h:1") is ours.Transport
+
+
+async def test_workers_make_no_topics(app: StageApp) -> None:
+    await consumer_of(ours, app).create_topic("t", 1, 1)
+    await ours.Transport(app.transport.url, app).create_producer().create_topic("t", 1, 1)
