@@ -1,0 +1,106 @@
+"""What all answers of models have in common: a strict schema out, tolerant reading in.
+
+A single item that breaks a rule is dropped and counted; only an unusable outer shape is an error (ValueError, which
+the completions adapter turns into one repair).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
+
+I = TypeVar("I", bound="Item")  # noqa: E741
+
+
+class Item(BaseModel):
+    """One item of an answer. Unknown properties are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[I]):
+    """The usable items in their order, each with its place in the answer (from 1), and how many were dropped."""
+
+    items: tuple[tuple[int, I], ...]
+    dropped: int
+
+
+def parse_items(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
+    """`{key: [...]}`. Raises ValueError when the outer shape is another."""
+    if not isinstance(value, dict):
+        raise ValueError(f'the answer must be an object {{"{key}": [...]}}')
+    found = value.get(key)
+    if not isinstance(found, list):
+        raise ValueError(f'the answer must have "{key}", a list')
+    usable: list[tuple[int, I]] = []
+    for place, raw in enumerate(found, start=1):
+        try:
+            usable.append((place, item.model_validate(raw)))
+        except ValidationError:
+            continue
+    return Answer(tuple(usable), len(found) - len(usable))
+
+
+def strict_schema(key: str, item: type[Item]) -> dict[str, JsonValue]:
+    """The JSON schema of `{key: [item]}` in strict mode: every property required, optional ones nullable."""
+    schema = item.model_json_schema(mode="validation")
+    definitions = schema.pop("$defs", {})
+    resolved: dict[str, JsonValue] = _strict(schema, definitions)
+    return {
+        "type": "object",
+        "properties": {key: {"type": "array", "items": resolved}},
+        "required": [key],
+        "additionalProperties": False,
+    }
+
+
+_KEPT = ("type", "enum", "const", "description")
+
+
+def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Only what strict mode knows: types, enums, required, closed objects, references resolved in place."""
+    if "$ref" in node:
+        return _strict(deepcopy(definitions[node["$ref"].rpartition("/")[2]]), definitions)
+    strict = {name: node[name] for name in _KEPT if name in node}
+    if "anyOf" in node:
+        strict["anyOf"] = [_strict(option, definitions) for option in node["anyOf"]]
+    if "items" in node:
+        strict["items"] = _strict(node["items"], definitions)
+    if "properties" in node:
+        strict["properties"] = {name: _strict(sub, definitions) for name, sub in node["properties"].items()}
+        strict["required"] = list(node["properties"])
+        strict["additionalProperties"] = False
+    return strict
+
+
+def short_id(value: object) -> str | None:
+    """`w1`, `[w1]` or nothing: brackets are tolerated."""
+    if value is None:
+        return None
+    text = str(value).strip().removeprefix("[").removesuffix("]").strip().lower()
+    return text or None
+
+
+def _moment(value: object) -> object:
+    """Models write dates and local times: a date is its midnight, a time without zone is UTC."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return value
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+ShortId = Annotated[str | None, BeforeValidator(short_id)]
+Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+
+
+def one_line(text: str) -> str:
+    """Line breaks as spaces: how contents stand behind short ids in a prompt."""
+    return " ".join(text.split())

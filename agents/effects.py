@@ -1,0 +1,57 @@
+"""Applying the writes of an outcome to the vector store. Every one of them is a no-op the second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..adapters.ports import Point, VectorStore
+from ..schemas.errors import Fatal
+from ..schemas.outcomes import (
+    DeletePoints,
+    InsertPoints,
+    OutPoint,
+    PutPoints,
+    SetFields,
+    SwapPoint,
+    Write,
+    unpack_vector,
+)
+
+
+def point(out: OutPoint) -> Point:
+    return Point(
+        id=out.id,
+        payload=dict(out.payload),
+        dense=None if out.dense is None else unpack_vector(out.dense),
+        text=out.text,
+    )
+
+
+async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
+    """In their order. Raises Fatal when a compare and set finds neither the version that was read nor its own cause:
+    another writer lives."""
+    for write in writes:
+        if isinstance(write, InsertPoints):
+            await store.insert(write.collection, [point(out) for out in write.points])
+        elif isinstance(write, PutPoints):
+            await store.put(write.collection, [point(out) for out in write.points])
+        elif isinstance(write, SetFields):
+            await store.set_payload(
+                write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields)
+            )
+        elif isinstance(write, DeletePoints):
+            await store.delete(write.collection, tenant_id=write.tenant_id, ids=write.ids)
+        else:
+            await _swap(store, write)
+
+
+async def _swap(store: VectorStore, write: SwapPoint) -> None:
+    result = await store.compare_and_set(
+        write.collection, point(write.point), expected_version=write.expected_version, cause=write.cause
+    )
+    if result == "conflict":
+        raise Fatal(
+            f"{write.collection}/{write.point.id}: expected version {write.expected_version} and found neither it nor "
+            f"the cause {write.cause} among those applied: another writer lives. Look for a second deployment on this "
+            "Qdrant, or for a worker of an older version"
+        )
