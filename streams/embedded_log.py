@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from ..schemas.errors import Transient
+from ..schemas.errors import Fatal
 from .ports import Headers, Position, Record, TopicLayout, TopicWanted
 from .transports import group_lock
-from .transports.kafka_rules import check_size, check_topic, choose_partition
+from .transports.kafka_rules import check_size, check_topic, choose_partition, unknown_topic
 from .transports.open_logs import close_log, open_log
 from .transports.sqlite_log import SqliteLog
 from .transports.sqlite_tables import Row, Topic
@@ -42,6 +42,8 @@ class EmbeddedLog:
         timestamp: int | None = None,
     ) -> Position:
         found = await self._topic(topic)
+        if found is None:
+            raise unknown_topic(topic)
         partition = choose_partition(found, key, partition)
         check_size(found, key, value, headers)
         offset = await self._opened().append(
@@ -50,55 +52,56 @@ class EmbeddedLog:
         return Position(topic, partition, offset)
 
     async def partitions(self, topic: str) -> int | None:
-        try:
-            return len((await self._topic(topic)).parts)
-        except Transient:
-            self._opened()
-            return None
+        found = await self._topic(topic)
+        return None if found is None else len(found.parts)
 
     async def ends(self, topic: str) -> tuple[int, ...]:
-        return tuple(await self._opened().ends((await self._topic(topic)).parts))
+        return tuple(await self._opened().ends(await self._parts(topic)))
 
     async def starts(self, topic: str) -> tuple[int, ...]:
-        return tuple(await self._opened().starts((await self._topic(topic)).parts))
+        return tuple(await self._opened().starts(await self._parts(topic)))
 
     async def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
     ) -> AsyncIterator[Record]:
         opened = self._opened()
-        found = await self._topic(topic)
-        ends = await opened.ends(found.parts)
-        positions = dict(enumerate(await opened.starts(found.parts))) if start is None else dict(start)
+        parts = await self._parts(topic)
+        firsts, ends = await opened.starts(parts), await opened.ends(parts)
+        positions = {
+            partition: min(max(offset, firsts[partition]), ends[partition])
+            for partition, offset in (enumerate(firsts) if start is None else start.items())
+            if 0 <= partition < len(parts)
+        }
         grown = asyncio.Event()
-        unwatch = opened.watch(lambda changed: grown.set()) if follow else None
+        unwatch = opened.watch(lambda changed: grown.set()) if follow and positions else None
         try:
-            while True:
+            while positions:
                 grown.clear()
-                busy = False
-                for partition in sorted(positions):
-                    end = ends[partition]
-                    if positions[partition] < end:
-                        part = found.parts[partition]
-                        rows, positions[partition] = await opened.read(part, positions[partition], end)
-                        busy = busy or positions[partition] < end
-                        for row in rows:
-                            yield _record(topic, partition, row)
-                if not busy:
+                if follow:
+                    ends = [max(known, opened.end(part)) for known, part in zip(ends, parts, strict=True)]
+                behind = [partition for partition in sorted(positions) if positions[partition] < ends[partition]]
+                for partition in behind:
+                    rows, positions[partition] = await opened.read(
+                        parts[partition], positions[partition], ends[partition]
+                    )
+                    for row in rows:
+                        yield _record(topic, partition, row)
+                if not behind:
                     if not follow:
                         return
-                    ends = [opened.end(part) for part in found.parts]
-                    if all(position >= ends[partition] for partition, position in positions.items()):
-                        await grown.wait()
-                        ends = [opened.end(part) for part in found.parts]
+                    await grown.wait()
         finally:
             if unwatch is not None:
                 unwatch()
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
-        return await self._opened().first_at_or_after((await self._topic(topic)).parts[partition], offset)
+        parts = await self._parts(topic)
+        if not 0 <= partition < len(parts):
+            return None
+        return await self._opened().first_at_or_after(parts[partition], max(offset, 0))
 
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
-        return tuple(await self._opened().committed(group, (await self._topic(topic)).parts))
+        return tuple(await self._opened().committed(group, await self._parts(topic)))
 
     async def members(self, group: str) -> int:
         return int(group_lock.held(self._opened().folder, group))
@@ -118,19 +121,21 @@ class EmbeddedLog:
     async def delete(self, topics: Sequence[str]) -> None:
         await self._opened().delete(topics)
 
-    async def _topic(self, name: str) -> Topic:
+    async def _topic(self, name: str) -> Topic | None:
         opened = self._opened()
         found = opened.topic(name)
         if found is None:
             await opened.refresh()  # perhaps another process has just made it
             found = opened.topic(name)
-        if found is None:
-            raise Transient("broker", f"there is no topic {name}", remedy="memstream topics create")
         return found
+
+    async def _parts(self, topic: str) -> tuple[int, ...]:
+        found = await self._topic(topic)
+        return () if found is None else found.parts
 
     def _opened(self) -> SqliteLog:
         if self._log is None:
-            raise Transient("broker", f"the log in {self._folder} is not open")
+            raise Fatal("the log is used before start() or after close()")
         return self._log
 
 

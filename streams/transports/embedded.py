@@ -16,10 +16,10 @@ from faust.transport.drivers import TRANSPORTS
 from faust.types import TP, RecordMetadata
 from mode.utils.times import want_seconds
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import Fatal
 from ..ports import Headers
 from .embedded_consumer import Consumer
-from .kafka_rules import check_size, check_topic, choose_partition, topic_config
+from .kafka_rules import check_size, check_topic, choose_partition, topic_config, unknown_topic
 from .open_logs import close_log, open_log
 from .sqlite_log import SqliteLog
 from .sqlite_tables import Topic
@@ -63,7 +63,7 @@ class Producer(base.Producer):
         *,
         transactional_id: str | None = None,
     ) -> Awaitable[RecordMetadata]:
-        """Hand a record over; the awaitable is done when it is durable. Raises `Transient` for an unknown topic,
+        """Hand a record over; the awaitable is done when it is durable. Raises `Fatal` for an unknown topic,
         `Poison` for a record that is too large."""
         found = self._opened().topic(topic) or await self._look_again(topic)
         packed = _headers(headers)
@@ -113,7 +113,7 @@ class Producer(base.Producer):
     def key_partition(self, topic: str, key: bytes) -> TP:
         found = self._opened().topic(topic)
         if found is None:
-            raise _unknown(topic)
+            raise unknown_topic(topic)
         return TP(topic, choose_partition(found, key, None))
 
     async def create_topic(
@@ -144,17 +144,13 @@ class Producer(base.Producer):
         await self._opened().refresh()  # perhaps another process has just made it
         found = self._opened().topic(topic)
         if found is None:
-            raise _unknown(topic)
+            raise unknown_topic(topic)
         return found
 
     def _opened(self) -> SqliteLog:
         if self._log is None:
             raise NotReady("the log is not open yet")
         return self._log
-
-
-def _unknown(topic: str) -> Transient:
-    return Transient("broker", f"there is no topic {topic}", remedy="memstream topics create")
 
 
 def _headers(given: Any) -> Headers:

@@ -24,6 +24,11 @@ def check_topic(name: str, partitions: int) -> None:
         raise Fatal(f"{name} cannot have {partitions} partitions")
 
 
+def unknown_topic(name: str) -> Fatal:
+    """The error of whoever appends to a topic that nobody has made."""
+    return Fatal(f"there is no topic {name}: run `memstream topics create`")
+
+
 def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
     """Raises `Poison` for a record above the topic's `max.message.bytes`."""
     size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)

@@ -329,7 +329,7 @@ class SqliteLog:
             if end is None:
                 found = conn.execute("SELECT next FROM part WHERE id = ?", (work.part,)).fetchone()
                 if found is None:
-                    job.error = Transient("broker", "this topic has been deleted", remedy="memstream topics create")
+                    job.error = Fatal("this topic has been deleted: run `memstream topics create`")
                     continue
                 end = int(found[0])
             rows.append((sql.row_id(work.part, end), work.timestamp, work.key, work.headers, work.value))
