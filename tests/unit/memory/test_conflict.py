@@ -1,0 +1,164 @@
+"""How a replaced or corrected statement changes facts: the sentences of the contracts, one by one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memstream.memory.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts import Stamp, Transition
+from memstream.memory.policies import ConflictPolicy, MemoryPolicy
+from memstream.memory.statements import Statement
+from memstream.memory.zones import Near, cosine, measure
+from memstream.schemas.facts import StoredFact
+from tests.support.memory import NOW, statement, stored_fact
+
+STAMP = Stamp(now=NOW + timedelta(days=1), cause="c2", embedder="hashing")
+POLICY = MemoryPolicy()
+OLD = stored_fact("Works at Google", turn="t1", number=1)
+
+
+def settle(new: Statement, *, makes_fact: bool = True, **neighbours: object) -> tuple[Transition, ...]:
+    found = Neighbours(**neighbours)  # type: ignore[arg-type]
+    return carry_out(resolve(new, found, POLICY.conflict, makes_fact=makes_fact), new, STAMP, POLICY)
+
+
+def stripe(number: int = 2, **fields: object) -> Statement:
+    return statement("Works at Stripe", turn=f"t{number}", number=number, **fields)
+
+
+def test_a_replacement_is_two_events_the_old_row_first_linked_both_ways() -> None:
+    closed, opened = settle(stripe(), replaced=OLD)
+    assert (closed.action, closed.fact.fact_id, closed.fact.version) == ("superseded", OLD.fact_id, 2)
+    assert (opened.action, opened.fact.version, opened.before) == ("new", 1, None)
+    assert closed.fact.superseded_by == opened.fact.fact_id
+    assert opened.fact.supersedes == OLD.fact_id
+    assert closed.fact.valid_to == opened.fact.valid_from == stripe().occurred_at
+    assert closed.fact.evidence == OLD.evidence
+    assert (closed.decision.stage, closed.decision.other_fact_id) == ("replaces", opened.fact.fact_id)
+    assert opened.decision.other_fact_id == OLD.fact_id
+
+
+def test_a_new_statement_dated_earlier_still_closes_where_the_old_one_began() -> None:
+    closed, opened = settle(stripe(valid_from=NOW - timedelta(days=9)), replaced=OLD)
+    assert closed.fact.valid_to == OLD.valid_from
+    assert opened.fact.valid_from == NOW - timedelta(days=9)
+
+
+def test_a_retraction_closes_without_a_successor() -> None:
+    (closed,) = settle(stripe(), makes_fact=False, replaced=OLD)
+    assert (closed.fact.state, closed.fact.superseded_by) == ("superseded", None)
+    assert closed.fact.valid_to == stripe().occurred_at
+
+
+def test_a_replacement_by_what_is_known_already_reinforces_that() -> None:
+    known = stored_fact("works at stripe", turn="t0", number=0)
+    closed, again = settle(stripe(), replaced=OLD, equal=known)
+    assert closed.fact.superseded_by == known.fact_id
+    assert (again.action, again.fact.fact_id, again.fact.version) == ("reinforced", known.fact_id, 2)
+    assert again.fact.supersedes == OLD.fact_id
+    assert again.fact.content == "works at stripe"
+
+
+def test_a_correction_was_never_true() -> None:
+    closed, opened = settle(stripe(is_correction=True), replaced=OLD)
+    assert (closed.action, closed.fact.state) == ("invalidated", "invalidated")
+    assert (closed.fact.expired_at, closed.fact.valid_to) == (STAMP.now, None)
+    assert closed.fact.valid_from == OLD.valid_from
+    assert closed.fact.superseded_by == opened.fact.fact_id
+    assert opened.fact.supersedes == OLD.fact_id
+    assert opened.fact.valid_from == OLD.valid_from
+
+
+def test_a_corrections_own_date_wins_and_it_is_never_late() -> None:
+    newer = stored_fact("Works at Google", turn="t9", number=9)
+    closed, opened = settle(stripe(is_correction=True, valid_from=NOW), replaced=newer)
+    assert closed.fact.state == "invalidated"
+    assert opened.fact.valid_from == NOW
+
+
+def test_a_late_turn_becomes_history() -> None:
+    newer = stored_fact("Works at Google", turn="t9", number=9)
+    (history,) = settle(stripe(), replaced=newer)
+    assert (history.action, history.fact.state, history.fact.version) == ("superseded", "superseded", 1)
+    assert history.before is None
+    assert history.fact.valid_to == newer.valid_from
+    assert (history.fact.supersedes, history.fact.superseded_by) == (None, None)
+
+
+def test_late_goes_by_the_turn_and_the_newest_evidence_not_by_the_date_told() -> None:
+    closed, _ = settle(stripe(valid_from=NOW - timedelta(days=400)), replaced=OLD)
+    assert closed.fact.state == "superseded"
+    heard_again = stored_fact(
+        "Works at Google",
+        changes={
+            "evidence": (*OLD.evidence, OLD.evidence[0].model_copy(update={"occurred_at": NOW + timedelta(days=3)})),
+        },
+    )
+    (history,) = settle(stripe(), replaced=heard_again)
+    assert history.fact.state == "superseded"
+    assert history.fact.content == "Works at Stripe"
+
+
+def test_a_late_turn_takes_nothing_back_and_reinforces_what_is_equal() -> None:
+    newer = stored_fact("Works at Google", turn="t9", number=9)
+    assert settle(stripe(), makes_fact=False, replaced=newer) == ()
+    known = stored_fact("Works at Stripe", turn="t0", number=0)
+    (again,) = settle(stripe(), replaced=newer, equal=known)
+    assert (again.action, again.fact.supersedes) == ("reinforced", None)
+
+
+def test_replacing_the_same_statement_is_saying_it_again() -> None:
+    (again,) = settle(statement("works at GOOGLE", turn="t2", number=2), replaced=OLD, equal=OLD)
+    assert (again.action, again.fact.fact_id) == ("reinforced", OLD.fact_id)
+
+
+def test_an_equal_row_is_reinforced_and_a_duplicate_changes_nothing() -> None:
+    (again,) = settle(statement("Works at Google", turn="t2", number=2), equal=OLD)
+    assert (again.action, again.decision.stage) == ("reinforced", "exact")
+    assert settle(statement("Works at Google", turn="t1", number=1), equal=again.fact) == ()
+
+
+def test_what_makes_no_fact_and_replaces_none_does_nothing() -> None:
+    assert settle(stripe(), makes_fact=False, equal=OLD) == ()
+
+
+def near(content: str, similarity: float) -> Near:
+    return Near(stored_fact(content), similarity)
+
+
+@pytest.mark.parametrize(
+    ("similarity", "zone"),
+    [(0.95, "HOT"), (0.949, "NEAR-DUP"), (0.85, "NEAR-DUP"), (0.41, "CONFLICT-CHECK"), (0.40, "COLD"), (-1, "COLD")],
+)
+def test_the_zone_stands_in_the_decision_but_does_not_act_yet(similarity: float, zone: str) -> None:
+    neighbours = (near("Works at Google", similarity), near("Lives in Rome", -1.0))
+    (opened,) = settle(stripe(), near=neighbours)
+    assert (opened.action, opened.fact.state) == ("new", "active")
+    assert (opened.decision.zone, opened.decision.similarity) == (zone, similarity)
+    assert opened.decision.other_fact_id == OLD.fact_id
+
+
+def test_without_neighbours_it_is_cold() -> None:
+    (opened,) = settle(stripe())
+    assert (opened.decision.zone, opened.decision.similarity, opened.decision.other_fact_id) == ("COLD", None, None)
+
+
+def test_a_lexical_embedder_goes_by_common_words_and_has_no_hot() -> None:
+    lexical = ConflictPolicy(lexical=True)
+    same = measure("At Google he works", (near("He works at Google", 1.0),), lexical)
+    assert (same.zone, same.similarity) == ("NEAR-DUP", 1.0)
+    assert measure("Works at Stripe", (near("Works at Google", 0.99),), lexical).zone == "COLD"
+
+
+def test_cosine() -> None:
+    assert cosine([1, 0], [0, 2]) == 0
+    assert cosine([1, 1], [2, 2]) == pytest.approx(1)
+    assert cosine([0, 0], [1, 1]) == 0
+
+
+def test_rows_are_left_as_they_were() -> None:
+    before = OLD.model_dump_json()
+    settle(stripe(), replaced=OLD)
+    assert StoredFact.read(before) == OLD
