@@ -1,0 +1,200 @@
+"""The app of a stage: its settings, its lease's users, and an end that always comes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faust import App
+from faust.types import TP
+from yarl import URL
+
+from memstream.schemas.errors import Fatal, Transient
+from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.app import MAX_REQUEST, AppSettings, StageApp, create_app
+from memstream.streams.exits import BROKEN, DONE, UNREACHABLE, ExitTimer, LeaseLost, exit_code_for
+from memstream.streams.partitioner import partition_for
+from memstream.streams.table import MAX_VALUE, DurableTable
+from memstream.streams.transports import kafka
+from tests.support.faust_parts import TOPIC, Lanes, ScriptedConsumer, record, stage_app
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> StageApp:
+    return stage_app(tmp_path)
+
+
+async def until(true: Any, timeout: float = 5) -> None:
+    end = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+# --------------------------------------------------------------------------- settings
+async def test_settings_that_lose_nothing(tmp_path: Path) -> None:
+    settings = AppSettings(partitions=6, replication=3, session_timeout=20, worker_id="w1")
+    app = create_app(name="memory-observer", broker="kafka://a:1,b:2", datadir=tmp_path, settings=settings)
+    conf = app.conf
+    assert conf.broker == [URL("kafka://a:1"), URL("kafka://b:2")]
+    assert isinstance(app.transport, kafka.Transport)
+    assert (conf.id, conf.topic_partitions, conf.topic_replication_factor) == ("memory-observer", 6, 3)
+    assert conf.consumer_group_instance_id == "w1"
+    assert conf.broker_session_timeout == 20
+    assert conf.broker_heartbeat_interval <= 20 / 3
+    assert conf.broker_max_poll_interval > 0
+    assert conf.producer_acks == -1
+    assert conf.producer_max_request_size == MAX_REQUEST > MAX_VALUE
+    assert not conf.stream_wait_empty
+    assert not conf.web_enabled
+    assert conf.topic_disable_leader
+    assert Path(conf.datadir) == tmp_path
+    assert conf.Table is DurableTable
+
+
+@pytest.mark.parametrize("session", [3.0, 10.0, 40.0])
+def test_three_heartbeats_fit_into_a_session(session: float) -> None:
+    settings = AppSettings(session_timeout=session)
+    assert settings.heartbeat_interval <= session / 3
+
+
+@pytest.mark.parametrize("session", [0.5, 41.0])
+def test_a_session_that_cannot_work_is_refused_by_name(session: float) -> None:
+    with pytest.raises(Fatal, match="MEMSTREAM_SESSION_TIMEOUT"):
+        AppSettings(session_timeout=session)
+
+
+def test_addresses() -> None:
+    assert kafka_servers("kafka://a:1, b") == ("a:1", "b:9092")
+    assert kafka_servers("kafka://[::1]:9092") == ("[::1]:9092",)
+    assert is_embedded("embedded:///tmp/x")
+    assert embedded_folder("embedded:///tmp/x") == Path("/tmp/x")
+
+
+@pytest.mark.parametrize("broker", ["localhost:9092", "kafka://", "kafka://a:b", "kafka://a:1,,b:2", "kafka://a:99999"])
+def test_a_wrong_address_is_refused_by_name(broker: str) -> None:
+    with pytest.raises(Fatal, match="MEMSTREAM_BROKER"):
+        kafka_servers(broker)
+
+
+def test_an_embedded_folder_is_absolute() -> None:
+    with pytest.raises(Fatal, match="absolute"):
+        embedded_folder("embedded://here")
+
+
+def test_the_partitioner_is_javas() -> None:
+    # org.apache.kafka.common.utils.UtilsTest.testMurmur2: "foobar" is -790332482, "21" is -973932308
+    assert partition_for(b"foobar", 12) == (-790332482 & 0x7FFFFFFF) % 12
+    assert partition_for(b"21", 12) == (-973932308 & 0x7FFFFFFF) % 12
+    with pytest.raises(ValueError):
+        partition_for(b"k", 0)
+
+
+# --------------------------------------------------------------------------- exit codes
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (None, DONE),
+        (Transient("broker", "away"), UNREACHABLE),
+        (LeaseLost("lapsed"), UNREACHABLE),
+        (ConnectionRefusedError(), UNREACHABLE),
+        (Fatal("invariant"), BROKEN),
+        (RuntimeError("unknown"), BROKEN),
+    ],
+)
+def test_exit_codes(reason: BaseException | None, code: int) -> None:
+    assert exit_code_for(reason) == code
+
+
+# --------------------------------------------------------------------------- 13: an end that always comes
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
+
+
+class StockEnd(StageApp):
+    """StageApp with Faust's own way to end."""
+
+    _crash = App._crash
+    stop = App.stop
+    on_stop = App.on_stop
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(StageApp, id="ours"), pytest.param(StockEnd, id="stock", marks=STOCK_FAILS)]
+)
+@pytest.mark.parametrize("how", ["stop", "crash"])
+async def test_an_end_that_hangs_is_cut_off(
+    kind: Any, how: str, app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app.__class__ = kind
+    app.stop_grace = app.crash_grace = 0.1
+    monkeypatch.setattr(app, "_producer_flush", lambda *_: hang())  # the broker is away
+    if how == "crash":
+        await app.crash(Fatal("invariant"))
+    stopping = asyncio.create_task(app.stop())
+    await asyncio.sleep(0.4)
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    assert app.exits == [UNREACHABLE if how == "stop" else BROKEN]
+
+
+async def test_a_blocked_event_loop_is_cut_off_too(app: StageApp) -> None:
+    app.crash_grace = 0.05
+    app._crash(Transient("broker", "away"))
+    time.sleep(0.3)  # nothing runs on the loop
+    assert app.exits == [UNREACHABLE]
+
+
+async def test_an_end_that_comes_is_left_alone(app: StageApp) -> None:
+    before = threading.active_count()
+    app.stop_grace = app.crash_grace = 0.3
+    await app.crash(Transient("broker", "away"))
+    await app.stop()
+    await asyncio.sleep(0.5)
+    assert app.exits == []
+    assert threading.active_count() == before
+
+
+def test_a_cancelled_timer_does_not_bite() -> None:
+    ended: list[int] = []
+    timer = ExitTimer(0.05, why="test", code=lambda: 3, exit_process=ended.append)
+    timer.cancel()
+    time.sleep(0.15)
+    assert ended == []
+
+
+# --------------------------------------------------------------------------- drain
+async def test_a_stop_drains_the_lanes_before_it_leaves(app: StageApp) -> None:
+    app._consumer = app.consumer
+    app.consumer._thread._consumer = ScriptedConsumer({TP(TOPIC, 0): [record(0)]})
+    lanes = app.lanes = Lanes()
+    seen = []
+    app._stop_consumer = lambda: seen.append(lanes.drained) or asyncio.sleep(0)  # type: ignore[method-assign,func-returns-value]
+    await app.on_stop()
+    assert lanes.drained == [frozenset({(TOPIC, 0)})]
+    assert lanes.closed
+    assert seen
+
+
+async def test_ready_means_that_events_flow(app: StageApp) -> None:
+    assert not app.ready()
+    app._consumer = app.consumer
+    app.consumer._thread._consumer = ScriptedConsumer({TP(TOPIC, 0): [record(0)]})
+    app.tables.on_actives_ready()
+    assert app.ready()
+    assert app.assigned() == {(TOPIC, 0)}
+    app.rebalancing = True
+    assert not app.ready()
+    app.rebalancing = False
+    app.in_recovery = True
+    assert not app.ready()
+    app.in_recovery = False
+    app.lease_ok = lambda: False  # type: ignore[method-assign]
+    assert not app.ready()

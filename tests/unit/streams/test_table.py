@@ -1,0 +1,237 @@
+"""Durable rows on a real RocksDB, with a scripted producer; each fault is seen with Faust's own table."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import faust
+import pytest
+from aiokafka.errors import KafkaTimeoutError
+from faust.types import TP, RecordMetadata
+
+from memstream.schemas.errors import Fatal, Transient
+from memstream.streams.app import StageApp
+from memstream.streams.exits import LeaseLost
+from memstream.streams.table import (
+    MAX_VALUE,
+    ROCKSDB_OPTIONS,
+    DurableTable,
+    RowTooLarge,
+    TableRows,
+    collect_writes,
+    event_scope,
+    open_rows,
+)
+from tests.support.faust_parts import ScriptedProducer, event, spin, stage_app
+
+STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
+BOTH = [pytest.param(DurableTable, id="ours"), pytest.param(faust.Table, id="stock", marks=STOCK_FAILS)]
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> StageApp:
+    app = stage_app(tmp_path)
+    app.conf.tabledir.mkdir(parents=True)
+    app._producer = ScriptedProducer()
+    return app
+
+
+def sent(app: Any) -> list[Any]:
+    return list(app._producer.sent)
+
+
+def delivered(future: Any, offset: int = 0) -> RecordMetadata:
+    topic, partition = future.message.channel.get_topic_name(), future.message.partition
+    return RecordMetadata(topic, partition, TP(topic, partition), offset)
+
+
+async def acknowledge(app: Any) -> None:
+    """The broker takes everything that was sent."""
+    for offset, future in enumerate(sent(app)):
+        if not future.done():
+            await future.message.channel._finalize_message(future, delivered(future, offset))
+    await spin()
+
+
+async def put(app: Any, rows: TableRows, what: dict[str, bytes | None], partition: int = 0) -> None:
+    here = event(app, partition=partition)
+    with event_scope(here):
+        writing = asyncio.create_task(rows.put(what))
+        await spin()
+        await acknowledge(app)
+        await writing
+
+
+# --------------------------------------------------------------------------- rows
+async def test_rows_are_written_read_scanned_and_deleted(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"})
+    await put(app, rows, {"acme/u2/s1": b"other"}, partition=1)
+    here = event(app)
+    with event_scope(here):
+        assert rows.row("acme/u1/s1") == b'{"n":1}'
+        assert rows.row("acme/u2/s1") is None, "a row lies in the partition of its event"
+    assert dict(rows.scan(0)) == {"acme/u1/s1": b'{"n":1}', "acme/u1/s1/1": b"\x00\xff"}
+    assert dict(rows.scan(1)) == {"acme/u2/s1": b"other"}
+    await put(app, rows, {"acme/u1/s1": None})
+    assert dict(rows.scan(0)) == {"acme/u1/s1/1": b"\x00\xff"}
+
+
+async def test_the_changelog_has_plain_keys_and_values(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"acme/é": b"1"})
+    message = sent(app)[0].message
+    assert (message.key, message.value, message.partition) == ("acme/é".encode(), b"1", 0)
+    assert rows.changelog == "memory-test-rows-changelog"
+
+
+async def test_a_deletion_is_sent_again_although_the_row_is_gone(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"k": b"1"})
+    await put(app, rows, {"k": None})
+    await put(app, rows, {"k": None})
+    assert [f.message.value for f in sent(app)] == [b"1", None, None]
+
+
+async def test_a_scan_does_not_show_the_persisted_offset(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"k": b"1"})
+    assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 0
+    assert list(rows.scan(0)) == [("k", b"1")]
+
+
+async def test_an_event_scope_ends(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    here = event(app)
+    with event_scope(here):
+        pass
+    with pytest.raises(TypeError, match="outside of stream"):
+        await rows.put({"k": b"1"})
+
+
+async def test_memory_of_the_store_is_bounded(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    options = rows._table.data.rocksdb_options
+    assert {name: getattr(options, name) for name in ROCKSDB_OPTIONS} == dict(ROCKSDB_OPTIONS)
+    per_partition = options.block_cache_size + options.write_buffer_size * options.max_write_buffer_number
+    assert 12 * per_partition <= 200 * 1024 * 1024
+
+
+# --------------------------------------------------------------------------- 9: durable
+async def test_put_returns_when_the_broker_has_the_rows(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    here = event(app)
+    with event_scope(here):
+        writing = asyncio.create_task(rows.put({"a": b"1", "b": b"2"}))
+        await spin()
+        assert not writing.done()
+        assert len(sent(app)) == 2
+        sent(app)[0].set_result(delivered(sent(app)[0]))
+        await spin()
+        assert not writing.done()
+        await acknowledge(app)
+        await asyncio.wait_for(writing, 1)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_failed_entry_reaches_the_handler(kind: Any, app: StageApp) -> None:
+    table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
+    here = event(app)
+    with collect_writes() as writes, event_scope(here):
+        table["k"] = b"1"
+        sent(app)[0].set_exception(KafkaTimeoutError())
+        outcome = await asyncio.gather(writes.durable(), return_exceptions=True)
+    assert isinstance(outcome[0], Transient)
+    assert outcome[0].component == "broker"
+
+
+async def test_cancelling_the_wait_leaves_the_entry_on_its_way(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    here = event(app)
+    with event_scope(here):
+        writing = asyncio.create_task(rows.put({"k": b"1"}))
+        await spin()
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+    assert not sent(app)[0].cancelled()
+
+
+async def test_writes_of_concurrent_handlers_are_kept_apart(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    one, two = event(app, partition=0), event(app, partition=1)
+
+    async def handle(here: Any, key: str) -> None:
+        with event_scope(here):
+            await rows.put({key: b"1"})
+
+    tasks = [asyncio.create_task(handle(one, "a")), asyncio.create_task(handle(two, "b"))]
+    await spin()
+    first, second = sent(app)
+    assert (first.message.partition, second.message.partition) == (0, 1)
+    second.set_result(delivered(second))
+    await spin()
+    assert [t.done() for t in tasks] == [False, True]
+    await acknowledge(app)
+    await asyncio.gather(*tasks)
+
+
+# --------------------------------------------------------------------------- 15: size
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_value_that_the_changelog_would_not_take_is_never_sent(kind: Any, app: StageApp) -> None:
+    table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
+    here = event(app)
+    with event_scope(here):
+        with suppress(RowTooLarge):
+            table["k"] = b"x" * (MAX_VALUE + 1)
+        assert sent(app) == []
+        assert table.data.get("k") is None
+
+
+async def test_one_row_too_large_and_none_is_written(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    here = event(app)
+    with event_scope(here), pytest.raises(RowTooLarge, match=f"rows.*'b'.*{MAX_VALUE}"):
+        await rows.put({"a": b"1", "b": b"x" * (MAX_VALUE + 1)})
+    assert sent(app) == []
+    assert list(rows.scan(0)) == []
+
+
+async def test_the_largest_row_is_taken(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"k": b"x" * MAX_VALUE})
+    assert len(dict(rows.scan(0))["k"]) == MAX_VALUE
+
+
+# --------------------------------------------------------------------------- 7: a zombie writes nothing
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("action", ["set", "delete"])
+async def test_without_the_lease_nothing_changes(kind: Any, action: str, app: StageApp) -> None:
+    table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
+    here = event(app)
+    with event_scope(here):
+        table["k"] = b"old"
+        app.lease_ok = lambda: False  # type: ignore[method-assign]
+        with suppress(LeaseLost):
+            if action == "set":
+                table["k"] = b"new"
+            else:
+                del table["k"]
+        assert table.data.get("k") == b"old"
+        assert len(sent(app)) == 1
+
+
+# --------------------------------------------------------------------------- recovery into the store
+async def test_entries_that_the_store_refuses_crash_the_worker(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = open_rows(app, "rows")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(rows._table.data, "apply_changelog_batch", refuse)
+    with pytest.raises(OSError, match="no space"):
+        rows._table.apply_changelog_batch([])
+    await spin()
+    assert isinstance(app.crash_reason, Fatal)
