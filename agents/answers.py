@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError, model_validator
 
 I = TypeVar("I", bound="Item")  # noqa: E741
 
 
 class Item(BaseModel):
-    """One item of an answer. Unknown properties are ignored."""
+    """One item of an answer. Unknown properties are ignored, null is as good as absent."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, raw: object) -> object:
+        return {name: value for name, value in raw.items() if value is not None} if isinstance(raw, dict) else raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +104,3 @@ def _moment(value: object) -> object:
 
 ShortId = Annotated[str | None, BeforeValidator(short_id)]
 Moment = Annotated[datetime | None, BeforeValidator(_moment)]
-
-
-def one_line(text: str) -> str:
-    """Line breaks as spaces: how contents stand behind short ids in a prompt."""
-    return " ".join(text.split())

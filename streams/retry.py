@@ -27,6 +27,10 @@ LOG_EVERY = 10.0
 BREAKERS_MAX = 10_000
 
 
+class Interrupted(Transient):
+    """The wait was cut short because partitions go away: the event comes again, here or elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Full jitter: a wait is uniform in [0, min(cap, first x 2^attempt)] seconds."""
@@ -152,7 +156,7 @@ class Calls:
                 await asyncio.wait_for(interrupted.wait(), seconds)
             except TimeoutError:
                 return
-            raise last[-1]
+            raise Interrupted(name, f"partitions go away while {name} is waited for") from last[-1]
 
         async def attempt() -> T:
             while (pause := breaker.wait(self._clock())) > 0:
@@ -180,7 +184,7 @@ class Calls:
             return max(pause, asked or 0.0)
 
         def counted(failure: BaseException) -> bool:
-            if not isinstance(failure, Transient) or isinstance(failure, LeaseLost):
+            if not isinstance(failure, Transient) or isinstance(failure, LeaseLost | Interrupted):
                 return False
             if failure is not (last[-1] if last else None) and breaker.failed(self._clock()):
                 self._opened(name, failure)

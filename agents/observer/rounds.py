@@ -1,0 +1,271 @@
+"""A round: up to so many turns of one session, shown to the model in one call, become one outcome.
+
+`ask` is the only effect (the call); everything after it is a pure function of the answer and the session's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...adapters.ports import Completion, CompletionRequest, Completions
+from ...memory.evidence import quote_found
+from ...memory.policies import CapturePolicy, MemoryPolicy
+from ...memory.working_set import Candidate, TurnApplied, apply_turn
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent
+from ...schemas.collections import WORKING
+from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
+from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
+from ...schemas.topics import OBSERVATIONS
+from ...schemas.turns import Owner, Role, Sensitivity, Turn
+from ...schemas.working import StoredWorkingEntry, WorkingSet
+from ...streams.ports import Record
+from ...streams.retry import Calls
+from ..answers import Answer
+from .prompt import SCHEMA, TASK, ObservationItem, ObservePrompt, ShownTurn, parse, recent_messages
+from .rows import SessionRow
+
+_SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
+_ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A turn on its way to be observed: new, or read back from its waiting row (`n`)."""
+
+    turn: Turn
+    owner: Owner
+    record: Record
+    occurred_at: datetime
+    n: int | None = None
+
+    def shown(self) -> ShownTurn:
+        return ShownTurn(self.turn.turn_id, self.occurred_at, self.turn.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The turns of one round, and what came of them."""
+
+    session: SessionRow
+    observed: tuple[Observed, ...]
+    counted: tuple[str, ...]
+
+
+def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPolicy) -> ObservePrompt:
+    return ObservePrompt(
+        turns=tuple(item.shown() for item in pending),
+        working=session.working,
+        recent=session.recent,
+        policy=policy.capture,
+    )
+
+
+async def ask(
+    prompt: ObservePrompt, *, tenant_id: str, completions: Completions, calls: Calls, patience: float
+) -> Completion[Answer[ObservationItem]] | None:
+    """The model's answer; None when nothing was said that it could be asked about. Raises Transient past `patience`
+    seconds, Poison when the answer is unusable after one repair."""
+    if not prompt.policy.enabled or not any(turn.said(prompt.policy) for turn in prompt.turns):
+        return None
+    request = CompletionRequest(
+        task=TASK, tenant_id=tenant_id, messages=prompt.messages(), json_schema=SCHEMA, parse=parse
+    )
+    return await calls.call(model_breaker(tenant_id), lambda: completions.complete(request), give_up_after=patience)
+
+
+def model_breaker(tenant_id: str) -> str:
+    """One breaker a tenant: a tenant whose model is dead holds up nobody else."""
+    return f"model:{tenant_id}"
+
+
+def conclude(
+    session: SessionRow,
+    pending: Sequence[Pending],
+    prompt: ObservePrompt,
+    answer: Completion[Answer[ObservationItem]] | None,
+    policy: MemoryPolicy,
+) -> Round:
+    """Turn by turn, in the order of the answer: working set, records, context for the next prompt."""
+    usable, counted = _checked(prompt, answer, policy)
+    observed: list[Observed] = []
+    given: dict[int, str] = {}
+    for place, (name, item) in enumerate(zip(prompt.turn_ids, pending, strict=True)):
+        said = [(at, raw) for at, turn, raw in usable if turn == name]
+        candidates: list[Candidate] = []
+        for at, raw in said:
+            candidate = _candidate(item, raw, prompt, given, counted)
+            given[at] = candidate.observation.entry_id
+            candidates.append(candidate)
+        applied = apply_turn(session.working, candidates, policy=policy.working)
+        counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
+        counted += ["evicted"] * len(applied.evicted_entries)
+        session = session.model_copy(
+            update={
+                "turns": session.turns + 1,
+                "working": applied.working,
+                "recent": recent_messages(session.recent, item.shown(), policy.capture),
+            }
+        )
+        observed.append(
+            Observed(
+                tenant_id=item.turn.tenant_id,
+                owner=item.owner,
+                user_id=item.turn.user_id,
+                session_id=item.turn.session_id,
+                turn_id=item.turn.turn_id,
+                turn_number=session.turns,
+                occurred_at=item.occurred_at,
+                agent_id=item.turn.agent_id,
+                observations=_recorded(candidates, applied),
+                evicted=applied.evicted,
+                cause=_cause(prompt, answer, with_usage=place == 0),
+            )
+        )
+    return Round(session=session, observed=tuple(observed), counted=tuple(counted))
+
+
+def _checked(
+    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, policy: MemoryPolicy
+) -> tuple[list[tuple[int, str, ObservationItem]], list[str]]:
+    """The items that may count: of a shown turn, with a quote from it, and not above the cap of their turn."""
+    if answer is None:
+        return [], []
+    counted = ["item_dropped"] * answer.value.dropped
+    usable: list[tuple[int, str, ObservationItem]] = []
+    per_turn: dict[str, set[tuple[str, str]]] = {}
+    for at, item in answer.value.items:
+        name = item.turn or ("t1" if len(prompt.turns) == 1 else "")
+        turn = prompt.turn_ids.get(name)
+        if turn is None:
+            counted.append("unknown_turn")
+        elif source_role(turn, item.evidence, prompt.policy) is None:
+            counted.append("invented")
+        elif (statement := (item.subject, ids.content_hash(item.content))) in per_turn.setdefault(name, set()):
+            counted.append("repeated_observation")
+        elif len(per_turn[name]) >= policy.capture.max_per_turn:
+            counted.append("over_the_cap")
+        else:
+            per_turn[name].add(statement)
+            usable.append((at, name, item))
+    return usable, counted
+
+
+def source_role(turn: ShownTurn, quote: str, policy: CapturePolicy) -> Role | None:
+    """Who said it: the most trusted captured role whose words, as they were shown, hold the quote."""
+    said = turn.said(policy)
+    return next((role for role in _ROLE_ORDER for who, text in said if who == role and quote_found(quote, text)), None)
+
+
+def _candidate(
+    item: Pending, raw: ObservationItem, prompt: ObservePrompt, given: dict[int, str], counted: list[str]
+) -> Candidate:
+    turn = item.turn
+    session_key = turn.session_key
+    observation_id = ids.observation_id(session_key, turn.turn_id, raw.subject, raw.content)
+    floor = turn.sensitivity or "public"
+    observation = Observation(
+        observation_id=observation_id,
+        entry_id=observation_id,
+        subject=raw.subject,
+        content=raw.content,
+        importance=raw.importance,
+        durability=raw.durability,
+        category=raw.category,
+        is_correction=raw.is_correction,
+        due_at=raw.due_at if raw.category == "task" else None,
+        valid_from=raw.valid_from,
+        valid_to=raw.valid_to,
+        sensitivity=max(raw.sensitivity, floor, key=_SENSITIVITY.index),
+        source_role=source_role(item.shown(), raw.evidence, prompt.policy) or "user",
+        evidence=raw.evidence,
+    )
+    return Candidate(observation=observation, replaces=_target(raw, prompt, given, counted), pinned=raw.pinned)
+
+
+def _target(raw: ObservationItem, prompt: ObservePrompt, given: dict[int, str], counted: list[str]) -> str | None:
+    """The entry id that `replaces` names: a shown working entry, or an earlier observation of the same answer."""
+    if raw.replaces is None:
+        return None
+    if raw.replaces in prompt.entries:
+        return prompt.entries[raw.replaces].entry_id
+    place = raw.replaces.removeprefix("o")
+    if raw.replaces.startswith("o") and place.isdigit() and int(place) in given:
+        return given[int(place)]
+    counted.append("unknown_id")
+    return None
+
+
+def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:
+    """The turn's observations, each with the observation that it replaced."""
+    replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced}
+    return tuple(
+        candidate.observation.model_copy(
+            update={"replaces_observation_id": replaced.get(candidate.observation.observation_id)}
+        )
+        for candidate in candidates
+        if candidate.observation.observation_id not in applied.skipped
+    )
+
+
+def _cause(
+    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, *, with_usage: bool
+) -> ObservedBy:
+    if answer is None:
+        return ObservedBy()
+    used = answer.usage
+    usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None)
+
+
+# ---------------------------------------------------------------------------------------------- what goes out
+def observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[OutRecord, ...]:
+    """One record a turn on memory.observations, keyed by owner."""
+    records = []
+    for item in observed:
+        session_key = ids.session_key(item.tenant_id, item.user_id, item.session_id)
+        owner_key = item.owner.key(item.tenant_id)
+        event = CloudEvent(
+            id=ids.observed_id(session_key, item.turn_id),
+            source="/memstream/observer",
+            type="memstream.turn.observed.v1",
+            subject=owner_key,
+            time=now,
+        )
+        records.append(OutRecord.of(OBSERVATIONS.name, owner_key, item, event))
+    return tuple(records)
+
+
+def projection(before: WorkingSet, after: WorkingSet, item: Pending, *, now: datetime) -> tuple[Write, ...]:
+    """The working set for readers in Qdrant: what is in it, and nothing that is not."""
+    turn = item.turn
+    writes: list[Write] = []
+    points = tuple(
+        OutPoint(
+            id=entry.entry_id,
+            payload=StoredWorkingEntry(
+                **dict(entry),
+                tenant_id=turn.tenant_id,
+                owner_key=item.owner.key(turn.tenant_id),
+                user_id=turn.user_id,
+                session_id=turn.session_id,
+                turn_number=after.turn,
+                updated_at=now,
+            ).to_payload(),
+        )
+        for entry in after.entries
+    )
+    if points:
+        writes.append(PutPoints(collection=WORKING, points=points))
+    kept = {entry.entry_id for entry in after.entries}
+    gone = tuple(entry.entry_id for entry in before.entries if entry.entry_id not in kept)
+    if gone:
+        writes.append(DeletePoints(collection=WORKING, tenant_id=turn.tenant_id, ids=gone))
+    return tuple(writes)
+
+
+def source_of(record: Record, event_id: str) -> Source:
+    position = record.position
+    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
