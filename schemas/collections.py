@@ -2,6 +2,8 @@
 
 A field that is filtered or ordered on and is not in this table costs a full scan in the embedded engine (29 ms
 instead of 0.3 at 10 000 points) and is refused as an order by the server: so whoever adds a filter adds a line here.
+`QdrantStore.ensure` makes a new line's index in a collection that stands already. Each index costs the embedded
+engine some 20 ms when a folder is first used, hence none in reserve.
 """
 
 from __future__ import annotations
@@ -65,32 +67,23 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         TURNS,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id agent_id role",
-            integer="message_index turn_number",
-            datetime="occurred_at recorded_at",
+            keyword="owner_key user_id session_id turn_id",
+            integer="message_index",
+            datetime="occurred_at",
         ),
     ),
     CollectionSpec(
         WORKING,
         has_vectors=False,
-        fields=_fields(
-            keyword="owner_key user_id session_id entry_id observation_id subject category durability",
-            integer="turn_number created_turn last_access_turn",
-            number="salience importance",
-            datetime="updated_at",
-            flag="pinned",
-        ),
+        fields=_fields(keyword="owner_key user_id session_id", number="salience"),
     ),
     CollectionSpec(
         EPISODES,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id observation_id subject category durability content_hash tags",
-            number="importance strength",
-            integer="retrieval_count",
-            datetime=(
-                "occurred_at valid_from valid_to recorded_at consolidated_at last_accessed_at archived_at deleted_at"
-            ),
+            keyword="owner_key user_id session_id turn_id observation_id subject category",
+            number="importance",
+            datetime="occurred_at valid_from valid_to recorded_at consolidated_at",
         ),
     ),
     CollectionSpec(
@@ -98,12 +91,11 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key fact_id subject predicate category state content_hash sensitivity trust tags supersedes "
-                "superseded_by source_episode_ids evidence[].observation_id evidence[].session_id evidence[].turn_id"
+                "owner_key subject predicate category state content_hash "
+                "evidence[].observation_id evidence[].session_id evidence[].turn_id"
             ),
-            integer="version reinforcement_count retrieval_count",
-            number="confidence strength",
-            datetime="valid_from valid_to recorded_at expired_at last_reinforced_at last_accessed_at",
+            integer="version reinforcement_count",
+            datetime="valid_from valid_to recorded_at expired_at",
         ),
     ),
 )

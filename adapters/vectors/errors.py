@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from ...schemas.errors import Fatal, Transient
@@ -31,6 +32,11 @@ def translated(doing: str) -> Iterator[None]:
     except ResponseHandlingException as error:
         raise Transient(
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
+        ) from error
+    except (json.JSONDecodeError, QdrantException) as error:
+        # A proxy's page instead of an answer, or a Retry-After that is a date: the client lets these through.
+        raise Transient(
+            COMPONENT, f"{doing}: the answer is not Qdrant's: {_said(error)}", remedy=AWAY_REMEDY
         ) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error

@@ -1,11 +1,13 @@
 """A Qdrant for tests with several processes: the real engine in a process of its own, behind the loopback server.
 
-Not a fake: `AsyncQdrantClient` talks to it as to any server. Where a Docker engine answers, `docker_qdrant` gives the
-server itself (the contract suite of the store runs on both).
+Not a fake: `AsyncQdrantClient` talks to it as to any server. Where a Docker engine answers, `shared_docker_qdrant`
+gives the server itself (the contract suite of the store runs on both).
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import secrets
@@ -114,20 +116,25 @@ def qdrant_server(folder: Path | None = None) -> Iterator[QdrantServer]:
         server.stop()
 
 
-@contextmanager
-def docker_qdrant() -> Iterator[str | None]:
-    """The url of the Qdrant server itself in a container; None where no Docker engine answers."""
+def docker_answers() -> bool:
+    """Whether there is a Docker engine to start a container with."""
     import docker
     from docker.errors import DockerException
 
     try:
         docker.from_env(timeout=5).close()
     except DockerException:
-        yield None
-        return
+        return False
+    return True
+
+
+@functools.cache
+def shared_docker_qdrant() -> str:
+    """The url of the Qdrant server itself, in one container for the run (testcontainers' reaper takes it away)."""
     from testcontainers.core.container import DockerContainer
     from testcontainers.core.waiting_utils import wait_for_logs
 
-    with DockerContainer(QDRANT_IMAGE).with_exposed_ports(6333) as container:
-        wait_for_logs(container, "Qdrant HTTP listening on", timeout=60)
-        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(6333)}"
+    container = DockerContainer(QDRANT_IMAGE).with_exposed_ports(6333).start()
+    atexit.register(container.stop)
+    wait_for_logs(container, "Qdrant HTTP listening on", timeout=60)
+    return f"http://{container.get_container_host_ip()}:{container.get_exposed_port(6333)}"

@@ -1,0 +1,114 @@
+"""The places where the vector store's contract suite runs: the embedded engine, a loopback server, Qdrant itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from qdrant_client import AsyncQdrantClient, models
+
+from memstream.adapters.folders import FolderLock
+from memstream.adapters.ports import EmbedderIdentity, Payload, Point
+from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.vectors.store import QdrantStore
+
+from .qdrant import docker_answers, shared_docker_qdrant
+
+EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
+
+
+class Backend(Protocol):
+    """Somewhere to open stores; `open` again after `close` of the first finds what was written."""
+
+    name: str
+    many: bool
+    """Whether several stores can be open at once."""
+
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore: ...
+
+
+class EmbeddedBackend:
+    name = "embedded"
+    many = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+        return await open_store(f"embedded://{self._folder}", embedder=embedder, holds_folder=True)
+
+
+class AttachedBackend:
+    """Stores that reach the holder of a folder through the loopback server it announces."""
+
+    name = "loopback"
+    many = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+        return await open_store(f"embedded://{self._folder}", embedder=embedder)
+
+
+class ServerBackend:
+    name = "qdrant"
+    many = True
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def open(self, embedder: EmbedderIdentity = EMBEDDER) -> QdrantStore:
+        return await open_store(self._url, embedder=embedder)
+
+
+PLACES = ("embedded", "loopback", *(("qdrant",) if docker_answers() else ()))
+
+
+@asynccontextmanager
+async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
+    """One of `PLACES`, with no collection in it."""
+    if name == "qdrant":
+        async with _server() as backend:
+            yield backend
+        return
+    with FolderLock(folder=folder) as lock:
+        assert lock.try_acquire()
+        if name == "embedded":
+            yield EmbeddedBackend(folder)
+            return
+        holder = await open_store(f"embedded://{folder}", embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
+        try:
+            yield AttachedBackend(folder)
+        finally:
+            await holder.close()
+
+
+@asynccontextmanager
+async def _server() -> AsyncIterator[Backend]:
+    url = shared_docker_qdrant()
+    yield ServerBackend(url)
+    client = AsyncQdrantClient(url=url)
+    for each in (await client.get_collections()).collections:
+        await client.delete_collection(each.name)
+    await client.close()
+
+
+def make_id(name: object) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, str(name)))
+
+
+def make_point(name: object, *, tenant: str = "acme", text: str | None = None, **fields: Any) -> Point:
+    payload: Payload = {"tenant_id": tenant, **fields}
+    return Point(id=make_id(name), payload=payload, dense=[1.0, 0.0, 0.0, 0.0], text=text)
+
+
+def make_row(name: object, version: int, *applied: str, tenant: str = "acme", **fields: Any) -> Point:
+    return make_point(name, tenant=tenant, version=version, applied=list(applied), **fields)
+
+
+def match(key: str, value: str | int) -> models.Filter:
+    return models.Filter(must=[models.FieldCondition(key=key, match=models.MatchValue(value=value))])
