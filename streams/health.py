@@ -1,0 +1,49 @@
+"""What an orchestrator asks a worker: `/livez`, `/readyz`, `/metrics`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from ..schemas.errors import Fatal
+
+Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
+"""Per part of the worker: whether it is ready, and if not, why."""
+
+
+@asynccontextmanager
+async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness) -> AsyncIterator[None]:
+    """Serve while the block runs; port 0 = off. Raises Fatal when the port is taken."""
+    if port == 0:
+        yield
+        return
+
+    async def livez(request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(request: web.Request) -> web.Response:
+        parts = readiness()
+        ready = all(ok for ok, _ in parts.values())
+        body = {"ready": ready, "parts": {name: {"ready": ok, "why": why} for name, (ok, why) in parts.items()}}
+        return web.Response(text=json.dumps(body) + "\n", status=200 if ready else 503, content_type="application/json")
+
+    async def metrics(request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    app = web.Application()
+    app.add_routes([web.get("/livez", livez), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, port=port).start()
+        except OSError as error:
+            raise Fatal(f"MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}") from error
+        yield
+    finally:
+        await runner.cleanup()
