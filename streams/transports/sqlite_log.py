@@ -85,6 +85,7 @@ class SqliteLog:
         self._writes: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._open = False
         self._watches: tuple[_Watch, ...] = ()
         self._known = _Known()
         self._start_lock = threading.Lock()
@@ -103,6 +104,7 @@ class SqliteLog:
                 raise sql.translate(exc, self.folder) from exc
             finally:
                 conn.close()
+            self._open = True
             for name, target in (("log-writer", self._write_loop), ("log-reader", self._read_loop)):
                 thread = threading.Thread(target=target, name=name, daemon=True)
                 thread.start()
@@ -249,10 +251,9 @@ class SqliteLog:
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        if self._threads:
-            jobs.put(_Job(work, future, loop))
-        else:
-            future.set_exception(Transient("broker", f"the log in {self.folder} is closed"))
+        jobs.put(_Job(work, future, loop))
+        if not self._open:  # asked after the put, so that the job is either done or told
+            self._refuse([], jobs)
         return future
 
     # ---------------------------------------------------------------------------------------------- the writing thread
@@ -363,7 +364,8 @@ class SqliteLog:
             self._refuse([], self._reads)
 
     def _refuse(self, jobs: list[_Job[Any]], waiting: queue.SimpleQueue[_Job[Any] | None]) -> None:
-        """The thread ends: whoever still waits, or came while it was ending, is told so."""
+        """A thread has ended, also when it broke: whoever still waits, or comes later, is told so."""
+        self._open = False
         error = Transient("broker", f"the log in {self.folder} has been closed")
         while True:
             try:
