@@ -1,0 +1,58 @@
+"""`memstream topics create|check`: the topics of the catalogue, made or compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from ...streams import admin
+from ...streams.admin import TopicReport
+from .. import options, output
+from ..context import CommandContext, pass_context, run
+from ..errors import Exit
+from ..settings import Settings
+from ..wiring import deployment, opened_log
+
+
+@click.group()
+def topics() -> None:
+    """Make or compare the topics."""
+
+
+@topics.command()
+@options.as_json
+@pass_context
+def create(context: CommandContext, as_json: bool) -> None:
+    """Make what is missing; what stands stays as it is. Exit 1 when something still differs."""
+    _tell(run(_create(context.settings)), as_json)
+
+
+@topics.command()
+@options.as_json
+@pass_context
+def check(context: CommandContext, as_json: bool) -> None:
+    """Compare the topics with the catalogue. Exit 1 when something differs."""
+    _tell(run(_check(context.settings)), as_json)
+
+
+async def _create(settings: Settings) -> list[TopicReport]:
+    async with opened_log(settings, make_topics=False) as log:
+        return await admin.create(log, deployment=deployment(settings))
+
+
+async def _check(settings: Settings) -> list[TopicReport]:
+    async with opened_log(settings, make_topics=False) as log:
+        return await admin.check(log, deployment=deployment(settings))
+
+
+def _tell(reports: Sequence[TopicReport], as_json: bool) -> None:
+    if as_json:
+        for report in reports:
+            output.line(asdict(report))
+    else:
+        rows = [(report.topic, "ok" if report.ok else "WRONG", report.detail, report.fix) for report in reports]
+        output.table(("topic", "", "detail", "fix"), rows, empty="no topics")
+    if not all(report.ok for report in reports):
+        raise SystemExit(Exit.PARTLY)

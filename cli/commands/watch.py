@@ -1,0 +1,62 @@
+"""`memstream watch`: the changes of facts as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import click
+from pydantic import ValidationError
+
+from ...schemas.facts import FactUpdated
+from ...schemas.topics import FACTS_UPDATED
+from ...streams.ports import Log, Record
+from .. import options, output
+from ..changes import show_change
+from ..context import CommandContext, pass_context, run
+from ..settings import Settings
+from ..wiring import opened_log
+
+
+@click.command()
+@click.option("--tenant", type=options.GIVEN_ID, help="Only this tenant's. [default: all]")
+@click.option("--from-beginning", is_flag=True, help="First all that the topic still holds.")
+@click.option("--until-idle", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End then.")
+@options.as_json
+@pass_context
+def watch(
+    context: CommandContext, tenant: str | None, from_beginning: bool, until_idle: float | None, as_json: bool
+) -> None:
+    """Tail memory.facts.updated: every change of a fact, those of one owner in their order."""
+    run(_watch(context.settings, tenant, from_beginning, until_idle, as_json))
+
+
+async def _watch(
+    settings: Settings, tenant: str | None, from_beginning: bool, until_idle: float | None, as_json: bool
+) -> None:
+    async with opened_log(settings) as log:
+        async for record in _records(log, from_beginning, until_idle):
+            try:
+                event = FactUpdated.read(record.value or b"")
+            except ValidationError:
+                output.advice(f"{record.position}: no fact change that this version can read; passed over")
+                continue
+            if tenant is not None and event.tenant_id != tenant:
+                continue
+            if as_json:
+                output.line(json.loads(record.value or b""))  # as it lies there: a later version's fields too
+            else:
+                show_change(event)
+
+
+async def _records(log: Log, from_beginning: bool, until_idle: float | None) -> AsyncIterator[Record]:
+    """Records until none came for `until_idle` seconds (None: for ever)."""
+    start = None if from_beginning else dict(enumerate(await log.ends(FACTS_UPDATED.name)))
+    records = log.read(FACTS_UPDATED.name, start=start, follow=True).__aiter__()
+    while True:
+        try:
+            record = await asyncio.wait_for(anext(records), until_idle)
+        except (TimeoutError, StopAsyncIteration):
+            return
+        yield record

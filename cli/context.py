@@ -1,0 +1,49 @@
+"""What every command gets: settings and policy, read once, and one way to run its coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..memory.policies import MemoryPolicy
+from ..schemas.errors import StageError
+from .errors import failed
+from .settings import Settings, load
+
+T = TypeVar("T")
+
+
+@dataclass
+class CommandContext:
+    """`click` carries it. Settings are read when a command asks for them, so that --help needs none."""
+
+    config: Path | None = None
+
+    @cached_property
+    def _loaded(self) -> tuple[Settings, MemoryPolicy]:
+        return load(config=self.config)
+
+    @property
+    def settings(self) -> Settings:
+        return self._loaded[0]
+
+    @property
+    def policy(self) -> MemoryPolicy:
+        return self._loaded[1]
+
+
+pass_context = click.make_pass_decorator(CommandContext, ensure=True)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; errors of the ports end the command with their exit code."""
+    try:
+        return asyncio.run(work)
+    except StageError as error:
+        raise failed(error) from error

@@ -1,0 +1,61 @@
+"""What a command ends with: exit codes, and errors as one line that says what to do."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import IO, Any
+
+import click
+
+from ..schemas.errors import Fatal, Poison, StageError, Transient
+
+
+class Exit(IntEnum):
+    """contracts.md, "Command line"."""
+
+    DONE = 0
+    PARTLY = 1
+    """Partly done, or a check failed."""
+    USAGE = 2
+    """Wrong usage or settings, or another process is in the way."""
+    UNREACHABLE = 3
+    """A server cannot be reached."""
+    BROKEN = 4
+    """A broken invariant stopped the worker."""
+
+
+class CommandFailed(click.ClickException):
+    """Ends the command with `code`; the message goes to stderr, each line under the command's name."""
+
+    def __init__(self, code: Exit, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.exit_code = int(code)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for line in self.message.splitlines():
+            click.echo(f"memstream: {line}", file=file, err=file is None)
+
+
+def usage(message: str) -> CommandFailed:
+    return CommandFailed(Exit.USAGE, message)
+
+
+def unreachable(error: Transient) -> CommandFailed:
+    remedy = f" ({error.remedy})" if error.remedy else ""
+    return CommandFailed(Exit.UNREACHABLE, f"{error.component}: {error}{remedy}")
+
+
+def failed(error: StageError) -> CommandFailed:
+    """What a command makes of an error that leaves a port."""
+    match error:
+        case Transient():
+            return unreachable(error)
+        case Poison():
+            return CommandFailed(Exit.PARTLY, f"{error.reason}: {error}")
+        case Fatal():
+            return CommandFailed(Exit.BROKEN, str(error))
+    return CommandFailed(Exit.BROKEN, str(error))

@@ -1,0 +1,42 @@
+"""How commands speak: one JSON object a line with --json, tables and plain lines for people, advice on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+from pydantic import JsonValue
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+def line(record: Mapping[str, JsonValue]) -> None:
+    """One record as one line of JSON, at once."""
+    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+
+
+def advice(text: str) -> None:
+    """A word for the person at the terminal; never on stdout."""
+    click.echo(text, err=True)
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """A table for people. Cells are text, never markup: what is remembered must not colour the terminal."""
+    made = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        made.add_row(*(escape(printable(cell)) for cell in row))
+    if made.row_count:
+        console().print(made)
+    else:
+        advice(empty)
+
+
+def printable(text: str) -> str:
+    """Without control characters: remembered text must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == " " else "\ufffd" if c not in "\n\t\r" else " " for c in text)

@@ -1,0 +1,228 @@
+"""The composition root: settings → log, store, embedder, model. Nothing else builds an adapter.
+
+Of an embedded folder one process holds the lock. A command tries it: free, and the command holds it while it runs;
+held, and it reads and appends beside the holder and reaches the engine through the holder's loopback endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from ..adapters.completions.factory import create_completions
+from ..adapters.embedders.factory import create_embedder
+from ..adapters.folders import FolderLock
+from ..adapters.ports import Completions, Embedder, Usage, UsageSink
+from ..adapters.vectors.factory import open_store
+from ..adapters.vectors.store import QdrantStore
+from ..schemas.errors import Fatal, Transient
+from ..streams.addresses import kafka_servers
+from ..streams.admin import Deployment, create
+from ..streams.embedded_log import EmbeddedLog
+from ..streams.kafka_log import KafkaLog
+from ..streams.ports import Log
+from .errors import CommandFailed, Exit, usage
+from .settings import Settings
+
+COMMAND_TIMEOUT = 10.0
+"""Seconds that a command gives a server."""
+WORKER_PATIENCE = 60.0
+"""Seconds that a worker tries to reach its servers at its start."""
+FOLDER_PATIENCE = 10.0
+"""Seconds that a worker waits for a folder that another process holds."""
+RETRY_PAUSE = 1.0
+
+
+class NoUsage:
+    """For commands: nobody reads their metrics."""
+
+    def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None:
+        return
+
+
+def secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+def deployment(settings: Settings) -> Deployment:
+    """What topic admin needs of the settings."""
+    servers = None if settings.broker_folder is not None else ",".join(kafka_servers(settings.broker))
+    return Deployment(partitions=settings.partition_count, replication=settings.replication, servers=servers)
+
+
+def new_log(settings: Settings, *, timeout: float = COMMAND_TIMEOUT) -> Log:
+    """The log of the settings, not started."""
+    if settings.broker_folder is not None:
+        return EmbeddedLog(folder=settings.broker_folder)
+    return KafkaLog(servers=kafka_servers(settings.broker), timeout=timeout)
+
+
+def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
+    try:
+        return create_embedder(
+            settings.embedder,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            sink=sink,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
+    try:
+        return create_completions(
+            model=settings.model or None,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=settings.in_flight,
+            sink=sink,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+# ------------------------------------------------------------------------------------------------ the log
+@asynccontextmanager
+async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
+    """The log, started. In a folder the topics are made when they are missing: it is nobody else's to prepare."""
+    log = new_log(settings)
+    await log.start()
+    try:
+        if make_topics and settings.broker_folder is not None:
+            await create(log, deployment=deployment(settings))
+        yield log
+    finally:
+        await log.close()
+
+
+# ------------------------------------------------------------------------------------------------ folders
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Which embedded folders this process holds."""
+
+    held: frozenset[Path]
+
+    def holds(self, folder: Path | None) -> bool:
+        return folder in self.held
+
+
+@asynccontextmanager
+async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
+    """For a command: hold what is free."""
+    locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
+    try:
+        held = frozenset(lock.folder for lock in locks if _try(lock))
+        yield Folders(held)
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+@asynccontextmanager
+async def own_folders(settings: Settings, *, purpose: str, patience: float = FOLDER_PATIENCE) -> AsyncIterator[Folders]:
+    """For a worker: hold them all, waiting `patience` seconds; then CommandFailed (exit 2) names the holder."""
+    locks: list[FolderLock] = []
+    try:
+        for folder in settings.folders:
+            lock = FolderLock(folder=folder, purpose=purpose)
+            if not await _acquire(lock, patience):
+                raise usage(
+                    f"{folder} is held by {lock.holder()}: one worker at a time uses an embedded folder. End that "
+                    "process, run all stages in it (memstream worker all), or set MEMSTREAM_BROKER to Kafka"
+                )
+            locks.append(lock)
+        yield Folders(frozenset(lock.folder for lock in locks))
+    finally:
+        for lock in reversed(locks):
+            lock.release()
+
+
+def _try(lock: FolderLock) -> bool:
+    try:
+        return lock.try_acquire()
+    except OSError as error:
+        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+
+
+async def _acquire(lock: FolderLock, patience: float) -> bool:
+    try:
+        return await lock.acquire(timeout=patience)
+    except OSError as error:
+        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+
+
+# ------------------------------------------------------------------------------------------------ the store
+async def new_store(
+    settings: Settings, *, embedder: Embedder, folders: Folders, serve_loopback: bool = False
+) -> QdrantStore:
+    """The store, open, its collections not looked at."""
+    return await open_store(
+        settings.qdrant,
+        embedder=embedder.identity,
+        api_key=secret(settings.qdrant_api_key),
+        holds_folder=folders.holds(settings.qdrant_folder),
+        serve_loopback=serve_loopback,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a command works with."""
+
+    settings: Settings
+    log: Log
+    store: QdrantStore
+    embedder: Embedder
+    folders: Folders
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, purpose: str) -> AsyncIterator[Opened]:
+    """Log, embedder and store for a command; closed in the opposite order."""
+    async with AsyncExitStack() as stack:
+        folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
+        log = await stack.enter_async_context(opened_log(settings))
+        embedder = new_embedder(settings, sink=NoUsage())
+        stack.push_async_callback(embedder.close)
+        store = await new_store(settings, embedder=embedder, folders=folders)
+        stack.push_async_callback(store.close)
+        yield Opened(settings, log, store, embedder, folders)
+
+
+# ------------------------------------------------------------------------------------------------ patience
+async def patiently(
+    attempt: Callable[[], Awaitable[None]],
+    *,
+    patience: float = WORKER_PATIENCE,
+    told: Callable[[Transient], None] = lambda error: None,
+) -> None:
+    """Await `attempt()` until it does not raise `Transient`, for `patience` seconds; then CommandFailed (exit 3)."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(0.0, deadline - time.monotonic())):
+                await attempt()
+            return
+        except TimeoutError as error:
+            raise CommandFailed(Exit.UNREACHABLE, f"no answer within {patience:.0f} s") from error
+        except Transient as error:
+            if time.monotonic() + RETRY_PAUSE >= deadline:
+                remedy = f" ({error.remedy})" if error.remedy else ""
+                message = f"{error.component}: {error}{remedy}; tried for {patience:.0f} s"
+                raise CommandFailed(Exit.UNREACHABLE, message) from error
+            told(error)
+            await asyncio.sleep(RETRY_PAUSE)
+
+
+def as_settings_error(error: Fatal) -> CommandFailed:
+    """What a collection of another embedder, or a Qdrant too old, is at a start: a setting to be changed."""
+    return usage(str(error))

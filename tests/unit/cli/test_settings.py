@@ -1,0 +1,173 @@
+"""Settings: exact names, defaults that need nothing, and refusals that name what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memstream.cli.errors import CommandFailed, Exit
+from memstream.cli.settings import Settings, load, variable
+from memstream.memory.policies import MemoryPolicy
+
+CONTRACT = (
+    "MEMSTREAM_BROKER MEMSTREAM_QDRANT MEMSTREAM_MODEL MEMSTREAM_EMBEDDER MEMSTREAM_DATADIR MEMSTREAM_TIER "
+    "MEMSTREAM_WORKER_ID MEMSTREAM_HEALTH_PORT MEMSTREAM_IN_FLIGHT MEMSTREAM_MODEL_TIMEOUT MEMSTREAM_SESSION_TIMEOUT "
+    "MEMSTREAM_OBSERVE_TOGETHER OPENAI_API_KEY OPENAI_BASE_URL QDRANT_API_KEY MEMSTREAM_CRASH_POINT MEMSTREAM_TESTING "
+    "MEMSTREAM_PARTITIONS MEMSTREAM_REPLICATION"
+).split()
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("MEMSTREAM_") or name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "QDRANT_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(config: Path | None = None) -> str:
+    with pytest.raises(CommandFailed) as caught:
+        load(config=config)
+    assert caught.value.code is Exit.USAGE
+    return str(caught.value)
+
+
+def test_the_names_are_the_contracts() -> None:
+    assert {variable(field) for field in Settings.model_fields} == set(CONTRACT)
+
+
+def test_nothing_set_is_the_embedded_default(tmp_path: Path) -> None:
+    settings, policy = load()
+    folder = tmp_path / ".memstream"
+    assert (settings.broker_folder, settings.qdrant_folder, settings.folders) == (folder, folder, (folder,))
+    assert (settings.partition_count, settings.replication) == (1, 1)
+    assert (settings.model_names, settings.embedder, settings.tier) == (("offline",), "hashing", "free")
+    assert (settings.in_flight, settings.model_timeout, settings.session_timeout) == (64, 60.0, 20.0)
+    assert (settings.health_port, settings.observe_together, settings.worker_id) == (0, 8, None)
+    assert policy == MemoryPolicy()
+
+
+def test_a_key_brings_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    assert load()[0].model_names == ("gpt-5-mini",)
+    monkeypatch.setenv("MEMSTREAM_MODEL", "a, b")
+    assert load()[0].model_names == ("a", "b")
+
+
+def test_kafka_has_twelve_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_BROKER", "kafka://a:9092,b:9093")
+    settings, _ = load()
+    assert (settings.broker_folder, settings.partition_count) == (None, 12)
+    monkeypatch.setenv("MEMSTREAM_PARTITIONS", "3")
+    assert load()[0].partition_count == 3
+
+
+def test_empty_variables_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    monkeypatch.setenv("MEMSTREAM_WORKER_ID", "")
+    settings, _ = load()
+    assert settings.openai_api_key is None
+    assert settings.worker_id is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MEMSTREAM_BROKER", "localhost:9092"),
+        ("MEMSTREAM_BROKER", "kafka://"),
+        ("MEMSTREAM_BROKER", "embedded://relative"),
+        ("MEMSTREAM_QDRANT", "localhost:6333"),
+        ("MEMSTREAM_QDRANT", "embedded://relative"),
+        ("MEMSTREAM_QDRANT", "embedded:///"),
+        ("MEMSTREAM_EMBEDDER", "word2vec"),
+        ("MEMSTREAM_EMBEDDER", "openai:"),
+        ("MEMSTREAM_MODEL", "a,,b"),
+        ("MEMSTREAM_TIER", "gold"),
+        ("MEMSTREAM_WORKER_ID", "a/b"),
+        ("MEMSTREAM_HEALTH_PORT", "70000"),
+        ("MEMSTREAM_IN_FLIGHT", "0"),
+        ("MEMSTREAM_IN_FLIGHT", "many"),
+        ("MEMSTREAM_MODEL_TIMEOUT", "nan"),
+        ("MEMSTREAM_MODEL_TIMEOUT", "-1"),
+        ("MEMSTREAM_SESSION_TIMEOUT", "0"),
+        ("MEMSTREAM_OBSERVE_TOGETHER", "0"),
+        ("MEMSTREAM_PARTITIONS", "0"),
+        ("MEMSTREAM_CRASH_POINT", "observer:table"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert refusal().startswith(f"{name}={value!r}: ")
+
+
+def test_a_wrong_name_is_refused_with_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_BROKERS", "kafka://a:1")
+    assert refusal() == "MEMSTREAM_BROKERS: there is no such setting (did you mean MEMSTREAM_BROKER?)"
+
+
+def test_all_that_is_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_TIER", "gold")
+    monkeypatch.setenv("MEMSTREAM_NONSENSE", "1")
+    assert len(refusal().splitlines()) == 2
+
+
+def test_the_suites_own_variables_are_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_TEST_KAFKA", "a:1")
+    load()
+
+
+def test_crash_points_need_testing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTREAM_TESTING", "1")
+    monkeypatch.setenv("MEMSTREAM_CRASH_POINT", "reflector:store:3")
+    crash = load()[0].crash
+    assert crash is not None
+    assert (crash.stage, crash.step, crash.left) == ("reflector", "store", 3)
+    monkeypatch.setenv("MEMSTREAM_CRASH_POINT", "recorder:table")
+    assert refusal().startswith("MEMSTREAM_CRASH_POINT=")
+
+
+def test_secrets_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("QDRANT_API_KEY", "q-very-secret")
+    settings, _ = load()
+    assert "very-secret" not in repr(settings)
+    assert "very-secret" not in settings.model_dump_json()
+
+
+class TestFile:
+    def test_it_takes_the_rest(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "memstream.toml").write_text(
+            'tier = "standard"\nin_flight = 8\n[memory.working]\ncapacity = 9\n[memory.working.decay]\nrate = 0.7\n'
+            '[memory.capture]\nroles = ["user"]\n'
+        )
+        monkeypatch.setenv("MEMSTREAM_IN_FLIGHT", "16")
+        settings, policy = load()
+        assert (settings.tier, settings.in_flight) == ("standard", 16)
+        assert (policy.working.capacity, policy.working.decay.rate, policy.capture.roles) == (9, 0.7, ("user",))
+
+    def test_another_may_be_named(self, tmp_path: Path) -> None:
+        other = tmp_path / "other.toml"
+        other.write_text('broker = "kafka://a:1"')
+        assert load(config=other)[0].broker == "kafka://a:1"
+        assert "nowhere.toml" in refusal(tmp_path / "nowhere.toml")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("tyre = 1", "tyre: there is no such setting (did you mean tier?)"),
+            ('tier = "gold"', "tier: Input should be 'free' or 'standard'"),
+            ("[memory.wroking]\ncapacity = 1", "memory.wroking: there is no such setting (did you mean working?)"),
+            ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must lie between 1 and 64, not 0"),
+            ('[memory.capture]\nroles = ["pirate"]', "memory.capture.roles: Input should be"),
+            ("memory = 1", "memory: expected a table [memory]"),
+            ('openai_api_key = "sk"', "openai_api_key: secrets belong into the environment, as OPENAI_API_KEY"),
+            ("tier = ", "is no TOML"),
+        ],
+    )
+    def test_what_is_wrong_is_told_by_place(self, tmp_path: Path, text: str, said: str) -> None:
+        file = tmp_path / "memstream.toml"
+        file.write_text(text)
+        assert said in refusal()
+        assert "memstream.toml: " in refusal()
