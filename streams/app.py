@@ -200,9 +200,9 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         Fatal: the broker's address is neither.
     """
     if is_embedded(broker):
-        from .transports import embedded  # only who uses it pays for it
+        from .transports.embedded import register  # only who uses it pays for it
 
-        embedded.register()
+        register()
         url = broker
     else:
         kafka.register()

@@ -14,8 +14,10 @@ import threading
 from collections.abc import Callable
 
 import structlog
+from aiokafka.errors import KafkaError
+from faust.exceptions import ProducerSendError
 
-from ..schemas.errors import Fatal, Transient
+from ..schemas.errors import Transient
 
 log = structlog.get_logger(__name__)
 
@@ -41,9 +43,8 @@ def exit_code_for(reason: BaseException | None) -> int:
     """The exit code of a worker that ended for `reason` (None: asked to)."""
     if reason is None:
         return DONE
-    if isinstance(reason, Fatal):
-        return BROKEN
-    return UNREACHABLE if isinstance(reason, Transient | ConnectionError | TimeoutError) else BROKEN
+    away = Transient | ConnectionError | TimeoutError | KafkaError | ProducerSendError
+    return UNREACHABLE if isinstance(reason, away) else BROKEN
 
 
 def end_process(code: int) -> None:

@@ -2,144 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import TopicWanted
+from tests.support.kafka_workers import (
+    NOTHING_WRONG,
+    Workers,
+    audit,
+    drained,
+    feed,
+    make_topics,
+    until,
+    without_doubles,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
-
-PARTITIONS = 4
-ROOT = Path(__file__).resolve().parents[2]
-
-
-class Workers:
-    """Worker processes of one test; all are gone when it ends."""
-
-    def __init__(self, *, folder: Path, broker: str, name: str, **options: Any) -> None:
-        self.folder, self.name = folder, name
-        self.options = {"broker": f"kafka://{broker}", "name": name, "partitions": PARTITIONS, **options}
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, worker: str) -> None:
-        options = {**self.options, "datadir": str(self.folder / worker), "note": str(self._notes(worker))}
-        with (self.folder / f"{worker}.err").open("ab") as err:
-            self.running[worker] = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.kafka_worker", json.dumps(options)],
-                cwd=ROOT,
-                stderr=err,
-                stdout=err,
-            )
-
-    def signal(self, worker: str, how: signal.Signals) -> None:
-        os.kill(self.running[worker].pid, how)
-
-    async def ended(self, worker: str, timeout: float = 60) -> int:
-        process = self.running.pop(worker)
-        try:
-            return await asyncio.to_thread(process.wait, timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise AssertionError(f"{worker} did not end in {timeout} s\n{self.errors(worker)}") from None
-
-    def notes(self, worker: str) -> list[dict[str, Any]]:
-        path = self._notes(worker)
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [json.loads(line) for line in lines]
-
-    def readies(self, worker: str) -> list[dict[str, Any]]:
-        return [n for n in self.notes(worker) if n["what"] == "ready"]
-
-    def errors(self, worker: str) -> str:
-        return (self.folder / f"{worker}.err").read_text()[-4000:]
-
-    def close(self) -> None:
-        for process in self.running.values():
-            process.kill()
-            process.wait()
-
-    def _notes(self, worker: str) -> Path:
-        return self.folder / f"{worker}.notes"
-
-
-async def until(true: Callable[[], Any], *, timeout: float, what: str) -> None:
-    end = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < end, f"{what}: not within {timeout} s"
-        await asyncio.sleep(0.1)
-
-
-async def make_topics(log: KafkaLog, name: str) -> None:
-    await log.create(
-        [
-            TopicWanted(f"{name}-in", PARTITIONS, 1, {}),
-            TopicWanted(f"{name}-out", PARTITIONS, 1, {}),
-            TopicWanted(f"{name}-count-changelog", PARTITIONS, 1, {"cleanup.policy": "compact"}),
-        ]
-    )
-
-
-async def feed(log: KafkaLog, name: str, counts: Counter[str], n: int, keys: int = 20) -> None:
-    for i in range(n):
-        key = f"k{i % keys}"
-        await log.append(f"{name}-in", key=key.encode(), value=str(counts[key]).encode())
-        counts[key] += 1
-
-
-async def lag(log: KafkaLog, name: str) -> int:
-    committed, ends = await log.committed(name, f"{name}-in"), await log.ends(f"{name}-in")
-    return sum(end - (at or 0) for at, end in zip(committed, ends, strict=True))
-
-
-async def drained(log: KafkaLog, name: str, timeout: float = 60) -> None:
-    end = time.monotonic() + timeout
-    while left := await lag(log, name):
-        assert time.monotonic() < end, f"lag {left} after {timeout} s"
-        await asyncio.sleep(0.2)
-
-
-async def audit(log: KafkaLog, name: str, counts: Counter[str]) -> dict[str, int]:
-    """Lost, out of order (first arrivals per key), doubled; and how the changelog's last rows differ."""
-    seen: dict[str, list[int]] = {}
-    doubles = disorder = 0
-    async for record in log.read(f"{name}-out"):
-        assert record.key is not None
-        assert record.value is not None
-        firsts = seen.setdefault(record.key.decode(), [])
-        seq = int(record.value)
-        if seq in firsts:
-            doubles += 1
-            continue
-        disorder += bool(firsts) and seq < firsts[-1]
-        firsts.append(seq)
-    lost = sum(n - len(seen.get(key, [])) for key, n in counts.items())
-    rows: dict[str, dict[str, int]] = {}
-    async for record in log.read(f"{name}-count-changelog"):
-        assert record.key is not None
-        assert record.value is not None
-        rows[record.key.decode()] = json.loads(record.value)
-    table = sum(rows[key]["n"] != n or rows[key]["wrong"] for key, n in counts.items())
-    return {"lost": lost, "disorder": disorder, "wrong_rows": table, "doubles": doubles}
-
-
-NOTHING_WRONG = {"lost": 0, "disorder": 0, "wrong_rows": 0}
-
-
-def without_doubles(found: dict[str, int]) -> dict[str, int]:
-    return {k: v for k, v in found.items() if k != "doubles"}
 
 
 @pytest.fixture

@@ -61,7 +61,12 @@ def main() -> None:
         name=options["name"],
         broker=options["broker"],
         datadir=Path(options["datadir"]),
-        settings=AppSettings(partitions=options.get("partitions", 4), session_timeout=options.get("session", 3.0)),
+        settings=AppSettings(
+            partitions=options.get("partitions", 4),
+            session_timeout=options.get("session", 3.0),
+            worker_id=options.get("worker_id"),
+            stop_grace=options.get("stop_grace", 60.0),
+        ),
     )
     rows = open_rows(app, "count") if options.get("table", True) else None
     raw: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}

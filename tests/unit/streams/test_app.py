@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.errors import CommitFailedError, KafkaConnectionError
 from faust import App
 from faust.types import TP
 from yarl import URL
@@ -102,6 +103,8 @@ def test_the_partitioner_is_javas() -> None:
         (Transient("broker", "away"), UNREACHABLE),
         (LeaseLost("lapsed"), UNREACHABLE),
         (ConnectionRefusedError(), UNREACHABLE),
+        (KafkaConnectionError(), UNREACHABLE),
+        (CommitFailedError(), UNREACHABLE),
         (Fatal("invariant"), BROKEN),
         (RuntimeError("unknown"), BROKEN),
     ],

@@ -1,0 +1,138 @@
+"""Faults under load on a real broker: joins, a frozen worker, a broker that goes away. Nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from memstream.streams.kafka_log import KafkaLog
+from tests.support.kafka import Broker
+from tests.support.kafka_workers import (
+    NOTHING_WRONG,
+    PARTITIONS,
+    Workers,
+    audit,
+    drained,
+    feed,
+    make_topics,
+    until,
+    without_doubles,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+
+@asynccontextmanager
+async def running(broker: str, folder: Path, name: str, **options: object) -> AsyncIterator[tuple[KafkaLog, Workers]]:
+    log = KafkaLog(servers=[broker], timeout=60)
+    await log.start()
+    workers = Workers(folder=folder, broker=broker, name=name, **options)
+    try:
+        await make_topics(log, name)
+        yield log, workers
+    finally:
+        workers.close()
+        await log.close()
+
+
+async def owned(workers: Workers, worker: str, n: int) -> None:
+    await until(
+        lambda: workers.readies(worker) and len(workers.readies(worker)[-1]["partitions"]) == n,
+        timeout=60,
+        what=f"{worker} with {n} partitions",
+    )
+
+
+async def trickle(log: KafkaLog, name: str, counts: Counter[str], stop: asyncio.Event) -> None:
+    """A few events at a time until told to stop."""
+    while not stop.is_set():
+        await feed(log, name, counts, 10)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("table", [True, False])
+async def test_joins_and_leaves(kafka_broker: str, tmp_path: Path, topic_prefix: str, table: bool) -> None:
+    async with running(kafka_broker, tmp_path, f"{topic_prefix}app", table=table) as (log, workers):
+        counts, stop = Counter[str](), asyncio.Event()
+        feeding = asyncio.create_task(trickle(log, workers.name, counts, stop))
+        workers.start("a")
+        await owned(workers, "a", PARTITIONS)
+        workers.start("b")
+        await owned(workers, "a", PARTITIONS // 2)
+        await owned(workers, "b", PARTITIONS // 2)
+        workers.signal("a", signal.SIGTERM)
+        assert await workers.ended("a") == 0, workers.errors("a")
+        await owned(workers, "b", PARTITIONS)
+        stop.set()
+        await feeding
+        await drained(log, workers.name)
+        found = await audit(log, workers.name, counts, table=table)
+        assert found == {**NOTHING_WRONG, "doubles": 0}
+
+
+async def test_a_frozen_worker_writes_nothing_when_it_wakes(
+    kafka_broker: str, tmp_path: Path, topic_prefix: str
+) -> None:
+    async with running(kafka_broker, tmp_path, f"{topic_prefix}app") as (log, workers):
+        counts, stop = Counter[str](), asyncio.Event()
+        feeding = asyncio.create_task(trickle(log, workers.name, counts, stop))
+        workers.start("a")
+        workers.start("b")
+        await owned(workers, "a", PARTITIONS // 2)
+        await owned(workers, "b", PARTITIONS // 2)
+        workers.signal("a", signal.SIGSTOP)
+        await owned(workers, "b", PARTITIONS)
+        workers.signal("a", signal.SIGCONT)
+        assert await workers.ended("a") == 3, workers.errors("a")
+        stop.set()
+        await feeding
+        await drained(log, workers.name)
+        assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_a_broker_that_goes_away_and_comes_back(
+    own_kafka: Broker, tmp_path: Path, topic_prefix: str, how: str
+) -> None:
+    async with running(own_kafka.bootstrap, tmp_path, f"{topic_prefix}app", session=10) as (log, workers):
+        counts, stop = Counter[str](), asyncio.Event()
+        feeding = asyncio.create_task(trickle(log, workers.name, counts, stop))
+        workers.start("a")
+        workers.start("b")
+        await owned(workers, "a", PARTITIONS // 2)
+        await owned(workers, "b", PARTITIONS // 2)
+        await asyncio.to_thread(own_kafka.stop if how == "stop" else own_kafka.kill)
+        await asyncio.sleep(3)  # how long it is away; nothing can be waited for
+        await asyncio.to_thread(own_kafka.start)
+        stop.set()
+        await feeding
+        for worker in ("a", "b"):  # the supervisor's part: one that ended is started again
+            if workers.running[worker].poll() is not None:
+                assert await workers.ended(worker) == 3, workers.errors(worker)
+                workers.start(worker)
+        await drained(log, workers.name, timeout=90)
+        assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
+
+
+async def test_a_worker_ends_although_the_broker_is_away(own_kafka: Broker, tmp_path: Path, topic_prefix: str) -> None:
+    async with running(own_kafka.bootstrap, tmp_path, f"{topic_prefix}app", stop_grace=5) as (log, workers):
+        counts = Counter[str]()
+        workers.start("a")
+        await owned(workers, "a", PARTITIONS)
+        await asyncio.to_thread(own_kafka.kill)
+        before = time.monotonic()
+        workers.signal("a", signal.SIGTERM)
+        assert await workers.ended("a", timeout=30) in (0, 3), workers.errors("a")
+        assert time.monotonic() - before < 15
+        await asyncio.to_thread(own_kafka.start)
+        await feed(log, workers.name, counts, 50)
+        workers.start("a")
+        await drained(log, workers.name)
+        assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
