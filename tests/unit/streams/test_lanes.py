@@ -1,0 +1,343 @@
+"""Lanes against a model: random delays, failures, revocations, redeliveries. Per-key order, commits never past an
+unfinished event, nothing lost, bounded backlog."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memstream.schemas.errors import Transient
+from memstream.streams.exits import LeaseLost
+from memstream.streams.lanes import TP, Lanes, LostDelivery
+
+TOPIC_A, TOPIC_B = "a", "b"
+
+
+class World:
+    """A log of several partitions, a consumer that delivers it, and what the handlers did."""
+
+    def __init__(self, log: dict[TP, list[str]], *, seed: int, in_flight: int, backlog: int, fail: float = 0.0) -> None:
+        self.log = log
+        self.random = random.Random(seed)
+        self.fail = fail
+        self.committed: dict[TP, int] = {}
+        self.acked: dict[TP, int] = {}
+        self.handled: dict[tuple[int, str], list[tuple[TP, int]]] = defaultdict(list)
+        self.done: set[tuple[TP, int]] = set()
+        self.running: set[tuple[int, str]] = set()
+        self.crashed: BaseException | None = None
+        self.violations: list[str] = []
+        self.generation = 0
+        self.this_generation: set[tuple[TP, int]] = set()
+        self.held = 0
+        self.in_flight, self.backlog = in_flight, backlog
+        self.lanes = self.start()
+
+    def start(self) -> Lanes[tuple[TP, int]]:
+        return Lanes(
+            handle=self.handle,
+            acknowledge=self.acknowledge,
+            commit=self.commit,
+            first_at_or_after=self.first_at_or_after,
+            crash=self.crash,
+            in_flight=self.in_flight,
+            backlog=self.backlog,
+            drain_timeout=5.0,
+        )
+
+    async def handle(self, item: tuple[TP, int]) -> None:
+        tp, offset = item
+        lane = (tp[1], self.log[tp][offset])
+        self.check(lane not in self.running, "two events of one lane at once")
+        self.check(len(self.running) < self.in_flight, "more in flight than allowed")
+        self.check(self.lanes.stats.held <= max(self.backlog, self.in_flight), "the backlog is not bounded")
+        self.check(item not in self.this_generation, "handled twice in one assignment")
+        self.check(not self.drained, "started after its partitions were drained")
+        self.this_generation.add(item)
+        self.running.add(lane)
+        try:
+            for _ in range(self.random.randrange(4)):
+                await asyncio.sleep(0)
+            if self.random.random() < self.fail:
+                raise RuntimeError("on purpose")
+            self.handled[lane].append(item)
+            self.done.add(item)
+        finally:
+            self.running.discard(lane)
+
+    drained = False
+
+    def check(self, holds: bool, what: str) -> None:
+        """Noted, not raised: an error in a handler is something that the lanes have to cope with."""
+        if not holds:
+            self.violations.append(what)
+
+    async def acknowledge(self, item: tuple[TP, int]) -> None:
+        tp, offset = item
+        self.check(offset + 1 > self.acked.get(tp, 0), "acknowledged out of order")
+        self.check(all((tp, before) in self.done for before in range(offset + 1)), "acknowledged past unfinished")
+        self.acked[tp] = offset + 1
+        self.committed[tp] = offset + 1
+
+    async def commit(self, offsets: Mapping[TP, int]) -> bool:
+        for tp, offset in offsets.items():
+            self.check(all((tp, before) in self.done for before in range(offset)), "committed past unfinished")
+            self.committed[tp] = max(self.committed.get(tp, 0), offset)
+        return True
+
+    async def first_at_or_after(self, tp: TP, offset: int) -> int | None:
+        return offset if offset < len(self.log[tp]) else None
+
+    async def crash(self, failure: BaseException) -> None:
+        self.crashed = failure
+
+    async def deliver(self, revocations: list[int]) -> None:
+        """From the committed offsets, partitions interleaved at random; a revocation after so many deliveries."""
+        pending = {tp: self.committed.get(tp, 0) for tp in self.log}
+        began = dict(pending)
+        generation = self.generation
+        delivered = 0
+        while any(pending[tp] < len(self.log[tp]) for tp in pending) and self.crashed is None:
+            if revocations and delivered >= revocations[0]:
+                revocations.pop(0)
+                self.generation += 1
+                await self.lanes.drain(frozenset(self.log))
+                self.drained = True
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                self.acked.clear()
+                self.this_generation.clear()
+                self.drained = False
+                return
+            tp = self.random.choice([tp for tp in pending if pending[tp] < len(self.log[tp])])
+            offset = pending[tp]
+            pending[tp] += 1
+            delivered += 1
+            await self.lanes.submit(
+                tp,
+                offset,
+                self.log[tp][offset],
+                (tp, offset),
+                committed=began[tp],
+                current=lambda: self.generation == generation,
+            )
+            if self.random.random() < 0.05 and offset > began[tp]:  # the consumer delivers something again
+                await self.lanes.submit(
+                    tp,
+                    offset - 1,
+                    self.log[tp][offset - 1],
+                    (tp, offset - 1),
+                    committed=began[tp],
+                    current=lambda: self.generation == generation,
+                )
+        await until(lambda: self.lanes.idle() or self.crashed is not None)
+
+    def finished(self) -> bool:
+        return all(self.committed.get(tp, 0) == len(keys) for tp, keys in self.log.items())
+
+
+async def until(condition, deadline: float = 10.0) -> None:  # type: ignore[no-untyped-def]
+    async with asyncio.timeout(deadline):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+logs = st.dictionaries(
+    st.tuples(st.sampled_from([TOPIC_A, TOPIC_B]), st.integers(0, 1)),
+    st.lists(st.sampled_from("vwxyz"), min_size=1, max_size=25),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    log=logs,
+    seed=st.integers(0, 10_000),
+    in_flight=st.integers(1, 6),
+    backlog=st.integers(1, 12),
+    revocations=st.lists(st.integers(0, 40), max_size=4),
+    fail=st.sampled_from([0.0, 0.0, 0.05]),
+)
+def test_order_commits_and_nothing_lost(
+    log: dict[TP, list[str]], seed: int, in_flight: int, backlog: int, revocations: list[int], fail: float
+) -> None:
+    async def scenario() -> None:
+        world = World(log, seed=seed, in_flight=in_flight, backlog=backlog, fail=fail)
+        for _ in range(200):
+            await world.deliver(revocations)
+            if world.crashed is not None:  # the supervisor starts it again
+                await world.lanes.drain(frozenset(log))
+                world.crashed, world.acked, world.lanes = None, {}, world.start()
+                world.this_generation.clear()
+            if world.finished():
+                break
+        assert world.violations == []
+        assert world.finished(), "an event was lost"
+        for (_, key), items in world.handled.items():
+            first: dict[TP, list[int]] = defaultdict(list)
+            for tp, offset in items:
+                if offset not in first[tp]:
+                    first[tp].append(offset)
+            for tp, offsets in first.items():
+                expected = [offset for offset, k in enumerate(log[tp]) if k == key and offset in offsets]
+                assert offsets == expected, "order of a key broken"
+        everything = {(tp, offset) for tp, keys in log.items() for offset in range(len(keys))}
+        assert world.done == everything
+
+    asyncio.run(scenario())
+
+
+async def test_a_jump_over_an_existing_record_crashes() -> None:
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
+    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
+    assert isinstance(world.crashed, LostDelivery)
+    assert world.done == set()
+
+
+async def test_a_jump_over_what_is_not_in_the_log_is_passed() -> None:
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
+
+    async def compacted(tp: TP, offset: int) -> int | None:
+        return 2
+
+    acked: list[int] = []
+
+    async def acknowledge(item: tuple[TP, int]) -> None:
+        acked.append(item[1])
+
+    world.lanes._first_at_or_after = compacted  # type: ignore[method-assign]
+    world.lanes._acknowledge = acknowledge  # type: ignore[method-assign]
+    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
+    await until(world.lanes.idle)
+    assert world.crashed is None
+    assert acked == [2]
+
+
+async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
+    """faust-notes 7c: the lane of a failed event went on with the next event of the key."""
+    log = {(TOPIC_A, 0): ["x", "x", "y", "y"]}
+    world = World(log, seed=1, in_flight=1, backlog=8)
+    handled: list[int] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        handled.append(item[1])
+        if item[1] == 0:
+            raise RuntimeError("on purpose")
+
+    world.lanes._handle = handle  # type: ignore[method-assign]
+    for offset, key in enumerate(log[TOPIC_A, 0]):
+        await world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
+    await until(world.lanes.idle)
+    assert isinstance(world.crashed, RuntimeError)
+    assert handled == [0]
+    assert world.committed == {}
+
+
+async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
+    lease = {"ok": False}
+    attempts: list[bool] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        attempts.append(lease["ok"])
+        if not lease["ok"]:
+            lease["ok"] = len(attempts) >= 1
+            raise LeaseLost("away")
+        world.done.add(item)
+
+    world.lanes._handle = handle  # type: ignore[method-assign]
+    world.lanes._lease_ok = lambda: lease["ok"]  # type: ignore[method-assign]
+    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
+    await until(world.lanes.idle)
+    assert attempts == [False, True]
+    assert world.committed == {(TOPIC_A, 0): 1}
+
+
+async def test_a_wait_cut_short_by_a_revocation_is_no_failure() -> None:
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
+    waiting = asyncio.Event()
+    interrupted = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        waiting.set()
+        await interrupted.wait()
+        raise Transient("store", "away")
+
+    world.lanes._handle = handle  # type: ignore[method-assign]
+    world.lanes._interrupt = interrupted.set  # type: ignore[method-assign]
+    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
+    await waiting.wait()
+    await world.lanes.drain(frozenset({(TOPIC_A, 0)}))
+    assert interrupted.is_set(), "who waits for the outside is told at once"
+    assert world.crashed is None
+    assert world.committed == {}
+    assert world.lanes.stats.held == 0
+
+
+async def test_an_event_of_an_older_assignment_is_dropped() -> None:
+    world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
+    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: False)
+    await until(world.lanes.idle)
+    assert world.done == set()
+    assert world.lanes.stats.dropped == 1
+    assert world.lanes.stats.held == 0
+
+
+async def test_the_backlog_pushes_back() -> None:
+    log = {(TOPIC_A, 0): ["x"] * 10}
+    world = World(log, seed=1, in_flight=1, backlog=2)
+    gate = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle  # type: ignore[method-assign]
+
+    async def feed() -> None:
+        for offset in range(10):
+            await world.lanes.submit(
+                (TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0, current=lambda: True
+            )
+
+    feeding = asyncio.create_task(feed())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(feeding), 0.05)
+    assert world.lanes.stats.held == 2
+    gate.set()
+    await feeding
+    await until(world.lanes.idle)
+    assert world.committed == {(TOPIC_A, 0): 10}
+
+
+async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None:
+    log = {(TOPIC_A, 0): ["x"] * 5}
+    world = World(log, seed=1, in_flight=1, backlog=8)
+    started, gate = asyncio.Event(), asyncio.Event()
+    handled: list[int] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        started.set()
+        await gate.wait()
+        handled.append(item[1])
+        world.done.add(item)
+
+    world.lanes._handle = handle  # type: ignore[method-assign]
+    for offset in range(5):
+        await world.lanes.submit((TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
+    await started.wait()
+    draining = asyncio.create_task(world.lanes.drain(frozenset(log)))
+    await asyncio.sleep(0)
+    gate.set()
+    await draining
+    assert handled == [0], "only the one that ran"
+    assert world.acked == {}, "Faust has forgotten its acks by then: the offsets are committed by name"
+    assert world.committed == {(TOPIC_A, 0): 1}
+    assert world.lanes.stats.held == 0
