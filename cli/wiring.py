@@ -6,11 +6,9 @@ held, and it reads and appends beside the holder and reaches the engine through 
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -21,22 +19,19 @@ from ..adapters.folders import FolderLock
 from ..adapters.ports import Completions, Embedder, Usage, UsageSink
 from ..adapters.vectors.factory import open_store
 from ..adapters.vectors.store import QdrantStore
-from ..schemas.errors import Fatal, Transient
+from ..memory.policies import ConflictPolicy, MemoryPolicy
 from ..streams.addresses import kafka_servers
 from ..streams.admin import Deployment, create
 from ..streams.embedded_log import EmbeddedLog
 from ..streams.kafka_log import KafkaLog
 from ..streams.ports import Log
-from .errors import CommandFailed, Exit, usage
+from .errors import usage
 from .settings import Settings
 
 COMMAND_TIMEOUT = 10.0
 """Seconds that a command gives a server."""
-WORKER_PATIENCE = 60.0
-"""Seconds that a worker tries to reach its servers at its start."""
 FOLDER_PATIENCE = 10.0
 """Seconds that a worker waits for a folder that another process holds."""
-RETRY_PAUSE = 1.0
 
 
 class NoUsage:
@@ -74,6 +69,16 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
         )
     except ValueError as error:
         raise usage(str(error)) from error
+
+
+def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
+    """The policy of the file, with what the environment says of it and with the zones of the embedder: similarities
+    of the hashing embedder mean words in common, not meaning, so it has no HOT zone."""
+    if "observe_together" in settings.model_fields_set:
+        policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
+    if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
+        policy = replace(policy, conflict=replace(policy.conflict, lexical=True, hot=None))
+    return policy
 
 
 def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
@@ -196,33 +201,3 @@ async def opened(settings: Settings, *, purpose: str) -> AsyncIterator[Opened]:
         store = await new_store(settings, embedder=embedder, folders=folders)
         stack.push_async_callback(store.close)
         yield Opened(settings, log, store, embedder, folders)
-
-
-# ------------------------------------------------------------------------------------------------ patience
-async def patiently(
-    attempt: Callable[[], Awaitable[None]],
-    *,
-    patience: float = WORKER_PATIENCE,
-    told: Callable[[Transient], None] = lambda error: None,
-) -> None:
-    """Await `attempt()` until it does not raise `Transient`, for `patience` seconds; then CommandFailed (exit 3)."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(0.0, deadline - time.monotonic())):
-                await attempt()
-            return
-        except TimeoutError as error:
-            raise CommandFailed(Exit.UNREACHABLE, f"no answer within {patience:.0f} s") from error
-        except Transient as error:
-            if time.monotonic() + RETRY_PAUSE >= deadline:
-                remedy = f" ({error.remedy})" if error.remedy else ""
-                message = f"{error.component}: {error}{remedy}; tried for {patience:.0f} s"
-                raise CommandFailed(Exit.UNREACHABLE, message) from error
-            told(error)
-            await asyncio.sleep(RETRY_PAUSE)
-
-
-def as_settings_error(error: Fatal) -> CommandFailed:
-    """What a collection of another embedder, or a Qdrant too old, is at a start: a setting to be changed."""
-    return usage(str(error))

@@ -1,0 +1,246 @@
+"""`memstream doctor`: is everything there that a worker needs, and what to do about what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, dataclass
+from urllib.parse import urlsplit
+
+import click
+import httpx
+
+from ...adapters.folders import holder_of
+from ...adapters.vectors.store import QdrantStore
+from ...schemas.collections import COLLECTIONS
+from ...schemas.errors import StageError, Transient
+from ...schemas.topics import STAGES, StageName, group_of, read_by
+from ...streams import admin
+from ...streams.ports import Log
+from .. import options, output
+from ..context import CommandContext, pass_context, run
+from ..errors import CommandFailed, Exit
+from ..settings import OFFLINE, Settings
+from ..wiring import COMMAND_TIMEOUT, NoUsage, deployment, new_embedder, new_log, new_store, secret, tried_folders
+
+DEFAULT_SERVER = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `fix` says what to do; empty when all is well."""
+
+    check: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+@click.command()
+@options.as_json
+@pass_context
+def doctor(context: CommandContext, as_json: bool) -> None:
+    """Check settings, log, topics, Qdrant, embedder, model and data directory. Exit 1 when one fails."""
+    try:
+        settings = context.settings
+    except CommandFailed as error:
+        checks = [Check("settings", False, line, "correct it: docs/settings.md") for line in str(error).splitlines()]
+    else:
+        checks = run(_all(settings))
+    if as_json:
+        for check in checks:
+            output.line(asdict(check))
+    else:
+        rows = [(check.check, "ok" if check.ok else "FAILS", check.detail, check.fix) for check in checks]
+        output.table(("check", "", "detail", "what to do"), rows, empty="")
+    if not all(check.ok for check in checks):
+        raise SystemExit(Exit.PARTLY)
+
+
+async def _all(settings: Settings) -> list[Check]:
+    checks = [_python(), _settings(settings), _datadir(settings)]
+    checks += [check async for check in _of_log(settings)]
+    checks.append(await _qdrant(settings))
+    checks.append(await _embedder(settings))
+    checks.append(await _model(settings))
+    return checks
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Check("python", True, version)
+
+
+def _settings(settings: Settings) -> Check:
+    keys = [name for name, value in (("OPENAI_API_KEY", settings.openai_api_key),) if value is not None]
+    detail = (
+        f"broker {settings.broker}, Qdrant {_without_password(settings.qdrant)}, "
+        f"model {','.join(settings.model_names)}, embedder {settings.embedder}, tier {settings.tier}, "
+        f"{', '.join(keys) or 'no key'}"
+    )
+    return Check("settings", True, detail)
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return url.replace(f"{parts.username or ''}:{parts.password}@", "…@") if parts.password else url
+
+
+def _datadir(settings: Settings) -> Check:
+    folder = settings.datadir
+    above = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if os.access(above, os.W_OK | os.X_OK) and above.is_dir():
+        return Check("datadir", True, str(folder))
+    return Check("datadir", False, f"{above} cannot be written", "set MEMSTREAM_DATADIR to a folder of this user")
+
+
+# ------------------------------------------------------------------------------------------------ the log
+async def _of_log(settings: Settings) -> AsyncIterator[Check]:
+    if settings.broker_folder is not None and not settings.broker_folder.exists():
+        yield Check("broker", True, f"{settings.broker}: not there yet, the first command makes it")
+        return
+    log = new_log(settings)
+    problem = await _problem(log.start)
+    if problem is not None:
+        yield Check("broker", False, *problem)
+        return
+    try:
+        yield Check("broker", True, f"{settings.broker} answers")
+        yield await _topics(log, settings)
+        for stage in STAGES:
+            yield await _stage(log, stage)
+    except StageError as error:
+        yield Check("broker", False, *_told(error))
+    finally:
+        await log.close()
+
+
+async def _topics(log: Log, settings: Settings) -> Check:
+    reports = await admin.check(log, deployment=deployment(settings))
+    wrong = [report for report in reports if not report.ok]
+    if not wrong:
+        return Check("topics", True, f"{len(reports)} as they should be")
+    named = "; ".join(f"{report.topic} {report.detail}" for report in wrong[:3])
+    more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+    return Check("topics", False, named + more, " && ".join(dict.fromkeys(report.fix for report in wrong[:3])))
+
+
+async def _stage(log: Log, stage: StageName) -> Check:
+    """How many workers a stage has, and how far it is behind. No worker is no fault: it may not be its time."""
+    group = group_of(stage)
+    behind = 0
+    for topic in read_by(stage):
+        if await log.partitions(topic.name) is None:
+            continue
+        starts, ends = await log.starts(topic.name), await log.ends(topic.name)
+        committed = await log.committed(group, topic.name)
+        behind += sum(end - max(start, done or 0) for start, end, done in zip(starts, ends, committed, strict=True))
+    members = await log.members(group)
+    return Check(f"stage {stage}", True, f"{members} workers, {behind} records behind")
+
+
+# ------------------------------------------------------------------------------------------------ the others
+async def _qdrant(settings: Settings) -> Check:
+    folder = settings.qdrant_folder
+    if folder is not None and not folder.exists():
+        return Check("qdrant", True, f"{settings.qdrant}: not there yet, the first worker makes it")
+    embedder = new_embedder(settings, sink=NoUsage())
+    try:
+        async with tried_folders(settings, purpose="doctor") as folders:
+            store = await new_store(settings, embedder=embedder, folders=folders)
+            try:
+                problem = await _problem(store.ping)
+                if problem is None:
+                    problem = await _problem(lambda: _collections(store))
+            finally:
+                await store.close()
+            held = folder is not None and not folders.holds(folder)
+    except StageError as error:
+        return Check("qdrant", False, *_told(error))
+    finally:
+        await embedder.close()
+    if problem is not None:
+        return Check("qdrant", False, *problem)
+    beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
+    return Check("qdrant", True, f"{_without_password(settings.qdrant)} answers{beside}")
+
+
+async def _collections(store: QdrantStore) -> None:
+    """Those that stand: is the server new enough, and were they filled by the embedder of the settings."""
+    standing = [spec.name for spec in COLLECTIONS if await store.exists(spec.name)]
+    if standing:
+        await store.ensure(*standing)
+
+
+async def _embedder(settings: Settings) -> Check:
+    try:
+        embedder = new_embedder(settings, sink=NoUsage())
+    except CommandFailed as error:
+        return Check("embedder", False, str(error), "set what is missing")
+    try:
+        problem = await _problem(lambda: embedder.embed(["memstream"], tenant_id="doctor"))
+        if problem is not None:
+            return Check("embedder", False, *problem)
+        identity = embedder.identity
+        return Check("embedder", True, f"{identity.name}, {identity.dimension} dimensions")
+    finally:
+        await embedder.close()
+
+
+async def _model(settings: Settings) -> Check:
+    """Whether the server knows the model; nothing is generated, so nothing is spent."""
+    name = settings.model_names[0]
+    if name == OFFLINE:
+        return Check("model", True, "offline: rules for simple English; set OPENAI_API_KEY for a model")
+    key = secret(settings.openai_api_key)
+    if key is None and settings.openai_base_url is None:
+        return Check(
+            "model", False, f"{name} needs a key", "set OPENAI_API_KEY, or OPENAI_BASE_URL of a server of yours"
+        )
+    server = (settings.openai_base_url or DEFAULT_SERVER).rstrip("/")
+    headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+    try:
+        async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT) as client:
+            answer = await client.get(f"{server}/models", headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Check(
+            "model", False, f"{server}: {type(error).__name__}: {error}", "look at OPENAI_BASE_URL and the network"
+        )
+    if answer.status_code in (401, 403):
+        return Check("model", False, f"{server} refuses the key ({answer.status_code})", "set OPENAI_API_KEY")
+    if answer.status_code == 404:
+        return Check("model", True, f"{server} answers, and lists no models: {name} is not proved")
+    if answer.status_code >= 400:
+        return Check("model", False, f"{server} answers {answer.status_code}", "look at that server")
+    known = _names(answer)
+    if known and name not in known:
+        return Check(
+            "model", False, f"{server} has no {name}", f"set MEMSTREAM_MODEL to one of {', '.join(known[:5])} …"
+        )
+    return Check("model", True, f"{name} at {server}")
+
+
+def _names(answer: httpx.Response) -> list[str]:
+    try:
+        return [str(each["id"]) for each in answer.json()["data"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+async def _problem(attempt: Callable[[], Awaitable[object]]) -> tuple[str, str] | None:
+    """What is wrong and what to do; None when the attempt went well."""
+    try:
+        async with asyncio.timeout(COMMAND_TIMEOUT * 2):
+            await attempt()
+    except StageError as error:
+        return _told(error)
+    except TimeoutError:
+        return f"no answer within {COMMAND_TIMEOUT * 2:.0f} s", "is it up, and is its address right?"
+    return None
+
+
+def _told(error: StageError) -> tuple[str, str]:
+    remedy = error.remedy if isinstance(error, Transient) else ""
+    return str(error), remedy or "see the detail"

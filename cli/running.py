@@ -1,0 +1,235 @@
+"""Stages in this process, from settings to a clean end: what `worker`, `demo` and `chat` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from ..adapters.folders import FolderLock
+from ..adapters.ports import Completions
+from ..adapters.vectors.store import QdrantStore
+from ..memory.policies import MemoryPolicy
+from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
+from ..schemas.errors import Fatal, Transient
+from ..schemas.topics import FACTS as FACTS_TOPIC
+from ..schemas.topics import StageName
+from ..streams import admin
+from ..streams.app import AppSettings
+from ..streams.health import served
+from ..streams.metrics import Metrics
+from ..streams.ports import Log
+from ..streams.runner import StageRunner, run_worker
+from .errors import usage
+from .patience import Patience
+from .settings import Settings
+from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners
+from .wiring import Folders, deployment, effective_policy, new_completions, new_embedder, new_log, new_store
+
+log = structlog.get_logger(__name__)
+
+COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
+    "recorder": (TURNS,),
+    "observer": (WORKING,),
+    "reflector": (EPISODES, FACTS),
+    "consolidation": (EPISODES, FACTS),
+}
+SLOTS = 1_000
+PROBE_SECONDS = 5.0
+LOST_FACTS = (
+    "the collection `facts` is missing in Qdrant while memory.facts holds facts: what is believed would be silently "
+    "forgotten. Run `memstream rebuild facts`, then start the worker again"
+)
+
+
+@dataclass(slots=True)
+class StoreProbe:
+    """Whether Qdrant answers, asked every few seconds, for /readyz."""
+
+    store: QdrantStore
+    reached: bool = True
+    why: str = ""
+
+    async def watch(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    await self.store.ping()
+            except (Transient, Fatal, TimeoutError) as error:
+                self.reached, self.why = False, str(error) or "no answer"
+            else:
+                self.reached, self.why = True, ""
+            await asyncio.sleep(PROBE_SECONDS)
+
+
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """The stages of this process, built, not running yet."""
+
+    log: Log
+    store: QdrantStore
+    completions: Completions
+    runners: Sequence[StageRunner]
+    metrics: Metrics
+    health_port: int = 0
+    probe: StoreProbe = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.probe = StoreProbe(self.store)
+
+    def readiness(self) -> Mapping[str, tuple[bool, str]]:
+        """Per part: ready or why not."""
+        return {runner.name: runner.ready() for runner in self.runners} | {
+            "qdrant": (self.probe.reached, self.probe.why)
+        }
+
+    def ready(self) -> bool:
+        return all(ready for ready, _ in self.readiness().values())
+
+    async def run(self, *, stopping: asyncio.Event) -> int:
+        """Until `stopping` is set or a stage ends; the exit code."""
+        probing = asyncio.create_task(self.probe.watch())
+        try:
+            async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
+                return await run_worker(self.runners, stopping=stopping)
+        finally:
+            probing.cancel()
+
+
+@asynccontextmanager
+async def built_stages(
+    names: Sequence[StageName], *, settings: Settings, policy: MemoryPolicy, folders: Folders
+) -> AsyncIterator[Stages]:
+    """Everything that the stages need, reached and prepared, in the order in which it can fail.
+
+    Raises CommandFailed: 2 for what settings or topics have wrong, 3 for a server that is away for 60 s; Fatal when
+    `facts` is lost.
+    """
+    patience = Patience()
+    metrics = Metrics(CollectorRegistry())
+    sink = UsageMetrics(metrics)
+    policy = effective_policy(settings, policy)
+    async with AsyncExitStack() as stack:
+        embedder = new_embedder(settings, sink=sink)
+        stack.push_async_callback(embedder.close)
+        completions = new_completions(settings, sink=sink)
+        stack.push_async_callback(completions.close)
+        datadirs = {name: stack.enter_context(_slot(settings, name)) for name in names}
+        client = new_log(settings)
+        stack.push_async_callback(client.close)
+        await patience("the log", client.start)
+        await patience("the log", lambda: prepare_topics(client, settings))
+        store = await new_store(settings, embedder=embedder, folders=folders, serve_loopback=True)
+        stack.push_async_callback(store.close)
+        await patience("Qdrant", lambda: prepare_collections(client, store, names))
+        paid = settings.tier != "free"
+        if "consolidation" in names and completions.costs_money and not paid:
+            log.warning(
+                "consolidation_paused",
+                tier=settings.tier,
+                model=completions.model,
+                remedy="set MEMSTREAM_TIER=standard to let it call a model that costs money",
+            )
+        runners = await build_runners(
+            names,
+            ports=StagePorts(
+                broker=settings.broker,
+                log=client,
+                store=store,
+                embedder=embedder,
+                completions=completions,
+                policy=policy,
+                metrics=metrics,
+            ),
+            settings=WorkerSettings(
+                datadirs=datadirs,
+                app=AppSettings(
+                    partitions=settings.partition_count,
+                    replication=settings.replication,
+                    session_timeout=settings.session_timeout,
+                    worker_id=settings.worker_id,
+                ),
+                in_flight=settings.in_flight,
+                paid_model_allowed=paid,
+                crash=settings.crash,
+            ),
+        )
+        yield Stages(
+            log=client,
+            store=store,
+            completions=completions,
+            runners=runners,
+            metrics=metrics,
+            health_port=settings.health_port,
+        )
+
+
+async def prepare_topics(client: Log, settings: Settings) -> None:
+    """In a folder: made. On Kafka: compared, and what would break is refused (exit 2)."""
+    if settings.broker_folder is not None:
+        reports = await admin.create(client, deployment=deployment(settings))
+    else:
+        reports = await admin.check(client, deployment=deployment(settings))
+    wrong = [f"{report.topic} {report.detail}; mend: {report.fix}" for report in reports if not report.ok]
+    if wrong:
+        raise usage("\n".join(["the topics are not as they must be:", *wrong]))
+    for report in reports:
+        if ";" in report.detail:
+            log.info("topic_differs", topic=report.topic, detail=report.detail)
+
+
+async def prepare_collections(client: Log, store: QdrantStore, names: Sequence[StageName]) -> None:
+    """Make what is missing. Raises Fatal when facts are lost, CommandFailed (exit 2) for another embedder's."""
+    wanted = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
+    if FACTS in wanted and not await store.exists(FACTS) and await _holds_facts(client):
+        raise Fatal(LOST_FACTS)
+    try:
+        await store.ensure(*wanted)
+    except Fatal as error:
+        raise usage(str(error)) from error
+
+
+async def _holds_facts(client: Log) -> bool:
+    """Whether memory.facts has a fact that was not erased since."""
+    standing: set[bytes | None] = set()
+    async for record in client.read(FACTS_TOPIC.name):
+        if record.value is None:
+            standing.discard(record.key)
+        else:
+            standing.add(record.key)
+    return bool(standing)
+
+
+def _slot(settings: Settings, stage: StageName) -> _Slot:
+    return _Slot(settings.datadir / stage, settings.worker_id)
+
+
+class _Slot:
+    """The data folder of this stage and worker alone: by its id, else the first whose lock is free."""
+
+    def __init__(self, folder: Path, worker_id: str | None) -> None:
+        self._folder = folder
+        self._worker_id = worker_id
+        self._held = ExitStack()
+
+    def __enter__(self) -> Path:
+        names = [self._worker_id] if self._worker_id is not None else [str(n) for n in range(SLOTS)]
+        lock = FolderLock(folder=self._folder / names[0], purpose="worker")
+        for name in names:
+            lock = FolderLock(folder=self._folder / name, purpose="worker")
+            try:
+                taken = lock.try_acquire()
+            except OSError as error:
+                raise usage(f"MEMSTREAM_DATADIR: {lock.folder} cannot be written: {error.strerror or error}") from error
+            if taken:
+                self._held.callback(lock.release)
+                return lock.folder
+        raise usage(f"MEMSTREAM_WORKER_ID={self._worker_id}: {lock.folder} is in use by {lock.holder()}")
+
+    def __exit__(self, *exc: object) -> None:
+        self._held.close()
