@@ -50,6 +50,8 @@ class Consumer(base.Consumer):
     #: Bounds of one fetch, per partition.
     max_records: int = 500
     max_bytes: int = 4 << 20
+    #: Seconds to wait for another process that still holds the group.
+    group_wait: float = group_lock.WAIT_SECONDS
     #: Seconds between two clean-ups of the log (retention, compaction), and how a changelog is known by its name.
     clean_interval: float = 60.0
     changelog_suffix: str = "-changelog"
@@ -76,7 +78,7 @@ class Consumer(base.Consumer):
         await super().on_start()
         opened = await open_log(self.transport.folder)
         try:
-            self._release = await group_lock.hold(opened.folder, self.app.conf.id)
+            self._release = await group_lock.hold(opened.folder, self.app.conf.id, wait=self.group_wait)
         except BaseException:
             await close_log(opened)
             raise
