@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from .. import __version__
 from . import logs
-from .commands import COMMANDS
 from .context import CommandContext
 
+COMMANDS = {
+    "demo": "The whole pipeline on one conversation, with no server and no key.",
+    "chat": "Talk: each line is a turn, changes of facts appear as they come.",
+    "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
+    "topics": "Make or compare the topics.",
+    "produce": "Send turns from a file or standard input.",
+    "watch": "Tail the changes of facts.",
+    "show": "Show facts, episodes, the working set, or turns.",
+    "trace": "Show why a fact is believed.",
+    "consolidate": "Make facts of a user's episodes now.",
+    "rebuild": "Fill Qdrant's facts from the log.",
+    "dlq": "Look at dead letters.",
+    "doctor": "Check what a worker needs, and say what to do.",
+}
+"""Name → one line for --help. The module is read when the command is used: Qdrant's client alone takes a second."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+
+class LazyCommands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".commands.{cmd_name}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"there is no command {args[0]}" + (f"; did you mean {close[0]}?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="memstream")
 @click.option(
     "--config",
@@ -32,10 +72,6 @@ def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
     """
     logs.configure(level=logging.DEBUG if verbose else logging.ERROR)
     context.obj = CommandContext(config)
-
-
-for command in COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
 
+from ..adapters.completions.factory import create_completions
 from ..adapters.folders import FolderLock
-from ..adapters.ports import Completions
+from ..adapters.ports import Completions, UsageSink
 from ..adapters.vectors.store import QdrantStore
-from ..memory.policies import MemoryPolicy
+from ..memory.policies import ConflictPolicy, MemoryPolicy
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
 from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import FACTS as FACTS_TOPIC
@@ -25,11 +26,12 @@ from ..streams.health import served
 from ..streams.metrics import Metrics
 from ..streams.ports import Log
 from ..streams.runner import StageRunner, run_worker
+from .broker import deployment, new_log
 from .errors import usage
 from .patience import Patience
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners
-from .wiring import Folders, deployment, effective_policy, new_completions, new_embedder, new_log, new_store
+from .wiring import Folders, new_embedder, new_store, secret
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +47,30 @@ LOST_FACTS = (
     "the collection `facts` is missing in Qdrant while memory.facts holds facts: what is believed would be silently "
     "forgotten. Run `memstream rebuild facts`, then start the worker again"
 )
+
+
+def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
+    try:
+        return create_completions(
+            model=settings.model or None,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=settings.in_flight,
+            sink=sink,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
+    """The policy of the file, with what the environment says of it and with the zones of the embedder: similarities
+    of the hashing embedder mean words in common, not meaning, so it has no HOT zone."""
+    if "observe_together" in settings.model_fields_set:
+        policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
+    if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
+        policy = replace(policy, conflict=replace(policy.conflict, lexical=True, hot=None))
+    return policy
 
 
 @dataclass(slots=True)

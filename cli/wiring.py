@@ -1,4 +1,4 @@
-"""The composition root: settings → log, store, embedder, model. Nothing else builds an adapter.
+"""The composition root: settings → log (broker.py), embedder, store; stages.py and running.py go on from there.
 
 Of an embedded folder one process holds the lock. A command tries it: free, and the command holds it while it runs;
 held, and it reads and appends beside the holder and reaches the engine through the holder's loopback endpoint.
@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from ..adapters.completions.factory import create_completions
 from ..adapters.embedders.factory import create_embedder
 from ..adapters.folders import FolderLock
-from ..adapters.ports import Completions, Embedder, Usage, UsageSink
+from ..adapters.ports import Embedder, Usage, UsageSink
 from ..adapters.vectors.factory import open_store
 from ..adapters.vectors.store import QdrantStore
-from ..memory.policies import ConflictPolicy, MemoryPolicy
-from ..streams.addresses import kafka_servers
-from ..streams.admin import Deployment, create
-from ..streams.embedded_log import EmbeddedLog
-from ..streams.kafka_log import KafkaLog
 from ..streams.ports import Log
+from .broker import opened_log
 from .errors import usage
 from .settings import Settings
 
-COMMAND_TIMEOUT = 10.0
-"""Seconds that a command gives a server."""
 FOLDER_PATIENCE = 10.0
 """Seconds that a worker waits for a folder that another process holds."""
 
@@ -45,19 +38,6 @@ def secret(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()
 
 
-def deployment(settings: Settings) -> Deployment:
-    """What topic admin needs of the settings."""
-    servers = None if settings.broker_folder is not None else ",".join(kafka_servers(settings.broker))
-    return Deployment(partitions=settings.partition_count, replication=settings.replication, servers=servers)
-
-
-def new_log(settings: Settings, *, timeout: float = COMMAND_TIMEOUT) -> Log:
-    """The log of the settings, not started."""
-    if settings.broker_folder is not None:
-        return EmbeddedLog(folder=settings.broker_folder)
-    return KafkaLog(servers=kafka_servers(settings.broker), timeout=timeout)
-
-
 def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
     try:
         return create_embedder(
@@ -69,44 +49,6 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
         )
     except ValueError as error:
         raise usage(str(error)) from error
-
-
-def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
-    """The policy of the file, with what the environment says of it and with the zones of the embedder: similarities
-    of the hashing embedder mean words in common, not meaning, so it has no HOT zone."""
-    if "observe_together" in settings.model_fields_set:
-        policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
-    if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
-        policy = replace(policy, conflict=replace(policy.conflict, lexical=True, hot=None))
-    return policy
-
-
-def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
-    try:
-        return create_completions(
-            model=settings.model or None,
-            api_key=secret(settings.openai_api_key),
-            base_url=settings.openai_base_url,
-            timeout=settings.model_timeout,
-            concurrency=settings.in_flight,
-            sink=sink,
-        )
-    except ValueError as error:
-        raise usage(str(error)) from error
-
-
-# ------------------------------------------------------------------------------------------------ the log
-@asynccontextmanager
-async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
-    """The log, started. In a folder the topics are made when they are missing: it is nobody else's to prepare."""
-    log = new_log(settings)
-    await log.start()
-    try:
-        if make_topics and settings.broker_folder is not None:
-            await create(log, deployment=deployment(settings))
-        yield log
-    finally:
-        await log.close()
 
 
 # ------------------------------------------------------------------------------------------------ folders

@@ -11,10 +11,10 @@ from pydantic import JsonValue
 from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, catalogue
 from ...streams.ports import Log, Record
 from .. import options, output
+from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..settings import Settings
-from ..wiring import opened_log
 
 SPRING = "kafka_dlt-"
 OURS = "memstream-"

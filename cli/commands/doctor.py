@@ -20,10 +20,11 @@ from ...schemas.topics import STAGES, StageName, group_of, read_by
 from ...streams import admin
 from ...streams.ports import Log
 from .. import options, output
+from ..broker import COMMAND_TIMEOUT, deployment, new_log
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..settings import OFFLINE, Settings
-from ..wiring import COMMAND_TIMEOUT, NoUsage, deployment, new_embedder, new_log, new_store, secret, tried_folders
+from ..wiring import NoUsage, new_embedder, new_store, secret, tried_folders
 
 DEFAULT_SERVER = "https://api.openai.com/v1"
 

@@ -21,10 +21,10 @@ from ...schemas.topics import TURNS
 from ...schemas.turns import TURN_MAX_BYTES, Turn
 from ...streams.ports import Log, Position
 from .. import options, output
+from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
 from ..settings import Settings
-from ..wiring import opened_log
 
 WINDOW = 256
 """Turns on their way at once; those of one session one after the other."""

@@ -10,10 +10,10 @@ import click
 from ...streams import admin
 from ...streams.admin import TopicReport
 from .. import options, output
+from ..broker import deployment, opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
 from ..settings import Settings
-from ..wiring import deployment, opened_log
 
 
 @click.group()

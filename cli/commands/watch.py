@@ -13,10 +13,10 @@ from ...schemas.facts import FactUpdated
 from ...schemas.topics import FACTS_UPDATED
 from ...streams.ports import Log, Record
 from .. import options, output
+from ..broker import opened_log
 from ..changes import show_change
 from ..context import CommandContext, pass_context, run
 from ..settings import Settings
-from ..wiring import opened_log
 
 
 @click.command()
