@@ -113,11 +113,11 @@ async def test_a_broker_that_goes_away_and_comes_back(
         await asyncio.to_thread(own_kafka.start)
         stop.set()
         await feeding
-        for worker in ("a", "b"):  # the supervisor's part: one that ended is started again
-            if workers.running[worker].poll() is not None:
-                assert await workers.ended(worker) == 3, workers.errors(worker)
-                workers.start(worker)
+        over = asyncio.Event()
+        supervising = asyncio.create_task(workers.supervise(over))
         await drained(log, workers.name, timeout=90)
+        over.set()
+        await supervising
         assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
 
 

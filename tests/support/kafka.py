@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: the one that is given, one in a container, or one from plain jars on this machine's Java.
+"""A real Kafka broker for tests: the one that is given, one in a container, or plain jars on this machine's Java.
 
 Order of choice (`session_broker`): `MEMSTREAM_TEST_KAFKA=host:port`; a Docker engine that answers (testcontainers);
 `java` and `mvn` on the path; none. Source of the recipe: Apache Kafka's own quick start (KRaft, one node).
@@ -59,6 +59,8 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 auto.create.topics.enable=false
+broker.session.timeout.ms=5000
+broker.heartbeat.interval.ms=500
 num.network.threads=2
 num.io.threads=2
 log.cleaner.dedupe.buffer.size=4194304
@@ -283,8 +285,8 @@ def _guard(pid: int) -> subprocess.Popen[bytes]:
 # --------------------------------------------------------------------------- container
 def docker_answers() -> bool:
     """Whether a Docker engine answers here."""
-    import docker
-    from docker.errors import DockerException
+    import docker  # type: ignore[import-untyped,unused-ignore]
+    from docker.errors import DockerException  # type: ignore[import-untyped,unused-ignore]
 
     try:
         client = docker.from_env(timeout=5)
@@ -329,7 +331,7 @@ class ContainerBroker:
             self._container.get_wrapped_container().stop(timeout=int(STOP_TIMEOUT))
 
     def kill(self) -> None:
-        from docker.errors import APIError
+        from docker.errors import APIError  # type: ignore[import-untyped,unused-ignore]
 
         if self._made:
             try:

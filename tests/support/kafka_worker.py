@@ -19,7 +19,7 @@ import faust
 import structlog
 
 from memstream.streams.app import AppSettings, create_app
-from memstream.streams.exits import exit_code_for
+from memstream.streams.exits import LeaseLost, exit_code_for
 from memstream.streams.table import TableRows, event_scope, open_rows
 
 
@@ -81,12 +81,25 @@ def main() -> None:
                 continue
             lanes.running.set()
             try:
-                await handle(event, rows)
+                done = await handled(event, epoch)
             finally:
                 lanes.running.clear()
-            if epoch == lanes.epoch:
+            if done and epoch == lanes.epoch:
                 lanes.done[event.message.tp] = event.message.offset + 1
                 event.ack()
+
+    async def handled(event: Any, epoch: int) -> bool:
+        """False when the partition went to another worker meanwhile."""
+        while True:
+            try:
+                await handle(event, rows)
+            except LeaseLost:  # either the coordinator answers again, or a new epoch begins
+                while not app.lease_ok():
+                    if epoch != lanes.epoch or app.should_stop:
+                        return False
+                    await asyncio.sleep(0.1)
+            else:
+                return True
 
     async def handle(event: Any, rows: TableRows | None) -> None:
         key, seq = event.key.decode(), int(event.value)

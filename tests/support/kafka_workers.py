@@ -51,6 +51,14 @@ class Workers:
             process.wait()
             raise AssertionError(f"{worker} did not end in {timeout} s\n{self.errors(worker)}") from None
 
+    async def supervise(self, stop: asyncio.Event) -> None:
+        """Starts again what ends with "a server cannot be reached"; anything else stays ended."""
+        while not stop.is_set():
+            for worker, process in list(self.running.items()):
+                if process.poll() == 3:
+                    self.start(worker)
+            await asyncio.sleep(0.2)
+
     def notes(self, worker: str) -> list[dict[str, Any]]:
         path = self._notes(worker)
         lines = path.read_text().splitlines() if path.exists() else []
