@@ -7,7 +7,8 @@ conditional writes; paging; one encoder for words; the memory of which embedder 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from qdrant_client import models
@@ -28,6 +29,14 @@ CHUNK_BYTES = 8 * 1024 * 1024
 """An upsert is cut here: the server refuses requests above 32 MiB."""
 STRONG = models.WriteOrdering.STRONG
 MAJORITY = models.ReadConsistencyType.MAJORITY
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    tenant_id: str
+    size: int
+    """Bytes of the payload."""
+    point: models.PointStruct
 
 
 class QdrantStore:
@@ -133,18 +142,22 @@ class QdrantStore:
 
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
-        for _, batch in self._batches(collection, points):
+        for batch in _batches(self._encoded(collection, points)):
             with translated(f"inserting into {collection}"):
                 await self._engine.upsert(
                     collection, batch, wait=True, ordering=STRONG, update_mode=models.UpdateMode.INSERT_ONLY
                 )
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        for tenant_id, batch in self._batches(collection, points):
-            with translated(f"writing to {collection}"):
-                await self._engine.upsert(
-                    collection, batch, wait=True, ordering=STRONG, update_filter=_of_tenant(tenant_id)
-                )
+        by_tenant: dict[str, list[_Encoded]] = {}
+        for each in self._encoded(collection, points):
+            by_tenant.setdefault(each.tenant_id, []).append(each)
+        for tenant_id, encoded in by_tenant.items():
+            for batch in _batches(encoded):
+                with translated(f"writing to {collection}"):
+                    await self._engine.upsert(
+                        collection, batch, wait=True, ordering=STRONG, update_filter=_of_tenant(tenant_id)
+                    )
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
         """As in the port. A field given as None is removed: Qdrant keeps no null that was set so, and asks for both
@@ -173,7 +186,8 @@ class QdrantStore:
         The engine never tells whether a condition matched, hence the second read. A conditional upsert alone would
         insert a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both.
         """
-        [(tenant_id, [written])] = self._batches(collection, [point])
+        [encoded] = self._encoded(collection, [point])
+        tenant_id, written = encoded.tenant_id, encoded.point
         if cause not in _applied(point.payload):
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
         stored = await self._read_for_write(collection, tenant_id, point.id)
@@ -278,6 +292,8 @@ class QdrantStore:
             if len(records) < size:
                 break
             last = records[-1].order_value
+            if last is None:
+                raise Fatal(f"{collection}: Qdrant does not tell the value a record was ordered by ({order_by})")
             if last != order.start_from:
                 seen = []
             seen += [each.id for each in records if each.order_value == last]
@@ -305,28 +321,19 @@ class QdrantStore:
     ) -> list[Found]:
         return checks.found(records, tenant_id=tenant_id, collection=collection, dense_name=DENSE)
 
-    def _batches(self, collection: str, points: Sequence[Point]) -> Iterator[tuple[str, list[models.PointStruct]]]:
-        """Checked, encoded, and cut so that each batch is of one tenant and below the server's limits.
-
-        All points are looked at before the first is written.
-        """
+    def _encoded(self, collection: str, points: Sequence[Point]) -> list[_Encoded]:
+        """All points are looked at before the first is written."""
         spec = self._spec(collection)
-        batches: list[tuple[str, list[models.PointStruct]]] = []
-        sizes: dict[str, int] = {}
+        encoded = []
         for point in points:
             what = f"{collection}: point {point.id}"
             tenant_id = checks.tenant_of(point, collection)
             size = checks.payload_size(point.payload, what)
-            encoded = models.PointStruct(id=point.id, vector=self._vectors(spec, point, what), payload=point.payload)
-            current = batches[-1] if batches else None
-            full = current is not None and (len(current[1]) >= CHUNK_POINTS or sizes[current[0]] + size > CHUNK_BYTES)
-            if current is None or full or current[0] != tenant_id:
-                batches.append((tenant_id, [encoded]))
-                sizes = {tenant_id: size}
-            else:
-                current[1].append(encoded)
-                sizes[tenant_id] += size
-        return iter(batches)
+            vector = self._vectors(spec, point, what)
+            encoded.append(
+                _Encoded(tenant_id, size, models.PointStruct(id=point.id, vector=vector, payload=point.payload))
+            )
+        return encoded
 
     def _vectors(self, spec: CollectionSpec, point: Point, what: str) -> dict[str, Any]:
         vectors: dict[str, Any] = {}
@@ -340,6 +347,20 @@ class QdrantStore:
         if point.text is not None and (sparse := self._encoder.document(point.text)) is not None:
             vectors[SPARSE] = sparse
         return vectors
+
+
+def _batches(encoded: Iterable[_Encoded]) -> Iterator[list[models.PointStruct]]:
+    """Cut so that each request stays below the server's limits."""
+    batch: list[models.PointStruct] = []
+    size = 0
+    for each in encoded:
+        if batch and (len(batch) >= CHUNK_POINTS or size + each.size > CHUNK_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each.point)
+        size += each.size
+    if batch:
+        yield batch
 
 
 def _equals(key: str, value: str | int) -> models.Filter:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from qdrant_client import models
 
 from memstream.adapters.ports import EmbedderIdentity
+from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.engine import QdrantEngine
+from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal
 from tests.support.qdrant import NO_DOCKER
 from tests.support.vector_backends import EMBEDDER, PLACES, Backend, make_id, make_point, make_row, place
@@ -99,3 +104,29 @@ async def test_what_was_written_is_there_after_a_reopen(backend: Backend) -> Non
     assert len(await second.lexical("facts", tenant_id="acme", text="stripe", limit=50)) == 19
     assert await second.compare_and_set("facts", make_row(1, 2, "d"), expected_version=1, cause="d") == "written"
     await second.close()
+
+
+class ErasesBeforeWriting:
+    """An engine that another process erases the rows of, between a read of ours and our write."""
+
+    def __init__(self, engine: QdrantEngine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def upsert(self, collection_name: str, points: list[models.PointStruct], **options: Any) -> Any:
+        await self._engine.delete(collection_name, models.Filter())
+        return await self._engine.upsert(collection_name, points, **options)
+
+
+async def test_a_row_that_is_erased_between_read_and_write_stays_erased(tmp_path: Path) -> None:
+    engine = EdgeEngine(folder=tmp_path)
+    store = QdrantStore(engine=engine, embedder=EMBEDDER)
+    await store.ensure("facts")
+    await store.put("facts", [make_row("f", 1, "c1")])
+    racing = QdrantStore(engine=ErasesBeforeWriting(engine), embedder=EMBEDDER)  # type: ignore[arg-type]
+    result = await racing.compare_and_set("facts", make_row("f", 2, "c1", "c2"), expected_version=1, cause="c2")
+    assert result == "conflict"
+    assert await store.count("facts", tenant_id="acme") == 0
+    await store.close()

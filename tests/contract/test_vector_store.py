@@ -191,7 +191,6 @@ async def test_what_no_engine_should_see_is_refused(
 
 async def test_many_points_of_several_tenants_go_in_batches(store: VectorStore) -> None:
     points = [make_point((i, tenant), tenant=tenant) for i in range(250) for tenant in ("acme", "rival")]
-    points.sort(key=lambda point: str(point.payload["tenant_id"]))
     await store.put("facts", points)
     await store.insert("facts", points[::-1])
     assert [await store.count("facts", tenant_id=tenant) for tenant in ("acme", "rival")] == [250, 250]
@@ -261,26 +260,26 @@ async def test_concurrent_writers_lose_nothing_and_double_nothing(store: VectorS
 
 # ------------------------------------------------------------------------------------------------ reads
 async def test_select_pages_through_everything_in_order(store: VectorStore) -> None:
-    """2 300 rows with 1 200 at one value (more than a page), and three that have none: those come last."""
-    values: list[int | None] = [*range(1_100), *[500] * 1_200, None, None, None]
+    """2 803 rows, 2 201 of them at one value (more than two pages), and three that have none: those come last."""
+    values: list[int | None] = [*range(600), *[300] * 2_200, None, None, None]
     await store.insert("turns", [make_point(i, message_index=value) for i, value in enumerate(values)])
 
-    assert len(await store.select("turns", tenant_id="acme")) == 2_303
+    assert len(await store.select("turns", tenant_id="acme")) == 2_803
     assert len(await store.select("turns", tenant_id="acme", limit=1_500)) == 1_500
     ordered = sorted(value for value in values if value is not None)
     for direction, expected in (("asc", ordered), ("desc", ordered[::-1])):
         rows = await store.select("turns", tenant_id="acme", order_by="message_index", direction=direction)  # type: ignore[arg-type]
         assert [row.payload["message_index"] for row in rows] == [*expected, None, None, None]
-        assert len({row.id for row in rows}) == 2_303
+        assert len({row.id for row in rows}) == 2_803
         some = await store.select(
             "turns",
             tenant_id="acme",
             order_by="message_index",
             direction=direction,  # type: ignore[arg-type]
-            limit=1_800,
+            limit=2_600,
         )
-        assert [row.payload["message_index"] for row in some] == expected[:1_800]
-    assert len(await store.get("turns", tenant_id="acme", ids=[make_id(i) for i in range(2_303)])) == 2_303
+        assert [row.payload["message_index"] for row in some] == expected[:2_600]
+    assert len(await store.get("turns", tenant_id="acme", ids=[make_id(i) for i in range(2_803)])) == 2_803
 
 
 async def test_times_are_ordered_as_times(store: VectorStore) -> None:
