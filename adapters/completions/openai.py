@@ -115,7 +115,9 @@ class OpenAICompletions:
         """One call; its usage is recorded whatever its answer is worth."""
         async with self._places:
             try:
-                async with asyncio.timeout(self._timeout):  # the client's own limits are per read: a trickle escapes them
+                async with asyncio.timeout(
+                    self._timeout
+                ):  # the client's own limits are per read: a trickle escapes them
                     raw = await self._client.chat.completions.with_raw_response.create(
                         model=self._model,
                         messages=_wire_messages(request, answer_format, problem),

@@ -1,0 +1,213 @@
+"""What the object of an offline rule may be: a place, a name, an occupation … Each is a guess that errs to no."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from .offline_words import (
+    BUSINESSES,
+    CONDITIONS,
+    DIETS,
+    HOUSEHOLD,
+    LANGUAGES,
+    MARITAL,
+    NO_OCCUPATIONS,
+    NO_TRADE,
+    OCCUPATION_ENDINGS,
+    OCCUPATIONS,
+    ORGANISATIONS,
+    ORIGINS,
+    PET_PLURALS,
+    PETS,
+    PLACES,
+    PLAYED,
+    RELATIONS,
+    WORN,
+)
+
+_DEICTIC: Final = re.compile(
+    r"(?:it|this|that|these|those|you|your|yours|them|him|her$|his$|their$|its$|what|how|when|where|why|who|whom|there|here"
+    r"|if|so|not|no|nothing|something|anything|everything|someone|one|ones|some|any|such|more|less|i|we|he|she|they)(?!\w)",
+    re.IGNORECASE,
+)
+_ADDRESSED: Final = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
+_DETERMINED: Final = re.compile(r"(?:the|an?|this|that|their|some|all|every|each|both) ", re.IGNORECASE)
+_MANNER: Final = re.compile(
+    r"(?:usual|always|well|much|hard|late|early|up|in|on|off|out|forces|expected|intended|designed|part|long|soon|far"
+    r"|fast|alone|together|again|online|remotely)\b",
+    re.IGNORECASE,
+)
+_OF_THE_TALK: Final = re.compile(
+    r"^to\b|\b(?:idea|suggestion|option|answer|version|draft|sound|one|ones|plan|point|reply|explanation|approach|way|joke"
+    r"|sentence|paragraph|step|example|wording|you|your|question)\b",
+    re.IGNORECASE,
+)
+_NO_PLACE: Final = re.compile(
+    r"(?:home|night|noon|once|all|least|most|least|best|first|last|risk|work|stake|hand|ease|peace|free|money|fun"
+    r"|myself|themselves|weekends?|moment|future|time|times|theory|general|progress|charge|trouble|touch|love|need"
+    r"|doubt|fear|luxury|pain|denial|silence|harmony|sin|the (?:moment|weekend|past|present|future|dark|cloud|shadows?"
+    r"|same|end|middle|area|neighbou?rhood|clouds|now|[0-9]+s))\b",
+    re.IGNORECASE,
+)
+
+
+def is_plausible(value: str) -> bool:
+    """Short, and about something in the world: not about the one who is spoken to, nor what was just said."""
+    return (
+        0 < len(value) <= 80
+        and len(value.split()) <= 10
+        and "…" not in value
+        and not _DEICTIC.match(value)
+        and last_word(value) not in {"it", "this", "that", "these", "those", "them"}
+        and not _ADDRESSED.search(value)
+    )
+
+
+def is_place(value: str) -> bool:
+    return not _NO_PLACE.match(value)
+
+
+def is_somewhere(value: str) -> bool:
+    """Where one can live or come from."""
+    return is_place(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
+
+
+def is_employer(value: str) -> bool:
+    return is_place(value) and (_is_proper_or_bare(value) or _has_word(value, ORGANISATIONS))
+
+
+def is_proper(value: str) -> bool:
+    return any(word[0].isupper() for word in value.split())
+
+
+def _is_proper_or_bare(value: str) -> bool:
+    """With a capital; or bare and short, as people type when they use none."""
+    return is_proper(value) or (len(value.split()) <= 2 and not _DETERMINED.match(value) and not _MANNER.match(value))
+
+
+def _has_word(value: str, words: Collection[str]) -> bool:
+    return any(word.strip(",.").lower() in words for word in value.split())
+
+
+def is_role(value: str) -> bool:
+    """What one can work as."""
+    return not _MANNER.match(value) and (
+        value.lower().startswith(("a ", "an ")) or is_occupation(value.split(" of ")[0])
+    )
+
+
+def is_language(value: str) -> bool:
+    return _has_word(value, LANGUAGES)
+
+
+def is_played(value: str) -> bool:
+    parts = re.split(r",| and ", value.lower())
+    return all(part.strip().startswith("the ") or _has_word(part, PLAYED) for part in parts)
+
+
+def is_worn(value: str) -> bool:
+    return _has_word(value, WORN)
+
+
+def is_subject_of_study(value: str) -> bool:
+    return not _DETERMINED.match(value) and not re.match(r"(?:for|hard|at night|with|from|how|in|on|to be)\b", value)
+
+
+def is_aim(value: str) -> bool:
+    return last_word(value) not in {
+        "meeting",
+        "call",
+        "hours",
+        "days",
+        "weeks",
+        "ages",
+        "work",
+        "bed",
+        "lunch",
+        "dinner",
+    }
+
+
+def is_name(value: str) -> bool:
+    words = value.split()
+    return (
+        1 <= len(words) <= 3
+        and all(word[0].isupper() and (len(word) == 1 or not word.isupper()) for word in words)
+        and all(re.fullmatch(r"[^\W\d_]+(?:['’-][^\W\d_]+)*\.?", word) for word in words)
+        and words[0].lower() not in ORIGINS
+        and words[0] not in ("I", "Not", "A", "An", "The")
+    )
+
+
+def is_spoken_name(value: str) -> bool:
+    """After "my name is" a name needs no capital."""
+    return is_name(value.title()) and value.split()[0].lower() not in (
+        "not",
+        "too",
+        "hard",
+        "difficult",
+        "often",
+        "on",
+        "in",
+    )
+
+
+def is_past_occupation(value: str) -> bool:
+    """ "a retired judge": said of a person, but no job."""
+    _, _, rest = value.partition(" ")
+    past, _, occupation = rest.partition(" ")
+    return past.lower() in ("retired", "former") and is_occupation(occupation)
+
+
+def is_occupation(value: str) -> bool:
+    words = value.lower().replace(",", " ").split()
+    if not words or len(words) > 5 or words[0] in NO_TRADE:
+        return False
+    last = words[-1]
+    return last not in NO_OCCUPATIONS and (
+        last in OCCUPATIONS or (len(last) > 4 and last.endswith(OCCUPATION_ENDINGS)) or last in ("engineer", "driver")
+    )
+
+
+def is_diet(value: str) -> bool:
+    return value.lower() in DIETS
+
+
+def is_origin(value: str) -> bool:
+    words = value.lower().replace("-", " ").split()
+    return 1 <= len(words) <= 3 and words[-1] in ORIGINS
+
+
+def is_marital(value: str) -> bool:
+    return value.lower().split()[0] in MARITAL
+
+
+def is_taste(value: str) -> bool:
+    return not _OF_THE_TALK.search(value)
+
+
+def is_business(value: str) -> bool:
+    return any(word in BUSINESSES for word in value.lower().split())
+
+
+def is_pets(value: str) -> bool:
+    return last_word(value) in PETS | PET_PLURALS | {"pigs"}
+
+
+def is_kin(value: str) -> bool:
+    return last_word(value) in RELATIONS | HOUSEHOLD or is_pets(value)
+
+
+def is_condition(value: str) -> bool:
+    return last_word(value) in CONDITIONS
+
+
+def is_ambition(value: str) -> bool:
+    return not re.match(r"(?:become|be) (?:able|sure|certain|clear|more|better)\b", value)
+
+
+def last_word(value: str) -> str:
+    words = value.lower().split()
+    return words[-1] if words else ""

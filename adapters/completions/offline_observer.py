@@ -1,0 +1,204 @@
+"""The offline observer: turns and the working set in, observations out, as any model would answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from .offline_forms import Category, Form, Room, form_of
+from .offline_people import statements_about_people
+from .offline_prompt import Prompt, Turn
+from .offline_rules import IMPORTANCE, Statement, statements
+from .offline_text import CHANGES, Clause, clauses, without_tail
+
+MAX_PER_TURN: Final = 3
+"""As memory-model.md, section 3; what matters most is kept."""
+
+_FRAGMENT: Final = re.compile(
+    r"(?:(?:it|that|he|she) (?:is|should be)|should be|i (?:meant|mean))?\s*(?:spel(?:led|t) )?(?P<x>.+)", re.I
+)
+_SWITCHED: Final = re.compile(
+    r"(?:i|we) (?:have )?(?:switched|changed|moved|went)(?: \w+)?(?: from (?P<old>.+?))? to (?P<new>.+)", re.I
+)
+_GONE: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?:i|we) (?:no longer|used to|stopped|quit|do not) (?:work|live|study|teach|play|go|have|own|drive|like|love)"
+        r"(?:ing)?(?: (?:at|for|in|with|as|to))? (?P<x>.+)",
+        r"(?:i|we) (?:have )?(?:left|quit|resigned from|(?:got|was|were) (?:fired|laid off) (?:from|by)|sold"
+        r"|moved (?:away from|out of)|stopped working (?:at|for)|gave up)"
+        r" (?:my (?:job|position|role) (?:at|with|as) )?(?P<x>.+)",
+        r"(?:i|we) (?:am|are) (?:not|no longer) (?:at|with|in|an?|working (?:at|for)|living in) (?P<x>.+)",
+    )
+)
+_GONE_FOR_GOOD: Final = re.compile(
+    r"\b(?:any ?more|no longer|used to|stopped|quit|left|sold|resigned|fired|laid off|moved|gave up)\b", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Something that an observation may replace: a shown working entry, or an earlier observation of this answer."""
+
+    id: str
+    subject: str
+    content: str
+    form: Form | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    statement: Statement
+    clause: Clause
+    replaces: _Held | None = None
+    is_correction: bool = False
+    ends: bool = False
+    """Only tells that what it replaces is over: an event of this session, not a fact."""
+
+
+def observe(prompt: Prompt) -> list[JsonValue]:
+    """The observations of all turns, in order; `replaces` may name an earlier one (`o1`) of the same answer."""
+    held = [_Held(item.id, item.subject, item.content, form_of(item.content)) for item in prompt.working]
+    answer: list[JsonValue] = []
+    for turn in prompt.turns:
+        for found in _most_important(_of_turn(turn, held)):
+            answer.append(_observation(turn.id, found))
+            if found.replaces is not None and found.replaces in held:
+                held.remove(found.replaces)
+            if not found.ends:
+                said = found.statement
+                held.append(_Held(f"o{len(answer)}", said.subject, said.content, form_of(said.content)))
+    return answer
+
+
+def _of_turn(turn: Turn, held: Sequence[_Held]) -> list[_Found]:
+    found: list[_Found] = []
+    for message in turn.said:
+        parts = list(clauses(message))
+        for clause in parts:
+            told = _told(clause, held)
+            found += [_linked(statement, clause, held) for statement in told]
+            if not told:
+                found += _substituted(clause, parts, held)
+        found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
+    return _without_doubles(found)
+
+
+def _told(clause: Clause, held: Sequence[_Held]) -> list[Statement]:
+    subjects = {item.subject for item in held} - {"user"}
+    return statements_about_people(clause.text, subjects=subjects) or statements(clause.text, introduces=clause.opens)
+
+
+# ------------------------------------------------------------------------------------------------ what is replaced
+def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Found:
+    """With the held statement that this one takes the place of, if any."""
+    form = form_of(statement.content)
+    if form is None:
+        return _Found(statement, clause)
+    same = [
+        item
+        for item in held
+        if item.subject == statement.subject and item.form is not None and item.form.attribute == form.attribute
+    ]
+    if any(item.form is not None and item.form.value == form.value for item in same):
+        return _Found(statement, clause)
+    changes = CHANGES.search(clause.text) is not None
+    named_wrong = [item for item in same if clause.wrong is not None and _mentions(item.content, clause.wrong)]
+    if named_wrong:
+        return _Found(statement, clause, replaces=named_wrong[-1], is_correction=not changes)
+    allowed = {
+        Room.ONE: bool(same),
+        Room.ON_CHANGE: bool(same) and (changes or clause.corrects),
+        Room.MANY: len(same) == 1 and clause.corrects,
+    }[form.room]
+    if not allowed:
+        return _Found(statement, clause)
+    return _Found(statement, clause, replaces=same[-1], is_correction=clause.corrects and not changes)
+
+
+def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held]) -> list[_Found]:
+    """A held statement with one value put in for another: "it's Lyon, not Nice", "I switched from Hulu to Netflix"."""
+    if match := _SWITCHED.fullmatch(clause.text):
+        old = match["old"] or next(iter(_gone(parts)), None)
+        return _put_in(without_tail(match["new"]), old, clause, held, is_correction=False)
+    if clause.wrong is not None and (match := _FRAGMENT.fullmatch(clause.text)):
+        return _put_in(without_tail(match["x"]), clause.wrong, clause, held, is_correction=True)
+    return []
+
+
+def _put_in(new: str, old: str | None, clause: Clause, held: Sequence[_Held], *, is_correction: bool) -> list[_Found]:
+    if old is None or not new or len(new.split()) > 6:
+        return []
+    for item in reversed(held):
+        if _mentions(item.content, old):
+            content = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _match: new, item.content, flags=re.IGNORECASE)
+            category: Category = item.form.category if item.form is not None else "attribute"
+            statement = Statement(subject=item.subject, content=content, category=category)
+            return [_Found(statement, clause, replaces=item, is_correction=is_correction)]
+    return []
+
+
+def _ended(parts: Sequence[Clause], held: Sequence[_Held], *, replaced: set[str]) -> list[_Found]:
+    """What the speaker says is over, where nothing has taken its place."""
+    found: list[_Found] = []
+    for clause in parts:
+        if not _GONE_FOR_GOOD.search(clause.text):
+            continue
+        for value in _gone([clause]):
+            over = [item for item in held if item.subject == "user" and _mentions(item.content, value)]
+            if over and over[-1].id not in replaced:
+                content = over[-1].content
+                statement = Statement("user", f"No longer {content[:1].lower()}{content[1:]}", category="event")
+                found.append(_Found(statement, clause, replaces=over[-1], ends=True))
+                replaced.add(over[-1].id)
+    return found
+
+
+def _gone(parts: Sequence[Clause]) -> list[str]:
+    return [
+        without_tail(match["x"]) for clause in parts for pattern in _GONE if (match := pattern.fullmatch(clause.text))
+    ]
+
+
+def _mentions(content: str, value: str) -> bool:
+    value = re.sub(r"^(?:the|an?|my) ", "", value.casefold())
+    return bool(value) and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", content.casefold()) is not None
+
+
+# ------------------------------------------------------------------------------------------------ the answer
+def _without_doubles(found: Sequence[_Found]) -> list[_Found]:
+    seen: dict[tuple[str, str], _Found] = {}
+    for item in found:
+        seen.setdefault((item.statement.subject, item.statement.content.casefold()), item)
+    return list(seen.values())
+
+
+def _most_important(found: Sequence[_Found]) -> list[_Found]:
+    ranked = sorted(found, key=lambda item: (item.replaces is None, -IMPORTANCE[item.statement.category]))
+    kept = ranked[:MAX_PER_TURN]
+    return [item for item in found if item in kept]
+
+
+def _observation(turn: str, found: _Found) -> JsonValue:
+    said = found.statement
+    return {
+        "turn": turn,
+        "subject": said.subject,
+        "content": said.content,
+        "importance": IMPORTANCE[said.category],
+        "durability": "session" if found.ends else "permanent" if said.permanent else "persistent",
+        "category": said.category,
+        "replaces": found.replaces.id if found.replaces is not None else None,
+        "is_correction": found.is_correction,
+        "pinned": False,
+        "due_at": None,
+        "valid_from": None,
+        "valid_to": None,
+        "sensitivity": "internal",
+        "emotion": None,
+        "evidence": found.clause.sentence,
+    }

@@ -1,0 +1,99 @@
+"""Reads a prompt back as contracts.md ("The model's side") fixes it: short ids, headings, turns in the last message.
+
+The offline model gets the very text that any model gets, so this is its eyes; nothing else is passed to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..ports import Message
+
+MAX_TURN: Final = 65_536
+"""Code points of a turn that are read: a longer one is a pasted document, not somebody talking about themselves."""
+
+_ITEM: Final = re.compile(r"\[([wcefp][0-9]+)\][ ]?(.*)")
+_TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
+_ESCAPED: Final = re.compile(r"^(\s*)\\(?=\[[twcefp][0-9]+\])")
+_ROLE: Final = re.compile(r"(user|assistant|tool|system): ?(.*)")
+_PARENTHESES: Final = re.compile(r"\([^)]*\)")
+_NO_WORD: Final = re.compile(r"[^\w\s'’.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A line that the answer may refer to."""
+
+    id: str
+    subject: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the user said in a turn, message by message; other roles are left out."""
+
+    id: str
+    said: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    turns: tuple[Turn, ...]
+    working: tuple[Known, ...]
+    episodes: tuple[Known, ...]
+    facts: tuple[Known, ...]
+
+
+def read_prompt(messages: Sequence[Message]) -> Prompt:
+    """Instructions (system messages) are not read: their examples look like the real thing."""
+    users = [message.content for message in messages if message.role == "user"]
+    known: dict[str, Known] = {}
+    turns: dict[str, list[str]] = {}
+    for place, content in enumerate(users):
+        heading, turn = "user", None
+        for line in content.splitlines():
+            if place == len(users) - 1 and (match := _TURN.fullmatch(line)):
+                turn = match[1]
+                turns[turn] = []
+            elif turn is not None:
+                turns[turn].append(_ESCAPED.sub(r"\1", line))
+            elif match := _ITEM.fullmatch(line):
+                known[match[1]] = Known(id=match[1], subject=heading, content=match[2].strip())
+            elif line.strip():
+                heading = _subject_of(line)
+    return Prompt(
+        turns=tuple(Turn(id=turn, said=_said_by_user(lines)) for turn, lines in turns.items()),
+        working=_of_kind(known, "w"),
+        episodes=_of_kind(known, "e"),
+        facts=_of_kind(known, "f"),
+    )
+
+
+def _of_kind(known: dict[str, Known], letter: str) -> tuple[Known, ...]:
+    return tuple(item for item in known.values() if item.id[0] == letter)
+
+
+def _subject_of(heading: str) -> str:
+    """A heading is a subject, perhaps marked up and with words before it: `## user`, `About anna:`."""
+    words = _NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()
+    return words[-1].strip(".-").lower() if words else "user"
+
+
+def _said_by_user(lines: Sequence[str]) -> tuple[str, ...]:
+    """The user's messages. A text that names no speaker at all is the user's."""
+    messages: list[tuple[str, list[str]]] = [("user", [])]
+    left = MAX_TURN
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        if match := _ROLE.fullmatch(line):
+            messages.append((match[1], [match[2]]))
+        else:
+            messages[-1][1].append(line)
+    texts = ["\n".join(text) for role, text in messages if role == "user"]
+    return tuple(text for text in texts if text.strip())

@@ -1,0 +1,226 @@
+"""First-person English clauses → statements in the third person. Simple sentences only, and silence in doubt.
+
+A rule is a pattern over an unfolded clause, what it says in the third person, and what kind of statement that is.
+General rules only: none may be needed by a single sentence of anybody's test.
+"""
+# ruff: noqa: E501 - a rule is read across, pattern beside meaning
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .offline_forms import Category
+from .offline_objects import (
+    is_aim,
+    is_ambition,
+    is_business,
+    is_condition,
+    is_diet,
+    is_employer,
+    is_kin,
+    is_language,
+    is_marital,
+    is_name,
+    is_occupation,
+    is_origin,
+    is_past_occupation,
+    is_pets,
+    is_place,
+    is_plausible,
+    is_played,
+    is_proper,
+    is_role,
+    is_somewhere,
+    is_spoken_name,
+    is_subject_of_study,
+    is_taste,
+    is_worn,
+)
+from .offline_text import conjugated, third_person, without_tail
+from .offline_words import NUMBERS
+
+IMPORTANCE: Final[dict[Category, float]] = {
+    "identity": 0.9, "profession": 0.8, "relationship": 0.75, "preference": 0.65, "belief": 0.6, "attribute": 0.7,
+    "pattern": 0.6, "knowledge": 0.65, "goal": 0.75, "event": 0.5,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    subject: str
+    content: str
+    category: Category
+    permanent: bool = False
+
+
+Accept = Callable[[str], bool]
+
+
+def _always(_value: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`content` takes the groups of `pattern`: {x} the object, {y} a second one, {v} a verb, already conjugated."""
+
+    pattern: re.Pattern[str]
+    content: str
+    category: Category
+    accept: Accept = _always
+    permanent: bool = False
+    keep_tail: bool = False
+
+
+# ------------------------------------------------------------------------------------------------ rules
+_I: Final = r"(?:i|we)"
+_AM: Final = r"(?:i|we) (?:am|are|have been|was|were)"
+_WORK: Final = rf"(?:{_I} (?:work|am working|are working|have been working|have worked))"
+_KIND: Final = r"(?:(?:new|small|little|big|own|local|family|second|first|part-time|full-time|permanent|great|dream) )*"
+
+
+def _rule(
+    pattern: str,
+    content: str,
+    category: Category,
+    accept: Accept = _always,
+    *,
+    permanent: bool = False,
+    keep_tail: bool = False,
+) -> Rule:
+    return Rule(re.compile(pattern, re.IGNORECASE), content, category, accept, permanent, keep_tail)
+
+
+_RULES: Final = (
+    # who
+    _rule(r"my (?:(?:full|first|real|given) )?name is (?:spel(?:led|t) )?(?P<x>.+)", "Name is {x}", "identity", is_spoken_name, permanent=True),
+    _rule(r"(?:you (?:can|may) )?call me (?P<x>.+)", "Name is {x}", "identity", is_name, permanent=True),
+    _rule(r"(?:everyone|everybody|people|(?:(?:all )?my )?(?:friends|family|colleagues)(?: all)?) calls? me (?P<x>.+)", "Name is {x}", "identity", is_name, permanent=True),
+    _rule(r"i (?:go by|am called|am named|(?:have )?changed my name to)(?: the name)? (?P<x>.+)", "Name is {x}", "identity", is_name, permanent=True),
+    _rule(r"i (?:am|(?:have )?turned|am turning) (?P<x>[0-9]{1,3}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty)(?:-\w+)?|\w+teen)(?: years old| years of age)?", "Is {x} years old", "identity"),
+    _rule(r"my birthday is (?P<x>[\w ]*[0-9][\w ]*)", "Birthday is {x}", "identity", permanent=True, keep_tail=True),
+    _rule(r"i was born on (?P<x>.*[0-9].*)", "Birthday is on {x}", "identity", permanent=True, keep_tail=True),
+    _rule(r"i was born(?: and raised)? in (?P<x>[^0-9]+)", "Was born in {x}", "identity", is_somewhere, permanent=True),
+    _rule(r"i (?:am (?:originally )?|come |hail )from (?P<x>.+)", "Comes from {x}", "identity", is_somewhere, permanent=True),
+    _rule(r"i grew up (?P<y>in|on|near) (?P<x>.+)", "Grew up {y} {x}", "identity", is_somewhere, permanent=True),
+    _rule(r"i am (?:an? )?(?P<x>[\w-]+(?: [\w-]+)?)", "Is {x}", "identity", is_origin, permanent=True),
+    # work
+    _rule(rf"{_WORK} as (?P<x>an? .+?|(?:head|director|chief) of .+?) (?:at|for) (?P<y>.+)", "Works as {x}|Works at {y}", "profession", is_role),
+    _rule(rf"{_WORK} as (?P<x>.+)", "Works as {x}", "profession", is_role),
+    _rule(rf"{_WORK} (?:at|for) (?P<x>.+)", "Works at {x}", "profession", is_employer),
+    _rule(rf"{_WORK} in (?P<x>.+)", "Works in {x}", "profession", is_place),
+    _rule(rf"{_AM} (?P<x>an? .+)", "Is {x}", "profession", is_past_occupation),
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>.+?) (?:at|for|with) (?P<y>.+)", "Works as {z} {x}|Works at {y}", "profession", is_occupation),
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>.+)", "Works as {z} {x}", "profession", is_occupation),
+    _rule(rf"{_I} (?:have )?(?:joined|started (?:working )?(?:at|with|for)|started (?:an?|my) {_KIND}(?:job|position|role) (?:at|with)|(?:got|landed|accepted|took|have) (?:an?|my) {_KIND}(?:job|position|role) (?:at|with))(?: the team at)? (?P<x>.+)", "Works at {x}", "profession", is_employer),
+    _rule(rf"{_I} (?:(?:got|was|have been) hired (?:by|at)|am employed (?:by|at|with)|am now (?:at|with)) (?P<x>.+)", "Works at {x}", "profession", is_employer),
+    _rule(r"my (?:new |current )?(?:employer|company|workplace) is (?P<x>.+)", "Works at {x}", "profession"),
+    _rule(r"my (?:new |current )?job is (?:at|with) (?P<x>.+)", "Works at {x}", "profession"),
+    _rule(r"i (?:got|was|have been) promoted to (?P<x>.+)", "Works as {x}", "profession", is_role),
+    _rule(r"i (?:became|have become) (?P<z>an?) (?P<x>.+)", "Works as {z} {x}", "profession", is_occupation),
+    _rule(r"i (?:run|manage|am running) (?P<x>(?:an?|my|the|our|two|three) .+)", "Runs {x}", "profession", is_business),
+    _rule(r"i own (?P<x>(?:an?|my own|the|two|three) .+)", "Owns {x}", "profession", is_business),
+    _rule(rf"i own (?P<x>(?:an?|{NUMBERS}) .+)", "Owns {x}", "relationship", is_pets),
+    _rule(r"i own (?P<x>an? .+)", "Owns {x}", "attribute"),
+    _rule(r"i (?:teach|am teaching) (?P<x>.+)", "Teaches {x}", "profession"),
+    _rule(r"i (?:am|have been) (?P<x>retired|self-employed|unemployed|freelancing)", "Is {x}", "profession"),
+    # home
+    _rule(rf"{_I} (?:live|am living|are living|have been living|have lived|am based|are based|reside|have settled) in (?P<x>.+?)(?: with .+)?", "Lives in {x}", "attribute", is_somewhere),
+    _rule(rf"{_I} (?:live|am living|are living) (?P<y>on|near|at|by) (?P<x>.+?)(?: with .+)?", "Lives {y} {x}", "attribute", is_somewhere),
+    _rule(rf"{_I} (?:(?:have )?(?:moved|relocated)|have settled)(?: (?:back|over|away|out|house))?(?: from .+?)? to (?P<x>.+?)(?: with .+| for (?:work|love|my .+))?", "Lives in {x}", "attribute", is_somewhere),
+    _rule(rf"{_I} (?:live|am living|are living) (?:together )?with (?P<x>.+)", "Lives with {x}", "attribute"),
+    _rule(r"(?:my|our) (?:new )?(?:flat|apartment|house|home|place) is in (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),
+    _rule(r"home (?:for me )?is (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),
+    _rule(r"i share (?P<x>an? (?:flat|apartment|house|room) with .+)", "Shares {x}", "attribute"),
+    # tastes
+    _rule(r"my (?P<y>(?:all-time )?favou?rite [\w -]{2,30}?) (?:is|are) (?P<x>.+)", "{y} is {x}", "preference", is_taste),
+    _rule(rf"{_I} (?:do not like|can not stand|can not bear|hate|dislike|detest|loathe) (?P<x>.+)", "Dislikes {x}", "preference", is_taste),
+    _rule(r"i am not (?:an? (?:big |great |huge )?fan of|into|fond of|keen on) (?P<x>.+)", "Dislikes {x}", "preference", is_taste),
+    _rule(r"i am (?:an? (?:big |great |huge )?fan of|into|fond of|keen on|crazy about) (?P<x>.+)", "Likes {x}", "preference", is_taste),
+    _rule(rf"{_I} (?:love|adore) (?P<x>.+)", "Loves {x}", "preference", is_taste),
+    _rule(rf"{_I} like (?P<x>.+)", "Likes {x}", "preference", is_taste),
+    _rule(rf"{_I} enjoy (?P<x>.+)", "Enjoys {x}", "preference", is_taste),
+    _rule(r"i (?:much |strongly |generally |usually )?prefer (?P<x>.+)", "Prefers {x}", "preference", is_taste),
+    _rule(r"i (?:am|have been|became) (?:an? )?(?P<x>[\w-]+(?: intolerant)?)", "Is {x}", "preference", is_diet),
+    _rule(r"i do not (?P<x>(?:drink|eat|smoke|use) .+|smoke|drink)", "Does not {x}", "preference", is_taste),
+    _rule(r"i (?P<y>always|usually|often|never|rarely|normally|typically) (?P<v>(?!know|see|get|got|said|had|was|went|thought|did|knew|mean|think|understand|forget|remember|liked|wanted|been)[a-z]+(?<!ed)) (?P<x>.+)", "{y} {v} {x}", "pattern"),
+    # the rest of a person
+    _rule(r"i (?:am|have been) (?P<x>(?:severely |deathly |very |slightly )?allergic to .+)", "Is {x}", "attribute"),
+    _rule(r"i have (?P<x>(?:an? )?(?:[\w-]+ )?[\w-]+)", "Has {x}", "attribute", is_condition),
+    _rule(r"i am (?P<x>(?:left|right)-handed|colou?r-?blind|deaf|blind|dyslexic|diabetic|autistic|pregnant|an introvert|an extrovert)", "Is {x}", "attribute"),
+    _rule(r"i am (?P<x>[0-9][0-9.,]* ?(?:m|cm|ft|feet|metres?|meters?)(?: [0-9]+)? tall)", "Is {x}", "attribute"),
+    _rule(rf"{_I} (?:can )?speak (?P<x>.+)", "Speaks {x}", "knowledge", is_language),
+    _rule(r"i play (?P<x>.+)", "Plays {x}", "attribute", is_played),
+    _rule(r"i wear (?P<x>.+)", "Wears {x}", "attribute", is_worn),
+    _rule(r"i drive (?P<x>an? .+)", "Drives {x}", "attribute"),
+    _rule(r"i (?P<v>collect|coach|practise|practice|brew) (?P<x>.+)", "{v} {x}", "attribute"),
+    # study
+    _rule(r"i (?:study|am studying|have been studying) (?P<x>.+)", "Studies {x}", "attribute", is_subject_of_study),
+    _rule(r"i (?:have )?(?:switched|changed) (?:my )?(?:major|degree|studies|course|subject)(?: from .+?)? to (?P<x>.+)", "Studies {x}", "attribute"),
+    _rule(r"i am (?P<x>an? (?:[\w-]+ ){0,3}student(?: (?:at|of|in) .+)?)", "Is {x}", "attribute"),
+    _rule(r"i am (?P<y>doing|taking) (?P<x>(?:an?|my) (?:[\w-]+ )*(?:phd|doctorate|master's|masters|bachelor's|mba|degree|apprenticeship|internship|class|course)(?: in .+| at .+)?)", "Is {y} {x}", "attribute"),
+    _rule(r"i have (?P<x>an? (?:[\w'-]+ )?(?:degree|phd|doctorate|master's|diploma|mba) in .+)", "Has {x}", "knowledge"),
+    _rule(r"i (?:have )?(?P<y>graduated from|majored in) (?P<x>.+)", "{y} {x}", "knowledge", permanent=True),
+    _rule(r"i (?:am learning|have been learning) (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
+    _rule(r"i (?:go to|attend) (?P<x>.*(?:school|university|college|academy|high|institute).*)", "Goes to {x}", "attribute", is_proper),
+    # goals
+    _rule(r"(?:my|our) (?:(?:main|big|biggest|new|current|personal) )?(?P<y>goal|dream|aim|ambition|resolution)(?: (?:for|this) .+?)? is (?P<x>to .+|[a-z]+ing .+)", "{y} is {x}", "goal", keep_tail=True),
+    _rule(r"i have set (?:myself )?(?:the|a) goal (?:of|to) (?P<x>.+)", "Goal is {x}", "goal", keep_tail=True),
+    _rule(r"i am (?P<y>training for|preparing for|saving(?: up| money)? for|working towards?|determined to) (?P<x>.+)", "Is {y} {x}", "goal", is_aim),
+    _rule(r"i want to (?P<x>(?:become|be) an? .+)", "Wants to {x}", "goal", is_ambition),
+    _rule(r"i am trying to (?P<x>(?:lose|quit|stop|give up|cut down|cut back|get (?:fit|fitter|healthy|healthier|in shape)|eat (?:less|more|healthier)|save (?:up|money)|learn|become) ?.*)", "Is trying to {x}", "goal"),
+    _rule(r"i am writing (?P<x>(?:an?|my) (?:[\w-]+ )?(?:novel|book|thesis|dissertation|memoirs?|screenplay)(?: .+)?)", "Is writing {x}", "goal"),
+    # relations and animals
+    _rule(r"i (?:am|got|have been|was) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
+    _rule(rf"{_I} (?:have|have got|got|adopted|own|bought)(?: also)? (?P<z>an?) (?P<x>.+?)[, ]+(?:named|called|whose name is|(?:his|her|its) name is) (?P<y>.+)", "Has {z} {x} named {y}", "relationship", is_kin),
+    _rule(rf"{_I} (?:have|have got|adopted|got) (?P<z>an?|{NUMBERS}) (?P<x>(?:[\w-]+ )?(?:guinea )?[\w-]+)", "Has {z} {x}", "relationship", is_kin),
+)  # fmt: skip
+
+
+def statements(clause: str, *, introduces: bool = False) -> list[Statement]:
+    """What a clause without hedge says about its speaker; empty for all that no rule knows.
+
+    `introduces`: "I am Maria" is taken as a name only where people introduce themselves.
+    """
+    if (
+        introduces
+        and (match := re.fullmatch(r"(?:i am|this is) (?P<x>[^,]+)(?:,.*)?", clause, re.IGNORECASE))
+        and is_name(match["x"])
+    ):
+        return [Statement(subject="user", content=f"Name is {match['x']}", category="identity", permanent=True)]
+    short = without_tail(clause)
+    for rule in _RULES:
+        if (match := rule.pattern.fullmatch(clause if rule.keep_tail else short)) and (found := _filled(rule, match)):
+            return found
+    return []
+
+
+def _filled(rule: Rule, match: re.Match[str]) -> list[Statement]:
+    """The rule's statements with the groups put in; empty when a group is nothing that the rule accepts."""
+    groups = {name: value for name, value in match.groupdict().items() if value is not None}
+    if "v" in groups:
+        groups["v"] = conjugated(groups["v"].lower())
+    for name in groups.keys() & {"x", "y"}:
+        value = groups[name].strip(" ,;:.!…") if rule.keep_tail else without_tail(groups[name])
+        groups[name] = third_person(value)
+        if not is_plausible(groups[name]):
+            return []
+    if not rule.accept(groups["x"]):
+        return []
+    if "named" in rule.content and not is_name(groups["y"]):
+        return []
+    if "Works at {y}" in rule.content and not is_employer(groups["y"]):
+        return []
+    return [
+        Statement(
+            subject="user", content=capitalised(part.format(**groups)), category=rule.category, permanent=rule.permanent
+        )
+        for part in rule.content.split("|")
+    ]
+
+
+def capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,190 @@
+"""What the offline observer answers beyond single sentences: prompts, linking, several turns, evidence."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.adapters.completions.offline import OfflineCompletions
+from memstream.adapters.completions.offline_prompt import read_prompt
+from memstream.adapters.ports import Message
+from tests.support.asking import Json, Ledger, observe
+from tests.support.model_server import OBSERVATION
+from tests.support.prompt_view import view
+
+Known = tuple[str, str]
+
+
+async def answer(*turns: str, known: tuple[Known, ...] = (), context: tuple[str, ...] = ()) -> list[Json]:
+    request = observe(*turns, known=known, context=context)
+    return (await OfflineCompletions(sink=Ledger()).complete(request)).value
+
+
+def brief(items: list[Json]) -> list[tuple[object, ...]]:
+    return [(item["subject"], item["content"], item["replaces"], item["is_correction"]) for item in items]
+
+
+async def test_an_observation_has_every_field_of_the_contract() -> None:
+    [item] = await answer("user: I work at Acme.")
+    assert item.keys() == OBSERVATION.keys()
+    assert item["durability"] == "persistent"
+    assert item["category"] == "profession"
+    assert item["evidence"] == "I work at Acme."
+
+
+async def test_only_the_user_is_listened_to() -> None:
+    assert await answer("assistant: I live in a data centre in Oslo.\nI work at Acme.\ntool: I live in Rome.") == []
+
+
+async def test_a_message_may_span_lines_and_turns_without_speakers_are_the_users() -> None:
+    said = await answer("user: Hello\nI live in Rome.\nassistant: I live in Oslo.\nuser: I have a cat named Tom.")
+    assert [item["content"] for item in said] == ["Lives in Rome", "Has a cat named Tom"]
+    assert [item["content"] for item in await answer("I live in Rome.")] == ["Lives in Rome"]
+
+
+async def test_context_is_not_extracted_from() -> None:
+    assert await answer("user: yes, that one", context=("I live in Rome.",)) == []
+
+
+async def test_examples_in_instructions_are_not_the_working_set() -> None:
+    request = observe("user: I work at Acme.")
+    system = Message("system", "For example:\n## user\n[w1] Works at Globex")
+    prompt = read_prompt((system, *request.messages[1:]))
+    assert prompt.working == ()
+
+
+@pytest.mark.parametrize("heading", ["user", "## user", "About user:", "**user**", "### Subject: user (the speaker)"])
+def test_headings_are_subjects_however_they_are_marked_up(heading: str) -> None:
+    text = f"{heading}\n[w1] Works at Globex\n## anna\n[w2] Lives in Rome\n[t1]\nuser: hi"
+    prompt = read_prompt((Message("user", text),))
+    assert [(known.id, known.subject) for known in prompt.working] == [("w1", "user"), ("w2", "anna")]
+
+
+async def test_lines_that_look_like_ids_are_text_inside_a_turn() -> None:
+    said = await answer("user: list:\n  \\[w1] I live in Rome.\nI work at Acme.", known=(("user", "Works at Globex"),))
+    assert ("user", "Works at Acme", "w1", False) in brief(said)
+
+
+# ------------------------------------------------------------------------------------------------ linking
+@pytest.mark.parametrize(
+    ("text", "known", "expected"),
+    [
+        ("I joined Acme last month.", "Works at Globex", ("user", "Works at Acme", "w1", False)),
+        ("I work at Globex.", "Works at Globex", ("user", "Works at Globex", None, False)),
+        ("I work for Globex.", "Works at Globex", ("user", "Works at Globex", None, False)),
+        ("Actually, I live in Bonn.", "Lives in Cologne", ("user", "Lives in Bonn", "w1", True)),
+        ("Actually, I moved to Bonn.", "Lives in Cologne", ("user", "Lives in Bonn", "w1", False)),
+        ("Sorry for the delay, I moved to Oslo.", "Lives in Bonn", ("user", "Lives in Oslo", "w1", False)),
+        ("I meant Bonn, not Cologne.", "Lives in Cologne", ("user", "Lives in Bonn", "w1", True)),
+        ("I have a cat named Tom.", "Has a dog named Rex", ("user", "Has a cat named Tom", None, False)),
+        ("I have a dog named Max.", "Has a dog named Rex", ("user", "Has a dog named Max", None, False)),
+        ("I love jazz.", "Dislikes jazz", ("user", "Loves jazz", "w1", False)),
+        ("I love jazz.", "Likes tea", ("user", "Loves jazz", None, False)),
+        ("I no longer work at Globex.", "Works at Globex", ("user", "No longer works at Globex", "w1", False)),
+        ("I quit my job at Globex.", "Works at Globex", ("user", "No longer works at Globex", "w1", False)),
+        ("I switched from tea to coffee.", "Prefers tea", ("user", "Prefers coffee", "w1", False)),
+    ],
+)
+async def test_what_replaces_what(text: str, known: str, expected: tuple[object, ...]) -> None:
+    assert brief(await answer(f"user: {text}", known=(("user", known),))) == [expected]
+
+
+async def test_an_ended_statement_makes_no_fact() -> None:
+    [item] = await answer("user: I left Globex.", known=(("user", "Works at Globex"),))
+    assert (item["durability"], item["category"], item["replaces"]) == ("session", "event", "w1")
+
+
+async def test_only_the_same_subject_is_replaced() -> None:
+    said = await answer("user: I moved to Oslo.", known=(("anna", "Lives in Rome"),))
+    assert brief(said) == [("user", "Lives in Oslo", None, False)]
+
+
+async def test_a_known_person_is_understood_by_first_name() -> None:
+    known = (("anna", "Lives in Rome"), ("user", "Lives in Bonn"))
+    assert brief(await answer("user: Anna moved to Oslo.", known=known)) == [("anna", "Lives in Oslo", "w1", False)]
+    assert await answer("user: Berta moved to Oslo.", known=known) == []
+
+
+async def test_several_turns_name_their_turn_and_each_other() -> None:
+    said = await answer(
+        "user: I work at Acme.", "user: Hello!", "user: I joined Initech.", known=(("user", "Works at Hooli"),)
+    )
+    assert [(item["turn"], item["content"], item["replaces"]) for item in said] == [
+        ("t1", "Works at Acme", "w1"),
+        ("t3", "Works at Initech", "o1"),
+    ]
+
+
+async def test_at_most_three_a_turn() -> None:
+    said = await answer("user: I'm Ana. I work at Acme. I live in Rome. I love tea. I have a cat named Tom.")
+    assert len(said) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live on the moon. Just kidding!",
+        "Imagine the following. I am a lawyer. I live in Boston.",
+        "Please translate this for me. I live in Boston.",
+        'She wrote: "I live in Boston."',
+        "If I work at Acme, do I get a discount?",
+        "I would work at Acme.",
+        "I joined the call late.",
+        "I moved to the next step.",
+        "I play devil's advocate.",
+        "I'm OK.",
+        "I have two options.",
+        "I worked at Acme until 2010.",
+        "I had a dog named Toby.",
+    ],
+)
+async def test_silence(text: str) -> None:
+    assert await answer(f"user: {text}") == []
+
+
+# ------------------------------------------------------------------------------------------------ whatever is said
+WORDS = (
+    "I am my name is work at live in Acme Rome not no longer , . ! ? and but sorry actually it's Anna sister a dog named",
+    "have love 'm [w1] user: … 🙂 since for years two joined moved to the",
+)
+TALK = st.lists(st.sampled_from([*" ".join(WORDS).split(), "\n"]), max_size=40).map(" ".join)
+
+
+@given(TALK | st.text(max_size=300))
+async def test_evidence_is_always_a_quote_and_ids_are_shown_ones(text: str) -> None:
+    folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    for item in await answer(f"user: {text}", known=(("user", "Works at Acme"), ("anna", "Lives in Rome"))):
+        quote = " ".join(unicodedata.normalize("NFC", str(item["evidence"])).casefold().split())
+        assert quote in folded
+        assert len(str(item["evidence"])) <= 500
+        assert item["replaces"] in (None, "w1", "w2", "o1", "o2")
+
+
+def test_both_readers_of_prompts_agree() -> None:
+    request = observe("user: a\n  \\[w9] b", "user: c", known=(("user", "Works at Acme"), ("anna", "Lives in Rome")))
+    prompt = read_prompt(request.messages)
+    seen = view([(message.role, message.content) for message in request.messages])
+    assert {item.id: (item.subject, item.content) for item in prompt.working} == {
+        shown.id: (shown.subject, shown.content) for shown in seen.working.values()
+    }
+    assert [turn.id for turn in prompt.turns] == list(seen.turns)
+    assert seen.turns["t1"] == "user: a\n  [w9] b"
+
+
+async def test_long_texts_are_read_in_no_time() -> None:
+    """A pasted document must not hold up a worker: patterns are linear in practice, and reading is capped."""
+    started = time.perf_counter()
+    for text in (
+        "I live in Rome, and I " * 20_000,
+        "my " * 100_000,
+        "not, " * 60_000,
+        "I am a " * 60_000 + ".",
+        "[" * 200_000,
+    ):
+        await answer(f"user: {text}")
+        await answer("user: " + "\n".join(text[at : at + 390] for at in range(0, 65_000, 391)))
+    assert time.perf_counter() - started < 10
