@@ -45,13 +45,32 @@ async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
             await _swap(store, write)
 
 
+REBUILT = "rebuilt/"
+
+
+def rebuilt_mark(version: int) -> str:
+    """What a row that was rebuilt from memory.facts has in `applied`: the causes before it are not known there."""
+    return f"{REBUILT}{version}"
+
+
 async def _swap(store: VectorStore, write: SwapPoint) -> None:
     result = await store.compare_and_set(
         write.collection, point(write.point), expected_version=write.expected_version, cause=write.cause
     )
-    if result == "conflict":
+    if result == "conflict" and not await _rebuilt(store, write):
         raise Fatal(
             f"{write.collection}/{write.point.id}: expected version {write.expected_version} and found neither it nor "
             f"the cause {write.cause} among those applied: another writer lives. Look for a second deployment on this "
             "Qdrant, or for a worker of an older version"
         )
+
+
+async def _rebuilt(store: VectorStore, write: SwapPoint) -> bool:
+    """Whether the row was rebuilt from a state that had this write in it already."""
+    found = (
+        await store.get(write.collection, tenant_id=str(write.point.payload["tenant_id"]), ids=[write.point.id])
+    ).get(write.point.id)
+    applied = found.payload.get("applied") if found is not None else None
+    marks = [str(each) for each in applied if str(each).startswith(REBUILT)] if isinstance(applied, list) else []
+    wanted = write.point.payload.get("version")
+    return isinstance(wanted, int) and any(int(mark.removeprefix(REBUILT)) >= wanted for mark in marks)

@@ -83,9 +83,12 @@ class RoutingPolicy:
     """Importance from which a lasting observation is an episode."""
     scope: Scope = "user"
     """`episodic.scope`: the owner of what is learnt when the turn names no scope."""
+    episodes_kept: int = 200
+    """Per owner; beyond, the oldest that are consolidated go. 0: all are kept."""
 
     def __post_init__(self) -> None:
         _unit("routing.significance", self.significance)
+        _require(self.episodes_kept >= 0, "routing.episodes_kept must be 0 or more")
         _require(self.scope in ("user", "agent", "org", "group"), f"episodic.scope is unknown: {self.scope!r}")
 
 
@@ -177,3 +180,8 @@ class MemoryPolicy:
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
+
+
+def conflict_policy_of(embedder: str) -> ConflictPolicy:
+    """The zones that belong to an embedder, by its name (as in MEMSTREAM_EMBEDDER)."""
+    return ConflictPolicy(lexical=embedder.partition(":")[0] == "hashing")

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from . import ids
-from .base import Content, Contract, GivenId, Instant, OurId, Reason, Subject, Unit
-from .observations import Category
+from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Reason, Subject, Unit
+from .observations import Category, PromptName
 from .turns import Owner
 
 CHANGES_MAX = 20
@@ -93,6 +93,9 @@ class FactsApply(Contract):
 
     run_id: OurId
     changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=CHANGES_MAX)]
+    model: ModelName | None = None
+    prompt: PromptName | None = None
+    """What made the proposals, for the cause of the events."""
 
 
 VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]

@@ -100,6 +100,14 @@ def recorded_id(owner: str, session: str, turn_id: str) -> str:
     return _derive(f"recorded/{owner}/{session}/{encode(turn_id)}")
 
 
+def is_derived(given: str) -> bool:
+    """Whether a given id can be one of ours: others may name anything, and the vector store takes UUIDs only."""
+    try:
+        return str(UUID(given)) == given
+    except ValueError:
+        return False
+
+
 def short_hash(text: str) -> str:
     """8 bytes of SHA-256, hex: how seen ids are remembered."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

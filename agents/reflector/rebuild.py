@@ -1,0 +1,139 @@
+"""`memstream rebuild facts`: fill Qdrant's facts from memory.facts, which holds their state for ever.
+
+Texts are embedded anew. A row is written only where it is absent or of a lower version; a tombstone takes it out.
+Episodes and turns are not in memory.facts: they do not come back this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from ...adapters.ports import Embedder, Point, VectorStore
+from ...schemas import ids
+from ...schemas.base import explain
+from ...schemas.collections import FACTS as FACTS_COLLECTION
+from ...schemas.errors import Fatal
+from ...schemas.facts import Fact, StoredFact
+from ...schemas.topics import FACTS, group_of
+from ...streams.ports import Log, Record
+from ..effects import rebuilt_mark
+
+BATCH = 256
+
+
+class RebuildRefused(Exception):
+    """Not while a reflector works: two writers of facts would not see each other (exit 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """Rows: read from the log (the newest of each fact within a batch), written, left as they were, taken out."""
+
+    read: int = 0
+    written: int = 0
+    kept: int = 0
+    removed: int = 0
+    unreadable: int = 0
+
+
+async def rebuild_facts(
+    *,
+    log: Log,
+    store: VectorStore,
+    embedder: Embedder,
+    progress: Callable[[Rebuilt], None] = lambda done: None,
+) -> Rebuilt:
+    """The collections must have been ensured. Raises RebuildRefused, Transient, Fatal."""
+    if await log.partitions(FACTS.name) is None:
+        raise Fatal(f"there is no topic {FACTS.name}: nothing to rebuild from. Run `memstream topics check`")
+    members = await log.members(group_of("reflector"))
+    if members:
+        raise RebuildRefused(
+            f"{members} worker(s) of the reflector are running: stop them first (they write the rows that a rebuild "
+            "would write)"
+        )
+    done = Rebuilt()
+    batch: dict[tuple[str, str], Fact | None] = {}
+    async for record in log.read(FACTS.name):
+        try:
+            key, fact = _decoded(record)
+        except ValueError:
+            done = replace(done, unreadable=done.unreadable + 1)
+            continue
+        known = batch.get(key)
+        if fact is None or known is None or fact.version >= known.version:
+            batch[key] = fact
+        if len(batch) >= BATCH:
+            done = await _write(batch, done, store=store, embedder=embedder)
+            progress(done)
+            batch = {}
+    done = await _write(batch, done, store=store, embedder=embedder)
+    progress(done)
+    return done
+
+
+def _decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
+    """The key's tenant and fact id, and the state (None: a tombstone). Raises ValueError."""
+    tenant_id, fact_id = ids.split((record.key or b"").decode())
+    if record.value is None:
+        return (tenant_id, fact_id), None
+    try:
+        fact = Fact.read(record.value)
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None
+    if (fact.tenant_id, fact.fact_id) != (tenant_id, fact_id):
+        raise ValueError("the key is another fact's")
+    return (tenant_id, fact_id), fact
+
+
+async def _write(
+    batch: Mapping[tuple[str, str], Fact | None], done: Rebuilt, *, store: VectorStore, embedder: Embedder
+) -> Rebuilt:
+    by_tenant: dict[str, dict[str, Fact | None]] = {}
+    for (tenant_id, fact_id), fact in batch.items():
+        by_tenant.setdefault(tenant_id, {})[fact_id] = fact
+    for tenant_id, facts in by_tenant.items():
+        gone = [fact_id for fact_id, fact in facts.items() if fact is None]
+        if gone:
+            await store.delete(FACTS_COLLECTION, tenant_id=tenant_id, ids=gone)
+        stored = await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=list(facts))
+        versions = {each: StoredFact.from_payload(found.payload).version for each, found in stored.items()}
+        wanted = [fact for fact in facts.values() if fact is not None]
+        lacking = [fact for fact in wanted if versions.get(fact.fact_id, 0) < fact.version]
+        if lacking:
+            vectors = await embedder.embed([fact.content for fact in lacking], tenant_id=tenant_id)
+            points = [
+                _point(fact, vector, embedder.identity.name) for fact, vector in zip(lacking, vectors, strict=True)
+            ]
+            await store.insert(FACTS_COLLECTION, [point for point in points if point.id not in versions])
+            for fact, point in zip(lacking, points, strict=True):
+                if fact.fact_id in versions:
+                    await store.compare_and_set(
+                        FACTS_COLLECTION,
+                        point,
+                        expected_version=versions[fact.fact_id],
+                        cause=rebuilt_mark(fact.version),
+                    )
+        done = replace(
+            done,
+            read=done.read + len(wanted),
+            written=done.written + len(lacking),
+            kept=done.kept + len(wanted) - len(lacking),
+            removed=done.removed + len(gone),
+        )
+    return done
+
+
+def _point(fact: Fact, vector: list[float], embedder: str) -> Point:
+    row = StoredFact.from_payload(
+        {
+            **fact.to_payload(),
+            "embedder": embedder,
+            "owner_key": fact.owner.key(fact.tenant_id),
+            "applied": [rebuilt_mark(fact.version)],
+        }
+    )
+    return Point(id=fact.fact_id, payload=row.to_payload(), dense=vector, text=fact.content)

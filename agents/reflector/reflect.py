@@ -1,0 +1,148 @@
+"""One observed turn → episodes and facts. Nothing is written here: a complete decision comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...memory.conflict import Neighbours, carry_out, resolve
+from ...memory.facts import Stamp, Transition
+from ...memory.policies import MemoryPolicy
+from ...memory.routing import Route, route, trust_of
+from ...memory.statements import Statement, of_observation
+from ...memory.zones import Near
+from ...schemas import ids
+from ...schemas.episodes import StoredEpisode
+from ...schemas.facts import FactCause
+from ...schemas.observations import Observation, Observed
+from .view import FactsView, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A transition with what caused it."""
+
+    transition: Transition
+    cause: FactCause
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    episodes: tuple[StoredEpisode, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    observation: Observation
+    route: Route
+    statement: Statement
+
+    @property
+    def asks(self) -> bool:
+        """Whether the conflict pipeline has anything to do: a fact to make, or one to close."""
+        return self.route.semantic or self.observation.replaces_observation_id is not None
+
+
+def routed(observed: Observed, policy: MemoryPolicy) -> tuple[Routed, ...]:
+    found = ((observation, route(observation, policy)) for observation in observed.observations)
+    return tuple(
+        Routed(observation, way, of_observation(observed, observation, policy, episode=way.episodic))
+        for observation, way in found
+    )
+
+
+def texts_of(observations: Sequence[Routed]) -> list[str]:
+    """What has to be embedded, each text once."""
+    wanted = (each.observation.content for each in observations if each.route.episodic or each.route.semantic)
+    return list(dict.fromkeys(wanted))
+
+
+async def reflect(
+    observed: Observed,
+    observations: Sequence[Routed],
+    *,
+    vectors: Mapping[str, Vector],
+    view: FactsView,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    count: Callable[[str], None],
+) -> Reflected:
+    """Observations in their order, each seeing what the earlier ones did."""
+    changes: list[Change] = []
+    for each in observations:
+        if each.asks:
+            transitions = await _change_facts(each, vectors=vectors, view=view, stamp=stamp, policy=policy, count=count)
+            cause = _cause(observed, each.observation)
+            changes += (Change(transition, cause) for transition in transitions)
+        if each.route.prospective:
+            count("task_without_store")
+    episodes = tuple(_episode(observed, each.observation, stamp.now) for each in observations if each.route.episodic)
+    return Reflected(episodes, tuple(changes))
+
+
+async def _change_facts(
+    each: Routed,
+    *,
+    vectors: Mapping[str, Vector],
+    view: FactsView,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    count: Callable[[str], None],
+) -> tuple[Transition, ...]:
+    statement, makes_fact = each.statement, each.route.semantic
+    replaced = None
+    if (named := each.observation.replaces_observation_id) is not None:
+        replaced = await view.of_entry(named)
+        if replaced is None:
+            count("replaces_without_fact")
+    equal = await view.equal(statement.subject, statement.content_hash) if makes_fact else None
+    vector = vectors.get(statement.content)
+    near: tuple[Near, ...] = ()
+    if replaced is None and equal is None and makes_fact and vector is not None:
+        near = await view.near(statement.subject, vector, limit=policy.conflict.neighbours)
+    resolution = resolve(
+        statement, Neighbours(replaced=replaced, equal=equal, near=near), policy.conflict, makes_fact=makes_fact
+    )
+    transitions = carry_out(resolution, statement, stamp, policy)
+    for transition in transitions:
+        created = transition.fact.fact_id == statement.fact_id
+        view.take(transition, vector if created else None)
+    return transitions
+
+
+def _cause(observed: Observed, observation: Observation) -> FactCause:
+    return FactCause(
+        turn_ids=(observed.turn_id,),
+        observation_ids=(observation.observation_id,),
+        model=observed.cause.model,
+        prompt=observed.cause.prompt,
+    )
+
+
+def _episode(observed: Observed, observation: Observation, now: datetime) -> StoredEpisode:
+    return StoredEpisode(
+        episode_id=ids.episode_id(observation.observation_id),
+        tenant_id=observed.tenant_id,
+        owner=observed.owner,
+        session_id=observed.session_id,
+        turn_id=observed.turn_id,
+        observation_id=observation.observation_id,
+        subject=observation.subject,
+        content=observation.content,
+        category=observation.category,
+        durability=observation.durability,
+        importance=observation.importance,
+        emotion=observation.emotion,
+        occurred_at=observed.occurred_at,
+        valid_from=observation.valid_from or observed.occurred_at,
+        valid_to=observation.valid_to,
+        recorded_at=now,
+        sensitivity=observation.sensitivity,
+        trust=trust_of(observation.source_role),
+        evidence=observation.evidence,
+        content_hash=ids.content_hash(observation.content),
+        owner_key=observed.owner.key(observed.tenant_id),
+        user_id=observed.user_id,
+    )

@@ -1,0 +1,386 @@
+"""The reflector. The way of an event through it, from top to bottom:
+
+route    decode; a lane per owner, over both topics; what cannot be decoded leaves as a dead letter
+decide   done before? → nothing
+         an observed turn  → episodes; facts, through the conflict pipeline; a record for consolidation
+         a facts.apply     → facts, through the same pipeline; a verdict for each change
+         another kind      → passed over when it is consolidation's, else refused
+store    episodes where absent; each changed fact by one compare and set
+publish  memory.facts.updated, memory.episodes.recorded, results; then the facts as they stand, on memory.facts
+
+One writer: of the table ledger, the collections `episodes` and `facts`, and these topics. docs/design/reflector.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+import structlog
+from pydantic import ValidationError
+from qdrant_client import models
+
+from ...adapters.ports import Embedder, VectorStore
+from ...memory.facts import Stamp
+from ...memory.policies import MemoryPolicy
+from ...schemas import ids
+from ...schemas.base import explain
+from ...schemas.collections import EPISODES
+from ...schemas.commands import (
+    CONSOLIDATION_KINDS,
+    REFLECTOR_KINDS,
+    Command,
+    CommandResult,
+    FactsApply,
+    ResultError,
+)
+from ...schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
+from ...schemas.errors import Poison
+from ...schemas.observations import Observed
+from ...schemas.outcomes import (
+    DeletePoints,
+    InsertPoints,
+    Outcome,
+    OutPoint,
+    OutRecord,
+    Source,
+    Write,
+    pack_vector,
+)
+from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
+from ...streams.codec import decode
+from ...streams.metrics import StageMetrics
+from ...streams.ports import Record
+from ...streams.retry import Calls
+from ...streams.stage import Decided, Routed, Rows, same_source
+from ..effects import apply_writes
+from ..routing import is_misplaced
+from .apply import apply, episodes_of
+from .events import SOURCE, command_result, episodes_recorded, fact_updated, touched
+from .reflect import Change, reflect, routed, texts_of
+from .rows import OwnerRow, SessionTurns, owner_row, session_row_key, turns_of
+from .state import publish_state
+from .view import FactsView, Vector, field_is
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedWork:
+    observed: Observed
+    owner_key: str
+
+    @property
+    def id(self) -> str:
+        return self.observed.turn_id
+
+
+@dataclass(frozen=True, slots=True)
+class CommandWork:
+    command: Command
+    owner_key: str
+
+    @property
+    def id(self) -> str:
+        return self.command.command_id
+
+
+Work = ObservedWork | CommandWork
+
+
+class Reflector:
+    """See the module. `send_durably` sends the state of facts, which is read at the send."""
+
+    name: Literal["reflector"] = "reflector"
+    reads: tuple[Topic, ...] = (OBSERVATIONS, COMMANDS)
+
+    def __init__(
+        self,
+        *,
+        store: VectorStore,
+        embedder: Embedder,
+        calls: Calls,
+        metrics: StageMetrics,
+        send_durably: Callable[[OutRecord], Awaitable[None]],
+        policy: MemoryPolicy,
+        partitions: int,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._calls = calls
+        self._metrics = metrics
+        self._send_durably = send_durably
+        self._policy = policy
+        self._partitions = partitions
+        self._now = now
+
+    # ------------------------------------------------------------------------------------------------ route
+    def letters(self, topic: str) -> bool:
+        return True
+
+    def route(self, record: Record) -> Routed[Work]:
+        work: Work
+        if record.position.topic == COMMANDS.name:
+            command = decode(record, Command)
+            if command.owner is None:
+                raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
+            work = CommandWork(command, command.key)
+        else:
+            observed = decode(record, Observed)
+            work = ObservedWork(observed, observed.owner.key(observed.tenant_id))
+        if is_misplaced(record, work.owner_key, partitions=self._partitions):
+            raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
+        return Routed(work.owner_key, work)
+
+    def last(self, work: Work, rows: Rows) -> Decided | None:
+        raw = rows.row(work.owner_key)
+        row = OwnerRow() if raw is None else OwnerRow.model_validate_json(raw)
+        return None if row.last is None else Decided(row.last, work.owner_key, raw)
+
+    # ------------------------------------------------------------------------------------------------ decide
+    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+        row = owner_row(rows, work.owner_key)
+        if row.last is not None and same_source(row.last.source, record.position):
+            return
+        if isinstance(work, CommandWork):
+            decided = await self._command(work, record, row)
+        else:
+            decided = await self._turn(work, record, row, rows)
+        if decided is not None:
+            yield decided
+
+    async def _turn(self, work: ObservedWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
+        observed, owner_key = work.observed, work.owner_key
+        session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
+        if observed.turn_number <= turns_of(rows, owner_key, session):
+            self._metrics.counted("duplicate")
+            return None
+        stamp = self._stamp(ids.observed_id(session, observed.turn_id))
+        view = self._view(observed.tenant_id, owner_key)
+        policy = self._policy_of_embedder()
+        observations = routed(observed, policy)
+        vectors = await self._embed(observed.tenant_id, texts_of(observations))
+        reflected = await reflect(
+            observed,
+            observations,
+            vectors=vectors,
+            view=view,
+            stamp=stamp,
+            policy=policy,
+            count=self._metrics.counted,
+        )
+        recorded = _recorded(observed, reflected.episodes, reflected.changes)
+        outcome = Outcome(
+            source=_source(record, work.id),
+            after={session_row_key(owner_key, session): SessionTurns(turn_number=observed.turn_number).to_bytes()},
+            writes=(
+                *_inserts(reflected.episodes, vectors),
+                *await self._culled(observed.tenant_id, owner_key, len(reflected.episodes)),
+                *await view.writes(stamp.cause),
+            ),
+            records=(*self._events(reflected.changes, stamp), episodes_recorded(recorded, at=stamp.now)),
+            tenant_id=observed.tenant_id,
+            state_ids=touched([each.transition for each in reflected.changes]),
+        )
+        row = row.model_copy(
+            update={
+                "turns": row.turns + 1,
+                "episodes": row.episodes + len(reflected.episodes),
+                "changes": row.changes + len(reflected.changes),
+            }
+        )
+        return _decided(row, owner_key, outcome)
+
+    async def _command(self, work: CommandWork, record: Record, row: OwnerRow) -> Decided | None:
+        command, owner_key = work.command, work.owner_key
+        if command.kind in CONSOLIDATION_KINDS:
+            return None
+        if command.command_id in row.commands:
+            self._metrics.counted("duplicate")
+            return None
+        source = _source(record, work.id)
+        row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
+        if command.kind not in REFLECTOR_KINDS:
+            return self._refused(
+                command, owner_key, row, source, "unknown_kind", f"no stage knows the kind {command.kind!r}"
+            )
+        try:
+            args = FactsApply.from_payload(command.args)
+        except ValidationError as error:
+            return self._refused(command, owner_key, row, source, "invalid_args", explain(error))
+        return await self._apply(command, args, owner_key, row, source)
+
+    async def _apply(
+        self, command: Command, args: FactsApply, owner_key: str, row: OwnerRow, source: Source
+    ) -> Decided:
+        assert command.owner is not None  # held by route
+        stamp = self._stamp(command.command_id)
+        view = self._view(command.tenant_id, owner_key)
+        episodes = await episodes_of(
+            args, store=self._store, calls=self._calls, tenant_id=command.tenant_id, owner_key=owner_key
+        )
+        applied = await apply(
+            command,
+            command.owner,
+            args,
+            embed=lambda texts: self._embed(command.tenant_id, texts),
+            episodes=episodes,
+            view=view,
+            stamp=stamp,
+            policy=self._policy_of_embedder(),
+            count=self._metrics.counted,
+        )
+        for verdict in applied.verdicts:
+            self._metrics.counted(f"verdict_{verdict.verdict}")
+        result = CommandResult(
+            command_id=command.command_id,
+            status="applied",
+            result={"run_id": args.run_id, "changes": [verdict.to_payload() for verdict in applied.verdicts]},
+            at=stamp.now,
+        )
+        outcome = Outcome(
+            source=source,
+            writes=await view.writes(stamp.cause),
+            records=(
+                *self._events(applied.changes, stamp),
+                command_result(result, source=SOURCE, owner_key=owner_key),
+            ),
+            tenant_id=command.tenant_id,
+            state_ids=touched([each.transition for each in applied.changes]),
+        )
+        row = row.model_copy(update={"changes": row.changes + len(applied.changes)})
+        return _decided(row, owner_key, outcome)
+
+    def _refused(
+        self, command: Command, owner_key: str, row: OwnerRow, source: Source, code: str, message: str
+    ) -> Decided:
+        self._metrics.counted("command_refused")
+        result = CommandResult(
+            command_id=command.command_id,
+            status="refused",
+            error=ResultError(code=code, message=message[:1_000]),
+            at=self._now(),
+        )
+        record = command_result(result, source=SOURCE, owner_key=owner_key)
+        return _decided(row, owner_key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
+
+    # ------------------------------------------------------------------------------------------------ effects
+    async def store(self, outcome: Outcome) -> None:
+        await apply_writes(self._store, outcome.writes)
+
+    async def publish_state(self, outcome: Outcome) -> None:
+        assert outcome.tenant_id is not None  # set wherever state_ids are
+        await publish_state(
+            outcome.state_ids,
+            tenant_id=outcome.tenant_id,
+            store=self._store,
+            send_durably=self._send_durably,
+            now=self._now,
+        )
+
+    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+        return None
+
+    async def background(self) -> None:
+        return None
+
+    # ------------------------------------------------------------------------------------------------ within
+    def _stamp(self, cause: str) -> Stamp:
+        return Stamp(now=self._now(), cause=cause, embedder=self._embedder.identity.name)
+
+    def _view(self, tenant_id: str, owner_key: str) -> FactsView:
+        return FactsView(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
+
+    def _policy_of_embedder(self) -> MemoryPolicy:
+        """The zones belong to the embedder: hashing knows words, not meanings."""
+        lexical = self._embedder.identity.name.partition(":")[0] == "hashing"
+        return replace(self._policy, conflict=replace(self._policy.conflict, lexical=lexical))
+
+    async def _embed(self, tenant_id: str, texts: list[str]) -> dict[str, Vector]:
+        """All texts of an event in one call."""
+        if not texts:
+            return {}
+        vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
+        return dict(zip(texts, vectors, strict=True))
+
+    async def _culled(self, tenant_id: str, owner_key: str, added: int) -> tuple[DeletePoints, ...]:
+        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays."""
+        kept = self._policy.routing.episodes_kept
+        if not added or not kept:
+            return ()
+        mine = field_is("owner_key", owner_key)
+        where = models.Filter(must=[mine])
+        stand = await self._calls.call("store", lambda: self._store.count(EPISODES, tenant_id=tenant_id, where=where))
+        if stand + added <= kept:
+            return ()
+        done = models.Filter(
+            must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
+        )
+        oldest = await self._calls.call(
+            "store",
+            lambda: self._store.select(
+                EPISODES, tenant_id=tenant_id, where=done, order_by="occurred_at", limit=stand + added - kept
+            ),
+        )
+        if not oldest:
+            return ()
+        self._metrics.counted("episodes_culled", len(oldest))
+        return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
+
+    def _events(self, changes: Sequence[Change], stamp: Stamp) -> tuple[OutRecord, ...]:
+        for each in changes:
+            fact = each.transition.fact
+            self._metrics.fact_action(each.transition.action)
+            log.info(
+                f"fact_{each.transition.action}",
+                fact_id=fact.fact_id,
+                version=fact.version,
+                state=fact.state,
+                other=each.transition.decision.other_fact_id,
+            )
+        return tuple(fact_updated(each.transition, cause=each.cause, at=stamp.now) for each in changes)
+
+
+def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
+    return Decided(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
+
+
+def _source(record: Record, event_id: str) -> Source:
+    position = record.position
+    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
+
+
+def _inserts(episodes: Sequence[StoredEpisode], vectors: dict[str, Vector]) -> tuple[Write, ...]:
+    points = tuple(
+        OutPoint(
+            id=episode.episode_id,
+            payload=episode.to_payload(),
+            dense=pack_vector(vectors[episode.content]),
+            text=episode.content,
+        )
+        for episode in episodes
+    )
+    return (InsertPoints(collection=EPISODES, points=points),) if points else ()
+
+
+def _recorded(observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[Change]) -> EpisodesRecorded:
+    states = {each.transition.fact.fact_id: each.transition.fact.state for each in changes}
+    return EpisodesRecorded(
+        tenant_id=observed.tenant_id,
+        owner=observed.owner,
+        user_id=observed.user_id,
+        session_id=observed.session_id,
+        turn_id=observed.turn_id,
+        turn_number=observed.turn_number,
+        occurred_at=observed.occurred_at,
+        episodes=tuple(
+            RecordedEpisode(episode_id=each.episode_id, importance=each.importance, category=each.category)
+            for each in episodes
+        ),
+        fact_ids=tuple(states),
+        pending_fact_ids=tuple(fact_id for fact_id, state in states.items() if state == "pending"),
+        evicted_persistent=len(observed.evicted),
+    )

@@ -1,0 +1,181 @@
+"""The facts of one owner as one outcome has left them: its own decisions lie over what the store has.
+
+So several changes of one turn or command see each other, and each row is written once, from the version that was
+read to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from qdrant_client import models
+
+from ...adapters.ports import Found, VectorStore
+from ...memory.facts import READABLE, Transition
+from ...memory.zones import Near, cosine
+from ...schemas import ids
+from ...schemas.collections import FACTS
+from ...schemas.errors import Fatal
+from ...schemas.facts import StoredFact
+from ...schemas.outcomes import OutPoint, SwapPoint, pack_vector
+from ...streams.retry import Calls
+
+Vector = Sequence[float]
+
+
+@dataclass(slots=True)
+class _Changed:
+    base_version: int | None
+    """As it was read; None: it was absent."""
+    fact: StoredFact
+    dense: Vector | None
+    """Of its text; None: the text is the stored one's."""
+
+
+def field_is(key: str, value: str) -> models.FieldCondition:
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+class FactsView:
+    """Reads of one owner's facts, with this outcome's changes over them. Rows of other owners are never seen."""
+
+    def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
+        self._store = store
+        self._calls = calls
+        self._tenant_id = tenant_id
+        self._owner_key = owner_key
+        self._read: dict[str, StoredFact] = {}
+        self._changed: dict[str, _Changed] = {}
+
+    # ------------------------------------------------------------------------------------------------ reads
+    async def by_ids(self, fact_ids: Iterable[str]) -> dict[str, StoredFact]:
+        wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
+        unread = [each for each in wanted if each not in self._read and each not in self._changed]
+        if unread:
+            found = await self._calls.call(
+                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=unread)
+            )
+            self._remember(found.values())
+        facts = {each: fact for each in wanted if (fact := self._current(each)) is not None}
+        return {each: fact for each, fact in facts.items() if fact.owner_key == self._owner_key}
+
+    async def of_entry(self, observation_id: str) -> StoredFact | None:
+        """The fact that a working entry became: by its id, else the one whose evidence names the observation (of
+        several, the newest)."""
+        direct = ids.fact_id(self._owner_key, observation_id)
+        fact = (await self.by_ids([direct])).get(direct)
+        if fact is not None and fact.state in READABLE:
+            return fact
+        named = await self._matching(
+            [field_is("evidence[].observation_id", observation_id)],
+            lambda each: any(piece.observation_id == observation_id for piece in each.evidence),
+        )
+        return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
+
+    async def equal(self, subject: str, content_hash: str) -> StoredFact | None:
+        """Same subject, same canonical text; active before pending, then the oldest."""
+        same = await self._matching(
+            [field_is("content_hash", content_hash), field_is("subject", subject)],
+            lambda each: each.content_hash == content_hash and each.subject == subject,
+        )
+        return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
+
+    async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[Near, ...]:
+        """The nearest of the same subject, best first."""
+        where = self._where([field_is("subject", subject)])
+        found = await self._calls.call(
+            "store",
+            lambda: self._store.nearest(
+                FACTS, tenant_id=self._tenant_id, dense=dense, where=where, limit=limit + len(self._changed)
+            ),
+        )
+        self._remember(found)
+        similarity = {each.id: each.score for each in found if each.score is not None}
+        for fact_id, changed in self._changed.items():
+            if changed.dense is not None:
+                similarity[fact_id] = cosine(dense, changed.dense)
+        rows = ((self._current(fact_id), score) for fact_id, score in similarity.items())
+        near = [
+            Near(fact, score)
+            for fact, score in rows
+            if fact is not None and fact.subject == subject and self._readable(fact)
+        ]
+        return tuple(sorted(near, key=lambda each: -each.similarity)[:limit])
+
+    # ------------------------------------------------------------------------------------------------ changes
+    def take(self, transition: Transition, dense: Vector | None = None) -> None:
+        """This outcome changes a row. `dense` where its text is new."""
+        fact = transition.fact
+        changed = self._changed.get(fact.fact_id)
+        if changed is not None:
+            changed.fact = fact
+            changed.dense = dense if dense is not None else changed.dense
+            return
+        before = self._read.get(fact.fact_id)
+        if (before is None) != (transition.before is None):
+            raise Fatal(f"fact {fact.fact_id} exists already: its cause was handled before, and the ledger forgot it")
+        self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense)
+
+    async def writes(self, cause: str) -> tuple[SwapPoint, ...]:
+        """One compare and set a row. The vectors of rows whose text stays are read with them."""
+        lacking = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
+        stored: dict[str, Found] = {}
+        if lacking:
+            stored = await self._calls.call(
+                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=lacking, with_dense=True)
+            )
+        return tuple(
+            SwapPoint(
+                collection=FACTS,
+                point=OutPoint(
+                    id=fact_id,
+                    payload=changed.fact.to_payload(),
+                    dense=_packed(changed.dense if changed.dense is not None else _dense(stored, fact_id)),
+                    text=changed.fact.content,
+                ),
+                expected_version=changed.base_version,
+                cause=cause,
+            )
+            for fact_id, changed in self._changed.items()
+        )
+
+    # ------------------------------------------------------------------------------------------------ within
+    def _where(self, conditions: Sequence[models.FieldCondition]) -> models.Filter:
+        readable = models.FieldCondition(key="state", match=models.MatchAny(any=list(READABLE)))
+        return models.Filter(must=[field_is("owner_key", self._owner_key), readable, *conditions])
+
+    async def _matching(
+        self, conditions: Sequence[models.FieldCondition], matches: Callable[[StoredFact], bool]
+    ) -> list[StoredFact]:
+        """Active and pending rows that match, in the store or in this outcome."""
+        where = self._where(conditions)
+        found = await self._calls.call(
+            "store", lambda: self._store.select(FACTS, tenant_id=self._tenant_id, where=where)
+        )
+        self._remember(found)
+        candidates = dict.fromkeys([each.id for each in found] + list(self._changed))
+        facts = [fact for each in candidates if (fact := self._current(each)) is not None]
+        return [fact for fact in facts if self._readable(fact) and matches(fact)]
+
+    def _readable(self, fact: StoredFact) -> bool:
+        return fact.state in READABLE and fact.owner_key == self._owner_key
+
+    def _current(self, fact_id: str) -> StoredFact | None:
+        changed = self._changed.get(fact_id)
+        return changed.fact if changed is not None else self._read.get(fact_id)
+
+    def _remember(self, found: Iterable[Found]) -> None:
+        """The first look counts: all decisions of an outcome see the same rows."""
+        for each in found:
+            if each.id not in self._read:
+                self._read[each.id] = StoredFact.from_payload(each.payload)
+
+
+def _dense(stored: dict[str, Found], fact_id: str) -> Vector | None:
+    found = stored.get(fact_id)
+    return None if found is None else found.dense
+
+
+def _packed(dense: Vector | None) -> str | None:
+    return None if dense is None else pack_vector(dense)

@@ -1,0 +1,7 @@
+"""Seen ids, packed."""
+
+from __future__ import annotations
+
+from .observer.rows import Remembered
+
+__all__ = ["Remembered"]
