@@ -62,7 +62,7 @@ async def open_store(
         return await _attach(folder, embedder)
     try:
         engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
-    except EngineRefused as error:
+    except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file that is not what we wrote
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
         return QdrantStore(engine=engine, embedder=embedder)

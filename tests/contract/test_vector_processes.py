@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -183,6 +184,7 @@ async def test_what_the_loopback_server_does_not_offer_is_refused_never_ignored(
         await client.put("/collections/c", json={"vectors": {}})
         for path, body in (
             ("points/count", {"filter": text}),
+            ("points/count", {"filter": {"must": [{"key": "n", "values_count": {"gt": 1}}]}}),
             ("points/query", {"query": {"fusion": "rrf"}, "prefetch": [{"query": [1.0]}]}),
             ("points/query", {"query": [1.0], "score_threshold": 0.5}),
             ("points/scroll", {"with_payload": ["n"]}),
@@ -256,6 +258,20 @@ async def test_a_crash_while_creating_or_deleting_a_collection_leaves_nothing_ha
     assert await store.count("facts", tenant_id="acme") == 1
     assert [each.name for each in (tmp_path / "qdrant").iterdir() if each.name.startswith(".")] == []
     await store.close()
+
+
+@pytest.mark.parametrize("damaged", ["aliases.json", "facts__hashing_v1/collection.json", "facts__hashing_v1/shard"])
+async def test_a_damaged_folder_is_told_not_guessed_at(tmp_path: Path, damaged: str) -> None:
+    store = await open_store(f"embedded://{tmp_path}", embedder=EMBEDDER, holds_folder=True)
+    await store.ensure("facts")
+    await store.close()
+    path = tmp_path / "qdrant" / damaged
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_text('{"cut o')
+    with pytest.raises(Fatal, match="cannot be opened"):
+        await open_store(f"embedded://{tmp_path}", embedder=EMBEDDER, holds_folder=True)
 
 
 def test_addresses(tmp_path: Path) -> None:
