@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
@@ -302,38 +302,40 @@ class ContainerBroker:
     """The same in a container: the host's port is fixed, so that a restart keeps the address."""
 
     def __init__(self) -> None:
-        from testcontainers.community.kafka import KafkaContainer
-
         self.port = free_port()
-        container = KafkaContainer(f"confluentinc/cp-kafka:{CONTAINER_TAG}").with_kraft()
-        container.with_bind_ports(container.port, self.port)
-        container.with_env("KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1000")
-        container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")
-        container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
-        container.with_env("KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS", "1")
-        self._container = container
-        self._made = False
+        self._container: Any = None
 
     @property
     def bootstrap(self) -> str:
         return f"{self._container.get_container_host_ip()}:{self.port}"
 
     def start(self) -> None:
-        if self._made:
-            self._container.get_wrapped_container().start()
-        else:
+        if self._container is None:
+            self._container = self._new()
             self._container.start()
-            self._made = True
+        else:
+            self._container.get_wrapped_container().start()
         wait_until(lambda: answers_metadata(self.bootstrap), timeout=READY_TIMEOUT, what="metadata call")
 
+    def _new(self) -> Any:
+        from testcontainers.community.kafka import KafkaContainer
+
+        container = KafkaContainer(f"confluentinc/cp-kafka:{CONTAINER_TAG}").with_kraft()
+        container.with_bind_ports(container.port, self.port)
+        container.with_env("KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1000")
+        container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")
+        container.with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+        container.with_env("KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS", "1")
+        return container
+
     def stop(self) -> None:
-        if self._made:
+        if self._container is not None:
             self._container.get_wrapped_container().stop(timeout=int(STOP_TIMEOUT))
 
     def kill(self) -> None:
         from docker.errors import APIError  # type: ignore[import-untyped,unused-ignore]
 
-        if self._made:
+        if self._container is not None:
             try:
                 self._container.get_wrapped_container().kill()
             except APIError as exc:  # 409: it is not running
@@ -341,7 +343,7 @@ class ContainerBroker:
                     raise
 
     def close(self) -> None:
-        if self._made:
+        if self._container is not None:
             self._container.stop()
 
 

@@ -12,7 +12,8 @@ import pytest
 from .kafka import NO_BROKER, Broker, own_broker, session_broker
 
 
-def _or_skip(broker: Broker | None) -> Broker:
+def or_skip(broker: Broker | None) -> Broker:
+    """The broker, or the end of the test: skipped, and in CI failed."""
     if broker is None:
         if os.environ.get("CI"):
             pytest.fail(NO_BROKER, pytrace=False)
@@ -23,7 +24,7 @@ def _or_skip(broker: Broker | None) -> Broker:
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of the one broker that a run's tests share. Use topics with a prefix of your own (`topic_prefix`)."""
-    broker = _or_skip(session_broker(tmp_path_factory.mktemp("kafka")))
+    broker = or_skip(session_broker(tmp_path_factory.mktemp("kafka")))
     try:
         broker.start()
         yield broker.bootstrap
@@ -34,7 +35,7 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[Broker]:
     """A broker for this test alone, started; the test may stop, kill and start it."""
-    broker = _or_skip(own_broker(tmp_path / "kafka"))
+    broker = or_skip(own_broker(tmp_path / "kafka"))
     try:
         broker.start()
         yield broker

@@ -1,0 +1,72 @@
+"""What only KafkaLog can show: a server that is not there, goes away, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from memstream.schemas.errors import Transient
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import Position, TopicWanted
+from tests.support.kafka import Broker, free_port
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    log = KafkaLog(servers=[f"127.0.0.1:{free_port()}"], timeout=3)
+    with pytest.raises(Transient, match=r"kafka://127\.0\.0\.1") as caught:
+        await log.start()
+    assert caught.value.component == "broker"
+    assert caught.value.remedy
+    await log.close()
+
+
+async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka: Broker, topic_prefix: str) -> None:
+    topic = f"{topic_prefix}t"
+    log = KafkaLog(servers=[own_kafka.bootstrap], timeout=3)
+    await log.start()
+    try:
+        await log.create([TopicWanted(topic, 1, 1, {})])
+        assert await log.append(topic, key=b"k", value=b"1") == Position(topic, 0, 0)
+        await asyncio.to_thread(own_kafka.kill)
+        for call in (
+            lambda: log.append(topic, key=b"k", value=b"2"),
+            lambda: log.ends(topic),
+            lambda: log.topics(),
+            lambda: log.committed("g", topic),
+            lambda: log.members("g"),
+            lambda: log.create([TopicWanted(f"{topic}2", 1, 1, {})]),
+        ):
+            before = time.monotonic()
+            with pytest.raises(Transient):
+                await call()
+            assert time.monotonic() - before < 5
+        await asyncio.to_thread(own_kafka.start)
+        end = time.monotonic() + 60
+        while True:
+            try:
+                await log.append(topic, key=b"k", value=b"3")
+                break
+            except Transient:
+                assert time.monotonic() < end
+        values = [record.value async for record in log.read(topic)]
+        # What was told as failed may have arrived all the same: the producer had it, and nobody can take it back.
+        assert values[0] == b"1"
+        assert set(values) - {b"2"} == {b"1", b"3"}
+    finally:
+        await log.close()
+
+
+async def test_closing_while_the_server_is_away_ends(own_kafka: Broker, topic_prefix: str) -> None:
+    log = KafkaLog(servers=[own_kafka.bootstrap], timeout=2)
+    await log.start()
+    await log.create([TopicWanted(f"{topic_prefix}t", 1, 1, {})])
+    await asyncio.to_thread(own_kafka.kill)
+    with pytest.raises(Transient):
+        await log.append(f"{topic_prefix}t", key=b"k", value=b"1")
+    before = time.monotonic()
+    await log.close()
+    assert time.monotonic() - before < 5
