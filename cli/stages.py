@@ -11,6 +11,7 @@ from typing import Any
 from ..adapters.ports import Completions, Embedder, Usage, VectorStore
 from ..agents.observer.stage import Observer
 from ..agents.recorder import Recorder
+from ..agents.reflector.stage import Reflector
 from ..memory.policies import MemoryPolicy
 from ..schemas.errors import Fatal
 from ..schemas.topics import TURNS, StageName
@@ -117,6 +118,17 @@ def build_stage(
         return Observer(
             store=ports.store,
             completions=ports.completions,
+            calls=calls,
+            metrics=metrics,
+            send_durably=runner.sender.durable,
+            policy=ports.policy,
+            partitions=partitions,
+            now=utc_now,
+        )
+    if name == "reflector":
+        return Reflector(
+            store=ports.store,
+            embedder=ports.embedder,
             calls=calls,
             metrics=metrics,
             send_durably=runner.sender.durable,

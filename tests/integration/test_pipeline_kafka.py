@@ -1,0 +1,220 @@
+"""The pipeline on a real broker and the real engine: stages as separate processes, the model scripted on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from memstream.schemas.topics import OBSERVATIONS, STAGES
+from tests.support.kafka import Broker
+from tests.support.model_server import Ask, ModelServer, observing
+from tests.support.pipeline import CRASHED, Json, Pipeline, actions, running, turn, wait_for
+from tests.support.qdrant import qdrant_server
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+PERSISTENT = {"durability": "persistent", "importance": 0.8}
+JOB = PERSISTENT | {"category": "profession"}
+NAME = {"durability": "permanent", "importance": 0.9, "category": "identity"}
+KNOWN: dict[str, list[Json]] = {
+    "I work at Google": [{"content": "Works at Google", **JOB}],
+    "I joined Stripe": [{"content": "Works at Stripe", "replaces": "Works at Google", **JOB}],
+    "my name is Jake": [{"content": "Name is Jake", **NAME}],
+    "Sorry, it is Jack": [
+        {"content": "Name is Jack", "replaces": "Name is Jake", "is_correction": True, **NAME}
+    ],
+    "I like green tea": [{"content": "Likes green tea", "category": "preference", **PERSISTENT}],
+    "Jennifer lives in Oslo": [
+        {"content": "Lives in Oslo", "subject": "jennifer", "category": "attribute", **PERSISTENT}
+    ],
+    "heading to lunch": [
+        {"content": "Is heading to lunch", "category": "event", "durability": "transient", "importance": 0.2}
+    ],
+}  # fmt: skip
+CONVERSATION = [
+    "I work at Google as an engineer.",
+    "By the way, my name is Jake.",
+    "Sorry, it is Jack, not Jake.",
+    "I joined Stripe last week!",
+    "I like green tea.",
+    "I am heading to lunch, brb.",
+    "My friend Jennifer lives in Oslo.",
+    "I like green tea, as I said.",
+]
+EXPECTED_ACTIONS = [
+    ("new", "Works at Google"),
+    ("new", "Name is Jake"),
+    ("invalidated", "Name is Jake"),
+    ("new", "Name is Jack"),
+    ("superseded", "Works at Google"),
+    ("new", "Works at Stripe"),
+    ("new", "Likes green tea"),
+    ("new", "Lives in Oslo"),
+    ("reinforced", "Likes green tea"),
+]
+EXPECTED_STATES = {
+    "Works at Google": "superseded",
+    "Works at Stripe": "active",
+    "Name is Jake": "invalidated",
+    "Name is Jack": "active",
+    "Likes green tea": "active",
+    "Lives in Oslo": "active",
+}
+
+
+def different_each_time(ask: Ask) -> Json:
+    """A model that never answers twice the same: the same statements, other words of importance and confidence."""
+    answer: Json = observing(KNOWN)(ask)  # type: ignore[assignment]
+    for item in answer.get("observations", []):
+        item["importance"] = 0.7 + (ask.number % 20) / 100
+        if ask.seen_before:
+            item["content"] = f"{item['content']}, said again"
+    return answer
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(observing(KNOWN)) as server:
+        yield server
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path, own_kafka: Broker, model: ModelServer) -> AsyncIterator[Pipeline]:
+    with qdrant_server(tmp_path / "qdrant") as qdrant:
+        made = Pipeline(folder=tmp_path, broker=f"kafka://{own_kafka.bootstrap}", qdrant=qdrant, model=model)
+        async with running(made) as ready:
+            yield ready
+
+
+def conversation(**fields: str) -> list[Json]:
+    return [turn(text, n, **fields) for n, text in enumerate(CONVERSATION, start=1)]
+
+
+def states(facts: dict[str, Json]) -> dict[str, str]:
+    return {fact["content"]: fact["state"] for fact in facts.values()}
+
+
+async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipeline) -> None:
+    for stage in ("recorder", "observer", "reflector"):
+        pipeline.spawn(stage)
+    await pipeline.produce(*conversation())
+    await pipeline.settled("recorder", "observer", "reflector")
+    assert actions(await pipeline.updates()) == EXPECTED_ACTIONS
+    facts = await pipeline.consistent()
+    assert states(facts) == EXPECTED_STATES
+    by_content = {fact["content"]: fact for fact in facts.values()}
+    google, stripe = by_content["Works at Google"], by_content["Works at Stripe"]
+    assert (google["superseded_by"], stripe["supersedes"]) == (stripe["fact_id"], google["fact_id"])
+    assert google["valid_to"] == stripe["valid_from"] == "2026-11-20T10:04:00Z"
+    assert by_content["Likes green tea"]["reinforcement_count"] == 1
+    assert by_content["Lives in Oslo"]["subject"] == "jennifer"
+    working = pipeline.json_lines("show", "working", "--tenant", "acme", "--session", "s1", "--user", "u1")
+    assert {entry["content"] for entry in working} == {
+        "Works at Stripe", "Name is Jack", "Likes green tea", "Is heading to lunch", "Lives in Oslo"
+    }  # fmt: skip
+    saliences = [entry["salience"] for entry in working]
+    assert saliences == sorted(saliences, reverse=True)
+    messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
+    assert [row["content"] for row in sorted(messages, key=lambda row: row["occurred_at"])] == CONVERSATION
+    assert len(await pipeline.records(OBSERVATIONS.name)) == len(CONVERSATION)
+    assert await pipeline.letters() == []
+    pipeline.stop()
+
+
+async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing(
+    pipeline: Pipeline, model: ModelServer
+) -> None:
+    model.script = different_each_time
+    model.latency = 0.05
+    first = pipeline.spawn("observer", MEMSTREAM_DATADIR=str(pipeline.folder / "o1"))
+    pipeline.spawn("observer", MEMSTREAM_DATADIR=str(pipeline.folder / "o2"))
+    pipeline.spawn("reflector")
+    sessions = [f"s{n}" for n in range(24)]
+
+    async def produce() -> None:
+        for n, text in enumerate(CONVERSATION, start=1):
+            for session in sessions:
+                await pipeline.produce(turn(text, n, session=session, user=f"user-{session}"))
+
+    producing = asyncio.create_task(produce())
+    await wait_for(lambda: len(model.asks) > 60, "work in both observers", 60)
+    first.kill()
+    await producing
+    pipeline.spawn("observer", MEMSTREAM_DATADIR=str(pipeline.folder / "o3"))
+    await pipeline.settled("observer", "reflector", deadline=90)
+    facts = await pipeline.consistent()
+    per_owner: dict[str, dict[str, str]] = {}
+    for fact in facts.values():
+        per_owner.setdefault(fact["owner"]["id"], {})[fact["content"].removesuffix(", said again")] = fact["state"]
+    assert set(per_owner) == {f"user-{session}" for session in sessions}
+    assert all(found == EXPECTED_STATES for found in per_owner.values()), per_owner
+    observed = [record.key for record in await pipeline.records(OBSERVATIONS.name)]
+    assert len({record.value for record in await pipeline.records(OBSERVATIONS.name)}) == len(sessions) * len(
+        CONVERSATION
+    )
+    assert len(observed) >= len(sessions) * len(CONVERSATION)
+
+
+@pytest.mark.parametrize("point", ["observer:table:3", "reflector:table:3", "reflector:store:4"])
+async def test_a_crash_between_two_effects_is_made_good(pipeline: Pipeline, model: ModelServer, point: str) -> None:
+    """Also when the model answers differently the second time: the decision was kept."""
+    model.script = different_each_time
+    stage = point.partition(":")[0]
+    for other in ("observer", "reflector"):
+        if other != stage:
+            pipeline.spawn(other)
+    crashing = pipeline.spawn(stage, MEMSTREAM_CRASH_POINT=point)
+    await pipeline.produce(*conversation())
+    await wait_for(lambda: crashing.poll() is not None, f"the crash at {point}", 60)
+    assert crashing.returncode == CRASHED
+    pipeline.spawn(stage)
+    await pipeline.settled("observer", "reflector")
+    assert actions(await pipeline.updates()) == EXPECTED_ACTIONS
+    assert states(await pipeline.consistent()) == EXPECTED_STATES
+    assert len({record.value for record in await pipeline.records(OBSERVATIONS.name)}) == len(CONVERSATION)
+
+
+async def test_the_working_set_comes_back_from_the_changelog(pipeline: Pipeline) -> None:
+    pipeline.spawn("observer")
+    await pipeline.produce(*conversation()[:2])
+    await pipeline.settled("observer")
+    pipeline.stop()
+    shutil.rmtree(pipeline.folder / "data")
+    pipeline.spawn("observer")
+    await pipeline.produce(conversation()[3])  # replaces what only the working set knows
+    await pipeline.settled("observer")
+    working = pipeline.json_lines("show", "working", "--tenant", "acme")
+    assert {entry["content"] for entry in working} == {"Works at Stripe", "Name is Jake"}
+    assert {entry["turn_number"] for entry in working} == {3}
+
+
+async def test_facts_come_back_by_rebuild(pipeline: Pipeline) -> None:
+    reflector = pipeline.spawn("observer", "reflector")
+    await pipeline.produce(*conversation())
+    await pipeline.settled("observer", "reflector")
+    before = await pipeline.consistent()
+    assert "reflector" in pipeline.cli("rebuild", "facts", expect=2) + "reflector"
+    reflector.send_signal(signal.SIGTERM)
+    assert reflector.wait(60) == 0
+    await delete_collection(pipeline)
+    pipeline.cli("worker", "reflector", expect=4)
+    pipeline.cli("rebuild", "facts")
+    assert pipeline.stored() == before
+
+
+async def delete_collection(pipeline: Pipeline) -> None:
+    from qdrant_client import AsyncQdrantClient
+
+    env = pipeline.environment()
+    client = AsyncQdrantClient(url=env["MEMSTREAM_QDRANT"], api_key=env["QDRANT_API_KEY"], check_compatibility=False)
+    try:
+        for collection in (await client.get_collections()).collections:
+            if collection.name.startswith("facts"):
+                await client.delete_collection(collection.name)
+    finally:
+        await client.close()

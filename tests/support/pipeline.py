@@ -1,0 +1,268 @@
+"""The whole product as a user runs it: `memstream worker …` as processes, on Kafka and a Qdrant server, or on a folder;
+the model scripted over the OpenAI wire. Reads what came out, as subscribers and readers would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memstream.schemas import ids
+from memstream.schemas.facts import Fact, FactUpdated
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, STAGES, TURNS, group_of, read_by
+from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import Log, Record
+from tests.support.model_server import ModelServer
+from tests.support.qdrant import QdrantServer
+
+ROOT = Path(__file__).resolve().parents[2]
+MOVING = ("strength", "retrieval_count", "last_accessed_at")
+"""Live in Qdrant only, change without version or event: comparisons leave them out."""
+Json = dict[str, Any]
+CRASHED = 137
+
+
+class Pipeline:
+    """Addresses and processes. `env` are further settings for every process."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        broker: str,
+        qdrant: QdrantServer | None = None,
+        model: ModelServer | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.broker = broker
+        self._qdrant = qdrant
+        self._model = model
+        self._env = dict(env or {})
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.log: Log = (
+            EmbeddedLog(folder=embedded_folder(broker))
+            if is_embedded(broker)
+            else KafkaLog(servers=kafka_servers(broker))
+        )
+
+    def environment(self, **more: str) -> dict[str, str]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
+        env |= {
+            "MEMSTREAM_BROKER": self.broker,
+            "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
+            "MEMSTREAM_DATADIR": str(self.folder / "data"),
+            "MEMSTREAM_SESSION_TIMEOUT": "3",
+            "MEMSTREAM_TESTING": "1",
+            "MEMSTREAM_TIER": "standard",
+        }
+        if self._qdrant is not None:
+            env |= self._qdrant.environment
+        if self._model is not None:
+            env |= {
+                "OPENAI_BASE_URL": self._model.base_url,
+                "OPENAI_API_KEY": "scripted",
+                "MEMSTREAM_MODEL": "scripted-1",
+            }
+        return env | self._env | more
+
+    # ------------------------------------------------------------------------------------------------ processes
+    def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
+        """Run a command to its end; its stdout."""
+        done = subprocess.run(
+            [sys.executable, "-m", "memstream.cli.main", *args],
+            cwd=self.folder,
+            env=self.environment(**env),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if expect is not None and done.returncode != expect:
+            raise AssertionError(f"memstream {' '.join(args)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def json_lines(self, *args: str, **options: Any) -> list[Json]:
+        return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
+
+    def spawn(self, *stages: str, **env: str) -> subprocess.Popen[bytes]:
+        """A worker process; its log goes to a file in the folder."""
+        out = (self.folder / f"worker-{len(self.workers)}-{'-'.join(stages)}.log").open("wb")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memstream.cli.main", "worker", *stages],
+            cwd=self.folder,
+            env=self.environment(**env),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        self.workers.append(process)
+        return process
+
+    def logs(self) -> str:
+        """The ends of the workers' logs, for a failing test."""
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}"
+            for path in sorted(self.folder.glob("worker-*.log"))
+        )
+
+    def stop(self) -> None:
+        """SIGTERM to all; each must exit 0."""
+        alive = [worker for worker in self.workers if worker.poll() is None]
+        for worker in alive:
+            worker.send_signal(signal.SIGTERM)
+        codes = [worker.wait(60) for worker in alive]
+        assert all(code == 0 for code in codes), f"exit codes {codes}\n{self.logs()}"
+        self.workers.clear()
+
+    def kill(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait(10)
+        self.workers.clear()
+
+    # ------------------------------------------------------------------------------------------------ in and out
+    async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:
+        """As a chat service with the right key and partitioner does."""
+        for turn in turns:
+            key = ids.session_key(turn["tenant_id"], turn["user_id"], turn["session_id"])
+            await self.log.append(topic, key=key.encode(), value=json.dumps(turn).encode())
+
+    async def settled(self, *stages: str, deadline: float = 60.0) -> None:
+        """Until the lag of every topic that these stages read is 0, over all of them in their order, twice."""
+        quiet = 0
+        began = time.monotonic()
+        while quiet < 2:
+            lags = await self.lags(*(stages or STAGES))
+            quiet = quiet + 1 if not any(lags.values()) else 0
+            self._alive()
+            if time.monotonic() - began > deadline:
+                raise AssertionError(f"not settled after {deadline:.0f} s: {lags}\n{self.logs()}")
+            await asyncio.sleep(0.2)
+
+    def _alive(self) -> None:
+        for worker in self.workers:
+            assert worker.poll() in (None, 0, CRASHED, -signal.SIGKILL), f"exit {worker.returncode}\n{self.logs()}"
+
+    async def lags(self, *stages: str) -> dict[str, int]:
+        lags = {}
+        for stage in stages:
+            for topic in read_by(stage):  # type: ignore[arg-type]
+                ends = await self.log.ends(topic.name)
+                committed = await self.log.committed(group_of(stage), topic.name)
+                lags[f"{stage}:{topic.name}"] = sum(end - (at or 0) for end, at in zip(ends, committed, strict=True))
+        return lags
+
+    async def records(self, topic: str) -> list[Record]:
+        return [record async for record in self.log.read(topic)]
+
+    async def updates(self) -> list[FactUpdated]:
+        """memory.facts.updated, in order within an owner."""
+        return [FactUpdated.read(record.value or b"") for record in await self.records(FACTS_UPDATED.name)]
+
+    async def letters(self, topic: str = TURNS.name) -> list[Record]:
+        return await self.records(f"{topic}.dlq")
+
+    async def folded(self) -> dict[str, Json]:
+        """What a subscriber who folds memory.facts.updated believes: per fact the highest version."""
+        state: dict[str, Fact] = {}
+        for event in await self.updates():
+            held = state.get(event.fact.fact_id)
+            if held is None or event.fact.version > held.version:
+                state[event.fact.fact_id] = event.fact
+        return {fact_id: comparable(fact.to_payload()) for fact_id, fact in state.items()}
+
+    async def compacted(self) -> dict[str, Json]:
+        """memory.facts as compaction leaves it: the last record of each key."""
+        state: dict[bytes | None, Json] = {}
+        for record in await self.records(FACTS.name):
+            state[record.key] = comparable(json.loads(record.value or b"{}"))
+        return {fact["fact_id"]: fact for fact in state.values()}
+
+    def stored(self, tenant: str = "acme") -> dict[str, Json]:
+        """Qdrant's facts, all states."""
+        rows = self.json_lines("show", "facts", "--tenant", tenant, "--state", "all")
+        return {row["fact_id"]: comparable(row) for row in rows}
+
+    async def consistent(self, tenant: str = "acme") -> dict[str, Json]:
+        """The three views agree, and every version of every fact was told once, in order. Returns the facts."""
+        await self.versions_are_told_once()
+        folded = {key: fact for key, fact in (await self.folded()).items() if fact["tenant_id"] == tenant}
+        compacted = {key: fact for key, fact in (await self.compacted()).items() if fact["tenant_id"] == tenant}
+        stored = self.stored(tenant)
+        assert folded == stored, "memory.facts.updated and Qdrant disagree"
+        assert compacted == stored, "memory.facts and Qdrant disagree"
+        return stored
+
+    async def versions_are_told_once(self) -> None:
+        """Events may come twice, then equal in every byte; versions of a fact go up by one."""
+        values: dict[str, set[bytes]] = defaultdict(set)
+        versions: dict[str, list[int]] = defaultdict(list)
+        for record in await self.records(FACTS_UPDATED.name):
+            event = FactUpdated.read(record.value or b"")
+            values[event.event_id].add(record.value or b"")
+            if event.fact.version not in versions[event.fact.fact_id]:
+                versions[event.fact.fact_id].append(event.fact.version)
+            assert event.event_id == ids.event_id(event.fact.fact_id, event.fact.version)
+        assert all(len(told) == 1 for told in values.values()), "an event came twice with different bytes"
+        assert all(seen == list(range(1, len(seen) + 1)) for seen in versions.values()), versions
+
+
+def comparable(fact: Json) -> Json:
+    return {name: value for name, value in fact.items() if name not in MOVING}
+
+
+@contextlib.asynccontextmanager
+async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
+    """Topics made, log open; everything is killed at the end."""
+    await pipeline.log.start()
+    try:
+        if not is_embedded(pipeline.broker):
+            pipeline.cli("topics", "create")
+        yield pipeline
+    finally:
+        pipeline.kill()
+        await pipeline.log.close()
+
+
+def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", tenant: str = "acme", **fields: Any) -> Json:
+    """A turn of one user message, a minute after the one before."""
+    return {
+        "tenant_id": tenant,
+        "user_id": user,
+        "session_id": session,
+        "turn_id": f"t{n}",
+        "messages": [{"role": "user", "content": text}],
+        "occurred_at": f"2026-11-20T10:{n % 60:02d}:00Z",
+    } | fields
+
+
+async def wait_for(condition: Callable[[], bool], what: str, deadline: float = 30.0) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < deadline, f"waited {deadline:.0f} s for {what}"
+        await asyncio.sleep(0.05)
+
+
+def actions(updates: Sequence[FactUpdated]) -> list[tuple[str, str]]:
+    """(action, content), each event once, in log order."""
+    seen: set[str] = set()
+    told = []
+    for event in updates:
+        if event.event_id not in seen:
+            seen.add(event.event_id)
+            told.append((event.action, event.fact.content))
+    return told
