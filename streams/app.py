@@ -170,8 +170,10 @@ class StageApp(faust.App):
 
     async def stop(self) -> None:
         """Drain, commit, leave; cut off after `stop_grace`."""
+        if self._stopped.is_set():
+            return  # somebody else stops it; the timers are theirs
         timer = None
-        if self.stop_grace and not self._stopped.is_set() and not self._crashed.is_set():
+        if self.stop_grace and not self._crashed.is_set():
             timer = ExitTimer(self.stop_grace, why="stop", code=lambda: UNREACHABLE, exit_process=self.exit_process)
         await super().stop()
         for done in (timer, self._crash_timer):

@@ -155,6 +155,19 @@ async def test_a_blocked_event_loop_is_cut_off_too(app: StageApp) -> None:
     assert app.exits == [UNREACHABLE]
 
 
+async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    app.crash_grace = 0.2
+    monkeypatch.setattr(app, "_producer_flush", lambda *_: hang())
+    await app.crash(Transient("broker", "away"))
+    stopping = asyncio.create_task(app.stop())
+    await asyncio.sleep(0.01)
+    await app.stop()
+    await asyncio.sleep(0.4)
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    assert app.exits == [UNREACHABLE]
+
+
 async def test_an_end_that_comes_is_left_alone(app: StageApp) -> None:
     before = threading.active_count()
     app.stop_grace = app.crash_grace = 0.3
