@@ -195,6 +195,17 @@ async def test_first_at_or_after(log: Log, topics: Topics) -> None:
     assert await log.first_at_or_after(topic, 7, 0) is None
 
 
+async def test_a_long_topic_is_read_whole(log: Log, topics: Topics) -> None:
+    topic = await topics.make("t", partitions=2)
+    contents = [b"%d" % n for n in range(1300)]
+    await asyncio.gather(*(log.append(topic, key=None, value=c, partition=n % 2) for n, c in enumerate(contents)))
+    found = await everything(log, topic)
+    for partition in range(2):
+        mine = [record for record in found if record.position.partition == partition]
+        assert [record.position.offset for record in mine] == list(range(650))
+        assert [record.value for record in mine] == contents[partition::2]
+
+
 async def test_reading_ends_at_the_ends_of_its_beginning(log: Log, topics: Topics) -> None:
     topic = await topics.make("t")
     await fill(log, topic, [b"0", b"1"])

@@ -182,6 +182,7 @@ async def test_a_full_disk_is_transient_and_nothing_is_lost_when_there_is_room_a
     assert found[int(again.split()[2])] == b"room again"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_a_broken_writing_thread_refuses_instead_of_hanging(
     core: SqliteLog, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +192,6 @@ async def test_a_broken_writing_thread_refuses_instead_of_hanging(
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(sqlite_tables, "insert", broken)
-    monkeypatch.setattr("threading.excepthook", lambda args: None)
     for _ in range(2):
         with pytest.raises(Transient, match="closed"):
             await asyncio.wait_for(log.append("t", key=b"k", value=b"v"), 10)
@@ -305,6 +305,29 @@ async def test_a_tombstone_stays_for_a_day_after_compaction_met_it(log: Embedded
     assert [(k, v) for _, k, v in await kept(log, "t")] == [(b"b", b"2"), (b"end", b"")]
 
 
+async def test_a_tombstone_at_the_very_end_stays_so_that_no_reader_waits_for_its_offset(
+    log: EmbeddedLog, core: SqliteLog
+) -> None:
+    await make(log, "t", 1, {"cleanup.policy": "compact"})
+    await fill(log, "t", [(b"a", b"1"), (b"b", b"2"), (b"a", None)])
+    for day in range(100, 105):
+        await core.clean(["t"], now=day * DAY)
+    assert await log.first_at_or_after("t", 0, 2) == 2
+
+
+async def test_a_deleted_topic_takes_its_records_and_commits_with_it(log: EmbeddedLog, core: SqliteLog) -> None:
+    await make(log, "t", 2)
+    await make(log, "other")
+    await fill(log, "t", [(b"k%d" % n, b"v") for n in range(20)])
+    await fill(log, "other", [(b"k", b"v")])
+    await core.commit("g", dict.fromkeys(core.topics()["t"].parts, 1))
+    await log.delete(["t"])
+    with sqlite3.connect(core.folder / sqlite_tables.FILE) as conn:
+        assert conn.execute("SELECT count(*) FROM record").fetchone() == (1,)
+        assert conn.execute("SELECT count(*) FROM committed").fetchone() == (0,)
+    conn.close()
+
+
 async def test_a_second_tombstone_waits_for_a_horizon_of_its_own(log: EmbeddedLog, core: SqliteLog) -> None:
     await make(log, "t", 1, {"cleanup.policy": "compact"})
     await fill(log, "t", [(b"a", b"1"), (b"a", None), (b"x", b"")])
@@ -338,9 +361,9 @@ async def test_retention_stops_at_the_first_young_record(log: EmbeddedLog, core:
     await make(log, "t", 1, {"retention.ms": "1000"})
     await fill(log, "t", [(b"k", b"old")], at=1)
     await fill(log, "t", [(b"k", b"young")], at=DAY)
-    await fill(log, "t", [(b"k", b"old, but behind")], at=1)
+    await fill(log, "t", [(b"k", b"old, but behind"), (b"k", b"last")], at=1)
     await core.clean(["t"], now=DAY + 500)
-    assert [value for _, _, value in await kept(log, "t")] == [b"young", b"old, but behind"]
+    assert [value for _, _, value in await kept(log, "t")] == [b"young", b"old, but behind", b"last"]
     await make(log, "forever", 1, {"retention.ms": "-1"})
     await fill(log, "forever", [(b"k", b""), (b"k", b"")], at=1)
     assert await core.clean(["forever"], now=1000 * DAY) == 0
