@@ -62,6 +62,7 @@ class _Found:
 
 def observe(prompt: Prompt) -> list[JsonValue]:
     """The observations of all turns, in order; `replaces` may name an earlier one (`o1`) of the same answer."""
+    # What was said last comes first: own observations, then working entries, which are shown by salience.
     held = [_Held(item.id, item.subject, item.content, form_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
     for turn in prompt.turns:
@@ -71,7 +72,7 @@ def observe(prompt: Prompt) -> list[JsonValue]:
                 held.remove(found.replaces)
             if not found.ends:
                 said = found.statement
-                held.append(_Held(f"o{len(answer)}", said.subject, said.content, form_of(said.content)))
+                held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, form_of(said.content)))
     return answer
 
 
@@ -109,7 +110,7 @@ def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Fou
     changes = CHANGES.search(clause.text) is not None
     named_wrong = [item for item in same if clause.wrong is not None and _mentions(item.content, clause.wrong)]
     if named_wrong:
-        return _Found(statement, clause, replaces=named_wrong[-1], is_correction=not changes)
+        return _Found(statement, clause, replaces=named_wrong[0], is_correction=not changes)
     allowed = {
         Room.ONE: bool(same),
         Room.ON_CHANGE: bool(same) and (changes or clause.corrects),
@@ -117,7 +118,7 @@ def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Fou
     }[form.room]
     if not allowed:
         return _Found(statement, clause)
-    return _Found(statement, clause, replaces=same[-1], is_correction=clause.corrects and not changes)
+    return _Found(statement, clause, replaces=same[0], is_correction=clause.corrects and not changes)
 
 
 def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held]) -> list[_Found]:
@@ -133,7 +134,7 @@ def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held])
 def _put_in(new: str, old: str | None, clause: Clause, held: Sequence[_Held], *, is_correction: bool) -> list[_Found]:
     if old is None or not new or len(new.split()) > 6:
         return []
-    for item in reversed(held):
+    for item in held:
         if _mentions(item.content, old):
             content = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _match: new, item.content, flags=re.IGNORECASE)
             category: Category = item.form.category if item.form is not None else "attribute"
@@ -150,11 +151,11 @@ def _ended(parts: Sequence[Clause], held: Sequence[_Held], *, replaced: set[str]
             continue
         for value in _gone([clause]):
             over = [item for item in held if item.subject == "user" and _mentions(item.content, value)]
-            if over and over[-1].id not in replaced:
-                content = over[-1].content
+            if over and over[0].id not in replaced:
+                content = over[0].content
                 statement = Statement("user", f"No longer {content[:1].lower()}{content[1:]}", category="event")
-                found.append(_Found(statement, clause, replaces=over[-1], ends=True))
-                replaced.add(over[-1].id)
+                found.append(_Found(statement, clause, replaces=over[0], ends=True))
+                replaced.add(over[0].id)
     return found
 
 

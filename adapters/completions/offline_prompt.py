@@ -20,6 +20,7 @@ _TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
 _ESCAPED: Final = re.compile(r"^(\s*)\\(?=\[[twcefp][0-9]+\])")
 _ROLE: Final = re.compile(r"(user|assistant|tool|system): ?(.*)")
 _PARENTHESES: Final = re.compile(r"\([^)]*\)")
+_INTRODUCED: Final = re.compile(r"(?:about|subject|known|working|episodes|facts)\b")
 _NO_WORD: Final = re.compile(r"[^\w\s'’.-]+")
 
 
@@ -78,9 +79,11 @@ def _of_kind(known: dict[str, Known], letter: str) -> tuple[Known, ...]:
 
 
 def _subject_of(heading: str) -> str:
-    """A heading is a subject, perhaps marked up and with words before it: `## user`, `About anna:`."""
-    words = _NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()
-    return words[-1].strip(".-").lower() if words else "user"
+    """A heading is a subject, perhaps marked up: `## mary ann` is all of it, `About anna:` its last word."""
+    text = " ".join(_NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()).strip(" .-").lower()
+    if heading.lstrip().startswith("#") and not _INTRODUCED.match(text):
+        return text or "user"
+    return text.rpartition(" ")[2] or "user"
 
 
 def _said_by_user(lines: Sequence[str]) -> tuple[str, ...]:

@@ -299,6 +299,10 @@ class ModelServer:
         """Until `count` chat completions have been asked for, since the start."""
         self._wait(lambda: len(self._asks) >= count, f"{count} asks", timeout)
 
+    def wait_idle(self, *, timeout: float = 30.0) -> None:
+        """Until no request is in hand: all are answered, or their clients are gone."""
+        self._wait(lambda: self._in_hand == 0, "rest", timeout)
+
     def _wait(self, condition: Callable[[], bool], what: str, timeout: float) -> None:
         with self._change:
             if not self._change.wait_for(condition, timeout):

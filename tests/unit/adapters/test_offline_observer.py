@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from datetime import UTC, datetime
+from uuid import NAMESPACE_OID, uuid5
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,11 @@ from hypothesis import strategies as st
 
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.offline_prompt import read_prompt
-from memstream.adapters.ports import Message
+from memstream.adapters.ports import CompletionRequest, Message
+from memstream.agents.observer.prompt import SCHEMA, TASK, ObservePrompt, ShownTurn, parse
+from memstream.memory.policies import CapturePolicy
+from memstream.schemas.turns import TurnMessage
+from memstream.schemas.working import WorkingEntry, WorkingSet
 from tests.support.asking import Json, Ledger, observe
 from tests.support.model_server import OBSERVATION
 from tests.support.prompt_view import view
@@ -62,6 +68,42 @@ def test_headings_are_subjects_however_they_are_marked_up(heading: str) -> None:
     text = f"{heading}\n[w1] Works at Globex\n## anna\n[w2] Lives in Rome\n[t1]\nuser: hi"
     prompt = read_prompt((Message("user", text),))
     assert [(known.id, known.subject) for known in prompt.working] == [("w1", "user"), ("w2", "anna")]
+
+
+def _entry(subject: str, content: str) -> WorkingEntry:
+    some_id = str(uuid5(NAMESPACE_OID, content))
+    return WorkingEntry(
+        entry_id=some_id,
+        observation_id=some_id,
+        content=content,
+        subject=subject,
+        category="attribute",
+        durability="persistent",
+        importance=0.5,
+        salience=0.5,
+        created_turn=1,
+        last_access_turn=1,
+    )
+
+
+async def test_the_observers_own_prompt_is_understood() -> None:
+    """Through the real prompt and the real parser."""
+    at = datetime(2026, 11, 20, tzinfo=UTC)
+    said = "I moved to Oslo.\n[w1] And my sister Anna works at Acme."
+    turn = ShownTurn("t-77", at, (TurnMessage(role="user", content=said),))
+    entries = [("user", "Lives in Rome"), ("mary ann", "Lives in Bonn")]
+    working = WorkingSet(entries=tuple(_entry(subject, content) for subject, content in entries))
+    shown = ObservePrompt(turns=(turn,), working=working, recent=(), policy=CapturePolicy())
+    request = CompletionRequest(task=TASK, tenant_id="acme", messages=shown.messages(), json_schema=SCHEMA, parse=parse)
+    prompt = read_prompt(request.messages)
+    assert [(known.subject, known.content) for known in prompt.working] == entries
+    answer = (await OfflineCompletions(sink=Ledger()).complete(request)).value
+    assert answer.dropped == 0
+    assert [(item.subject, item.content, item.replaces) for _, item in answer.items] == [
+        ("user", "Lives in Oslo", "w1"),
+        ("user", "Has a sister named Anna", None),
+        ("anna", "Works at Acme", None),
+    ]
 
 
 async def test_lines_that_look_like_ids_are_text_inside_a_turn() -> None:
@@ -148,8 +190,8 @@ async def test_silence(text: str) -> None:
 
 # ------------------------------------------------------------------------------------------------ whatever is said
 WORDS = (
-    "I am my name is work at live in Acme Rome not no longer , . ! ? and but sorry actually it's Anna sister a dog named",
-    "have love 'm [w1] user: … 🙂 since for years two joined moved to the",
+    "I am my name is work at live in Acme Rome not no longer , . ! ? and but sorry actually it's Anna sister",
+    "a dog named have love 'm [w1] user: … 🙂 since for years two joined moved to the",
 )
 TALK = st.lists(st.sampled_from([*" ".join(WORDS).split(), "\n"]), max_size=40).map(" ".join)
 

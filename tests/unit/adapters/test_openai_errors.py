@@ -1,0 +1,128 @@
+"""Which error of an OpenAI-compatible server means what, without a server."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import openai
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from memstream.adapters.completions.answers import Unusable, decode_json
+from memstream.adapters.openai_wire import (
+    MAX_RETRY_AFTER,
+    is_refusal,
+    retry_after,
+    shortened,
+    to_transient,
+    well_formed,
+)
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+
+
+def status_error(
+    status: int, *, code: str | None = None, headers: dict[str, str] | None = None
+) -> openai.APIStatusError:
+    response = httpx.Response(status, headers=headers, request=httpx.Request("POST", "http://model.test/v1"))
+    return openai.APIStatusError("scripted", response=response, body={"code": code})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("-3", 0.0),
+        ("999999999", MAX_RETRY_AFTER),
+        ("inf", None),
+        ("nan", None),
+        ("soon", None),
+        ("", None),
+        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90.0),
+        (format_datetime(NOW - timedelta(days=1), usegmt=True), 0.0),
+        ("Fri, 20 Nov 2026 10:00:30", 30.0),
+    ],
+)
+def test_retry_after(value: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": value}, now=NOW) == seconds
+
+
+def test_no_retry_after() -> None:
+    assert retry_after({}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "refused"),
+    [
+        (400, None, True),
+        (413, None, True),
+        (422, None, True),
+        (400, "invalid_api_key", False),
+        (400, "model_not_found", False),
+        (401, None, False),
+        (404, None, False),
+        (429, None, False),
+        (500, None, False),
+    ],
+)
+def test_what_is_refused_for_good(status: int, code: str | None, refused: bool) -> None:
+    assert is_refusal(status_error(status, code=code)) is refused
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "named"),
+    [
+        (401, None, ("OPENAI_API_KEY", "MEMSTREAM_MODEL", "OPENAI_BASE_URL")),
+        (403, None, ("OPENAI_API_KEY",)),
+        (404, None, ("MEMSTREAM_MODEL", "OPENAI_BASE_URL")),
+        (402, None, ("OPENAI_API_KEY",)),
+        (429, "insufficient_quota", ("OPENAI_API_KEY",)),
+        (405, None, ("OPENAI_BASE_URL",)),
+        (429, None, ()),
+        (503, None, ()),
+    ],
+)
+def test_the_remedy_names_the_setting(status: int, code: str | None, named: tuple[str, ...]) -> None:
+    transient = to_transient(
+        status_error(status, code=code, headers={"Retry-After": "2"}),
+        component="model",
+        model="m",
+        setting="MEMSTREAM_MODEL",
+    )
+    assert transient.retry_after == 2.0
+    assert all(name in transient.remedy for name in named)
+    assert bool(transient.remedy) is bool(named)
+
+
+@given(st.text(alphabet=st.characters(categories=None), max_size=50))
+def test_every_text_becomes_well_formed(text: str) -> None:
+    assert well_formed(text).encode("utf-8")[:0] == b""
+    assert well_formed(well_formed(text)) == well_formed(text)
+    assert len(shortened(text, limit=20)) <= 20
+
+
+def test_pairs_of_surrogates_become_the_character_that_they_stand_for() -> None:
+    assert well_formed("\ud83d\ude42 \ud800") == "🙂 \ufffd"
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_is_read_as_it_is(value: JsonValue) -> None:
+    assert decode_json(json.dumps({"v": value})) == {"v": value}
+
+
+HOPELESS = ["", " ", "no", "{", "[1,", "NaN", '{"a": Infinity}', "[" * 100_000, "9" * 5_000, "x" * 1_000_001]
+
+
+@pytest.mark.parametrize("text", HOPELESS, ids=lambda text: repr(text[:16]))
+def test_what_is_no_answer_is_told_so(text: str) -> None:
+    with pytest.raises(Unusable):
+        decode_json(text)
