@@ -1,7 +1,8 @@
 """A stage that counts: the machinery alone, with nothing of memory in it.
 
 Reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row is the count and
-the last outcome; each counted record becomes one point and one record. A value `poison`, `fatal` or `odd` fails.
+the last outcome, with a row before it, one after it and one that is cleaned up; each counted record becomes one point
+and one record. A value `poison` or `odd` fails.
 """
 
 from __future__ import annotations
@@ -86,10 +87,13 @@ class Counting:
             source=Source(topic=position.topic, partition=position.partition, offset=position.offset, id=work.id),
             writes=(PutPoints(collection="counts", points=(OutPoint(id=f"{work.key}/{work.id}", payload=payload),)),),
             records=(OutRecord(topic=OBSERVATIONS.name, key=work.key.encode(), value=json.dumps(payload).encode()),),
+            before=(f"{work.key}#kept", f"{work.key}#gone"),
+            after={f"{work.key}#after": str(count).encode()},
             cleanup=(f"{work.key}#gone",),
         )
         row = CountRow(count=count, seen=row.seen | {work.id: position.offset}, last=outcome)
-        yield Decided(outcome, work.key, row.model_dump_json().encode(), before={f"{work.key}#gone": b"x"})
+        before = {f"{work.key}#kept": str(count).encode(), f"{work.key}#gone": b"x"}
+        yield Decided(outcome, work.key, row.model_dump_json().encode(), before=before)
 
     async def store(self, outcome: Outcome) -> None:
         for write in outcome.writes:

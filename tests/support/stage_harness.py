@@ -1,0 +1,247 @@
+"""Runs records through the real `Handler` of any stage, with rows and log in memory, and kills it at every step.
+
+A step is every moment at which a process may die and leave something else behind: each row in the local store, each
+changelog entry on the broker, the call of the store (before and after), each record on its topic, the crash points.
+
+    harness = StageHarness(name="observer", make=lambda harness: Observer(…, send_durably=harness.send_durably, …))
+    await harness.run(records)                                   # nothing dies: what has to come out
+    for kill in kills(len(harness.steps)):                       # a fresh harness each time
+        killed = StageHarness(…)
+        await killed.run(records, kill=kill)                     # dies there, is started again, gets its records again
+        killed.check_equal_bytes()
+        assert the same rows, points and records, killed.step tells where it died
+
+What a stage stores is the stage's own affair: give it a fake or the real engine, outside the harness. A sink may call
+`harness.pass_step("…")` for steps of its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from memstream.schemas.outcomes import Outcome, OutRecord
+from memstream.schemas.topics import StageName
+from memstream.streams.boundary import Boundary, Deaths
+from memstream.streams.crash import CrashPoint, Step
+from memstream.streams.metrics import Metrics, StageMetrics
+from memstream.streams.ports import Position, Record
+from memstream.streams.retry import Calls, RetryPolicy
+from memstream.streams.stage import Handler, Stage
+
+
+class Killed(BaseException):
+    """The process died here. Not an `Exception`: nothing may handle it."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Die at the `at`-th step (from 1). `empty_folder`: the next process has no local store, only the changelog.
+    `from_start`: nothing was committed (a slow neighbour), so all records come again, not only the one in hand."""
+
+    at: int
+    empty_folder: bool = False
+    from_start: bool = False
+
+
+def kills(steps: int) -> Iterator[Kill]:
+    """Every step, each with and without the local store, each with the commit before it and without."""
+    for at in range(1, steps + 1):
+        for empty_folder in (False, True):
+            for from_start in (False, True):
+                yield Kill(at, empty_folder=empty_folder, from_start=from_start)
+
+
+class HarnessRows:
+    """Rows of the stage: `local` is the store in its folder, `changelog` what the broker has (last entry per key)."""
+
+    def __init__(self, passed: Callable[[str], None]) -> None:
+        self.local: dict[str, bytes] = {}
+        self.changelog: dict[str, bytes] = {}
+        self._passed = passed
+
+    def row(self, key: str) -> bytes | None:
+        return self.local.get(key)
+
+    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+        for part, name in ((self.local, "local"), (self.changelog, "changelog")):
+            for key, value in rows.items():
+                if value is None:
+                    part.pop(key, None)
+                else:
+                    part[key] = value
+                self._passed(f"{name} {key}")
+
+    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
+        return iter(sorted(self.local.items()))
+
+
+class _Steps(CrashPoint):
+    """The crash points as steps of the harness."""
+
+    def __init__(self, passed: Callable[[str], None]) -> None:
+        super().__init__(stage="", step="commit")
+        self._passed = passed
+
+    def armed(self, stage: str, step: Step) -> bool:
+        return True
+
+    def passed(self, stage: str, step: Step) -> None:
+        self._passed(step)
+
+
+class _SteppedStage:
+    """The stage, with a step before and after its store."""
+
+    def __init__(self, stage: Stage[Any], passed: Callable[[str], None]) -> None:
+        self._stage = stage
+        self._passed = passed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stage, name)
+
+    async def store(self, outcome: Outcome) -> None:
+        self._passed("before store")
+        await self._stage.store(outcome)
+
+    async def publish_state(self, outcome: Outcome) -> None:
+        await self._stage.publish_state(outcome)
+        self._passed("state published")
+
+
+class StageHarness:
+    """One stage; its process may die and start again. `make` builds the stage anew at each start."""
+
+    def __init__(
+        self,
+        *,
+        name: StageName,
+        make: Callable[[StageHarness], Stage[Any]],
+        calls: Callable[[], Calls] = lambda: Calls(retry=RetryPolicy(first=0.001, cap=0.001)),
+    ) -> None:
+        self.name = name
+        self.sent: list[OutRecord] = []
+        """Everything on the output topics, dead letters too, in the order of the log."""
+        self.steps: list[str] = []
+        """The names of all steps passed."""
+        self.step: str | None = None
+        """Where the kill hit; None: it was not reached."""
+        self.rows = HarnessRows(self.pass_step)
+        self.metrics = StageMetrics(Metrics(CollectorRegistry()), name)
+        self._folder = tempfile.TemporaryDirectory()
+        self._make = make
+        self._make_calls = calls
+        self._kill_at: int | None = None
+        self.start()
+
+    def start(self) -> None:
+        """A new process over what is durable."""
+        self.calls = self._make_calls()
+        self.stage = self._make(self)
+        self.handler: Handler[Any] = Handler(
+            stage=_SteppedStage(self.stage, self.pass_step),  # type: ignore[arg-type]
+            rows=self.rows,
+            calls=self.calls,
+            boundary=Boundary(deaths=Deaths(Path(self._folder.name))),
+            send=self._send,
+            metrics=self.metrics,
+            crash=_Steps(self.pass_step),
+        )
+
+    async def deliver(self, record: Record) -> None:
+        """One event to its end: when this returns it may be acknowledged. Raises what would stop the worker."""
+        await self.handler.run(record, self.handler.route(record))
+        self.handler.passed("commit")
+
+    async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
+        """All records in their order, with one death on the way; afterwards everything is acknowledged."""
+        self._kill_at = None if kill is None else kill.at
+        at = 0
+        while at < len(records):
+            try:
+                await self.deliver(records[at])
+                at += 1
+            except Killed:
+                assert kill is not None
+                if kill.empty_folder:
+                    self.rows.local = dict(self.rows.changelog)
+                if kill.from_start:
+                    at = 0
+                self.start()
+
+    def pass_step(self, name: str) -> None:
+        """The process has done this; perhaps it dies now."""
+        self.steps.append(name)
+        if self._kill_at is not None and len(self.steps) == self._kill_at:
+            self._kill_at, self.step = None, name
+            raise Killed(name)
+
+    async def send_durably(self, record: OutRecord) -> None:
+        """For stages that send outside an outcome."""
+        await (await self._send(record))
+
+    async def _send(self, record: OutRecord) -> Awaitable[object]:
+        self.sent.append(record)
+        self.pass_step(f"sent {record.topic}")
+        return _Done()
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def on(self, topic: str) -> list[OutRecord]:
+        return [record for record in self.sent if record.topic == topic]
+
+    def once(self, topic: str, id_of: Callable[[OutRecord], str] | None = None) -> dict[str, bytes | None]:
+        """Value per id, the first time each came."""
+        first: dict[str, bytes | None] = {}
+        for record in self.on(topic):
+            first.setdefault((id_of or ce_id)(record), record.value)
+        return first
+
+    def check_equal_bytes(
+        self, topics: Iterable[str] | None = None, id_of: Callable[[OutRecord], str] | None = None
+    ) -> None:
+        """A record that came twice is equal in every byte of its value, and in its key."""
+        seen: dict[tuple[str, str], set[tuple[bytes | None, bytes | None]]] = defaultdict(set)
+        for record in self.sent:
+            if not record.topic.endswith(".dlq") and (topics is None or record.topic in set(topics)):
+                seen[record.topic, (id_of or ce_id)(record)].add((record.key, record.value))
+        unequal = [which for which, forms in seen.items() if len(forms) > 1]
+        assert not unequal, f"came twice, and not the same: {unequal} (killed at {self.step})"
+
+
+class _Done:
+    """Durable already."""
+
+    def __await__(self) -> Iterator[Any]:
+        return iter(())
+
+
+def ce_id(record: OutRecord) -> str:
+    """What names a record of ours."""
+    return dict(record.headers)["ce_id"].decode()
+
+
+class Topics:
+    """Makes input records with the offsets of their partitions."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], int] = defaultdict(int)
+
+    def record(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        *,
+        partition: int = 0,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        timestamp: int = 1_700_000_000_000,
+    ) -> Record:
+        offset = self._ends[topic, partition]
+        self._ends[topic, partition] += 1
+        return Record(Position(topic, partition, offset), key, value, headers, timestamp)
