@@ -73,7 +73,7 @@ def main() -> None:
     source, out = app.topic(f"{options['name']}-in", **raw), app.topic(f"{options['name']}-out", **raw)
     lanes = app.lanes = OneAtATime(app)
 
-    @app.agent(source, name="count")
+    @app.agent(source, name="count")  # type: ignore[untyped-decorator]
     async def count(stream: Any) -> None:
         async for event in stream.noack().events():
             epoch = lanes.epoch
@@ -125,7 +125,7 @@ def main() -> None:
             kept = {key: json.loads(value) for p in partitions for key, value in rows.scan(p)}
         note(what="ready", partitions=partitions, rows=kept)
 
-    app.on_rebalance_end = on_rebalance_end  # type: ignore[method-assign]
+    app.on_rebalance_end = on_rebalance_end
     worker = faust.Worker(app, loglevel="WARNING", quiet=True)
     try:
         worker.execute_from_commandline()

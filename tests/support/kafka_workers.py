@@ -135,7 +135,7 @@ async def audit(log: KafkaLog, name: str, counts: Counter[str], *, table: bool =
         assert record.key is not None
         assert record.value is not None
         rows[record.key.decode()] = json.loads(record.value)
-    wrong = table and sum(rows[key]["n"] != n or rows[key]["wrong"] for key, n in counts.items())
+    wrong = table and sum(rows[key]["n"] != n or rows[key]["wrong"] > 0 for key, n in counts.items())
     return {"lost": lost, "disorder": disorder, "wrong_rows": int(wrong), "doubles": doubles}
 
 

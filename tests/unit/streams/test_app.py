@@ -192,7 +192,7 @@ async def test_a_stop_drains_the_lanes_before_it_leaves(app: StageApp) -> None:
     app.consumer._thread._consumer = ScriptedConsumer({TP(TOPIC, 0): [record(0)]})
     lanes = app.lanes = Lanes()
     seen = []
-    app._stop_consumer = lambda: seen.append(lanes.drained) or asyncio.sleep(0)  # type: ignore[method-assign,func-returns-value]
+    app._stop_consumer = lambda: seen.append(lanes.drained) or asyncio.sleep(0)  # type: ignore[func-returns-value]
     await app.on_stop()
     assert lanes.drained == [frozenset({(TOPIC, 0)})]
     assert lanes.closed

@@ -355,7 +355,7 @@ async def test_what_was_done_is_committed_before_the_partitions_go(app: StageApp
     await consumer.on_partitions_revoked({P0})
     assert inner.committed == [{P0: 3}]
     assert app.lanes is not None
-    assert app.lanes.drained == [frozenset({(TOPIC, 0)})]  # type: ignore[attr-defined]
+    assert app.lanes.drained == [frozenset({(TOPIC, 0)})]
 
 
 # --------------------------------------------------------------------------- registration
