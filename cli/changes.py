@@ -23,11 +23,16 @@ _STYLES = {
 }
 
 
+def about(subject: str, content: str) -> str:
+    """A statement as one reads it: whom it is about stands before it, unless it is the user."""
+    return content if subject == "user" else f"{subject}: {content}"
+
+
 def change_line(event: FactUpdated) -> str:
     """One line of rich markup."""
     colour, word = _STYLES.get(event.action, ("white", event.action))
     owner = f"{event.owner.scope} {event.owner.id}"
-    text = f"[{colour}]{word:<11}[/{colour}] {_text(event.fact.content)}"
+    text = f"[{colour}]{word:<11}[/{colour}] {_text(about(event.fact.subject, event.fact.content))}"
     if event.fact.state != "active":
         text += f" [dim]({event.fact.state})[/dim]"
     reason = f" · {_text(event.reason)}" if event.reason else ""

@@ -12,6 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 
+WHOLE = frozenset(("fact_id", "topic"))
+"""Columns that one copies into the next command: never cut, never folded."""
+
+
 def line(record: Mapping[str, JsonValue]) -> None:
     """One record as one line of JSON, at once."""
     click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
@@ -28,7 +32,9 @@ def console() -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
     """A table for people. Cells are text, never markup: what is remembered must not colour the terminal."""
-    made = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, no_wrap=column in WHOLE, overflow="fold")
     for row in rows:
         made.add_row(*(escape(printable(cell)) for cell in row))
     if made.row_count:

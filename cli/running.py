@@ -15,10 +15,10 @@ from ..adapters.completions.factory import create_completions
 from ..adapters.folders import FolderLock
 from ..adapters.ports import Completions, UsageSink
 from ..adapters.vectors.store import QdrantStore
+from ..agents.reflector.state import check_facts_present
 from ..memory.policies import ConflictPolicy, MemoryPolicy
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
 from ..schemas.errors import Fatal, Transient
-from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import StageName
 from ..streams import admin
 from ..streams.app import AppSettings
@@ -43,10 +43,6 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
 }
 SLOTS = 1_000
 PROBE_SECONDS = 5.0
-LOST_FACTS = (
-    "the collection `facts` is missing in Qdrant while memory.facts holds facts: what is believed would be silently "
-    "forgotten. Run `memstream rebuild facts`, then start the worker again"
-)
 
 
 def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
@@ -212,23 +208,12 @@ async def prepare_topics(client: Log, settings: Settings) -> None:
 async def prepare_collections(client: Log, store: QdrantStore, names: Sequence[StageName]) -> None:
     """Make what is missing. Raises Fatal when facts are lost, CommandFailed (exit 2) for another embedder's."""
     wanted = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
-    if FACTS in wanted and not await store.exists(FACTS) and await _holds_facts(client):
-        raise Fatal(LOST_FACTS)
+    if FACTS in wanted:
+        await check_facts_present(store=store, log=client)
     try:
         await store.ensure(*wanted)
     except Fatal as error:
         raise usage(str(error)) from error
-
-
-async def _holds_facts(client: Log) -> bool:
-    """Whether memory.facts has a fact that was not erased since."""
-    standing: set[bytes | None] = set()
-    async for record in client.read(FACTS_TOPIC.name):
-        if record.value is None:
-            standing.discard(record.key)
-        else:
-            standing.add(record.key)
-    return bool(standing)
 
 
 def _slot(settings: Settings, stage: StageName) -> _Slot:

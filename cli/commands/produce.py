@@ -6,25 +6,19 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import click
-from pydantic import ValidationError
 
-from ...schemas import ids
-from ...schemas.base import explain
-from ...schemas.cloudevents import CloudEvent
 from ...schemas.errors import Poison
-from ...schemas.topics import TURNS
-from ...schemas.turns import TURN_MAX_BYTES, Turn
-from ...streams.ports import Log, Position
+from ...streams.ports import Position
 from .. import options, output
 from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
 from ..settings import Settings
+from ..turns import TurnSender, read_turn
 
 WINDOW = 256
 """Turns on their way at once; those of one session one after the other."""
@@ -49,7 +43,7 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
     async with opened_log(settings) as log:
-        sender = TurnSender(log)
+        sender = TurnSender(log, "produce")
         written = refused = 0
         waiting: deque[Line] = deque()
 
@@ -105,46 +99,3 @@ async def _lines(file: BinaryIO, sender: TurnSender) -> AsyncIterator[Line]:
             yield Line(number, "", future)
             continue
         yield Line(number, turn.turn_id, asyncio.ensure_future(sender.send(turn, value)))
-
-
-def read_turn(value: bytes) -> Turn:
-    """A turn as the observer will take it. Raises Poison."""
-    if len(value) > TURN_MAX_BYTES:
-        raise Poison("oversized", f"the turn has {len(value)} bytes; at most {TURN_MAX_BYTES} are allowed")
-    try:
-        return Turn.read(value)
-    except ValidationError as error:
-        raise Poison("invalid", explain(error)) from None
-
-
-@dataclass(slots=True)
-class TurnSender:
-    """Appends turns: those of one session strictly in the order of the calls, across sessions side by side."""
-
-    log: Log
-    _last: dict[str, asyncio.Task[Position]] = field(default_factory=dict)
-
-    def send(self, turn: Turn, value: bytes) -> asyncio.Task[Position]:
-        """`value` is what lies on the topic, byte for byte."""
-        key = turn.session_key
-        task = asyncio.ensure_future(self._after(self._last.get(key), turn, value))
-        self._last[key] = task
-        task.add_done_callback(lambda done: self._forget(key, done))
-        return task
-
-    def _forget(self, key: str, done: asyncio.Task[Position]) -> None:
-        if self._last.get(key) is done:
-            del self._last[key]
-
-    async def _after(self, previous: asyncio.Task[Position] | None, turn: Turn, value: bytes) -> Position:
-        if previous is not None:
-            await asyncio.wait((previous,))
-        key = turn.session_key
-        event = CloudEvent(
-            id=ids.turn_cause(key, turn.turn_id),
-            source="/memstream/produce",
-            type="memstream.turn.v1",
-            subject=key,
-            time=datetime.now(UTC),
-        )
-        return await self.log.append(TURNS.name, key=key.encode(), value=value, headers=event.headers())

@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
         facts_filter,
         _fact,
         ("recorded_at", "fact_id"),
-        ("subject", "content", "category", "confidence", "state", "valid_from", "valid_to", "fact_id"),
+        ("subject", "content", "category", "state", "fact_id"),
     ),
     "episodes": Kind(
         EPISODES,

@@ -1,0 +1,110 @@
+"""`memstream demo`: a bundled conversation through all stages, on the embedded default, before one's eyes."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from ...memory.policies import MemoryPolicy
+from ...streams.addresses import EMBEDDED
+from .. import output, story
+from ..context import CommandContext, pass_context, run
+from ..conversation import CONVERSATION, TENANT, USER
+from ..errors import CommandFailed, Exit
+from ..feed import Feed, Person, fed
+from ..inprocess import Beside, stages_or_beside
+from ..settings import OFFLINE, Settings
+from ..turns import TurnSender, read_turn, user_turn
+
+PERSON = Person(TENANT, USER)
+TURN_SECONDS = 90.0
+"""A model may take its time; the offline one takes milliseconds."""
+END_SECONDS = 60.0
+
+
+@click.command()
+@pass_context
+def demo(context: CommandContext) -> None:
+    """A conversation over two sessions becomes facts, in one process, with no server.
+
+    Runs on the folder of MEMSTREAM_DATADIR whatever broker is set, and with the offline model when no key is set.
+    Later runs start from what was remembered.
+    """
+    run(_demo(_embedded(context.settings), context.policy))
+
+
+def _embedded(settings: Settings) -> Settings:
+    address = f"{EMBEDDED}{settings.datadir}"
+    if (settings.broker, settings.qdrant) != (address, address):
+        output.advice(f"the demo runs in {settings.datadir}: MEMSTREAM_BROKER and MEMSTREAM_QDRANT are left alone")
+    return settings.model_copy(update={"broker": address, "qdrant": address, "partitions": None, "health_port": 0})
+
+
+async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
+    began = time.monotonic()
+    async with stages_or_beside(settings, policy, purpose="demo") as ports:
+        _tell_start(ports, settings, time.monotonic() - began)
+        known = await story.facts_of(ports.store, PERSON)
+        if known:
+            story.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
+            for fact in known:
+                story.console().print(f"  [green]●[/green] {story.text(fact.content)}", soft_wrap=True)
+        told = time.monotonic()
+        async with fed(ports.log, PERSON, story.tell) as feed:
+            await _converse(ports, feed, turn_by_turn=not known)
+            if not await feed.all_done(within=END_SECONDS):
+                output.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s")
+        if known and not feed.observed:
+            story.console().print(
+                "\nIt was told the same turns again: their ids were known, so nothing was counted twice."
+            )
+        story.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
+        for session in dict.fromkeys(said.session_id for said in CONVERSATION):
+            await story.tell_working_set(ports.store, PERSON, session)
+        facts = await story.tell_facts(ports.store, PERSON)
+    me = story.program()
+    replaced = next((fact for fact in facts if fact.state == "superseded"), facts[0] if facts else None)
+    story.tell_next(
+        [
+            (f"{me} chat", "talk yourself: each line is a turn, changes appear as they come"),
+            *([(f"{me} trace {replaced.fact_id} --tenant {TENANT}", "why it believed that")] if replaced else []),
+            (f"{me} show turns --tenant {TENANT} --user {USER}", "what was said, word by word"),
+            (f"{me} watch --from-beginning --json", "every change of a fact, as your service would read it"),
+            (f"{me} doctor", "what a deployment with Kafka and Qdrant still needs"),
+        ]
+    )
+
+
+async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
+    """Say it all; the first time with what each turn brings beneath it."""
+    sender = TurnSender(ports.log, "demo")
+    session = None
+    for said in CONVERSATION:
+        if said.session_id != session:
+            session = said.session_id
+            story.console().print(f"\n[bold]{session}[/bold]")
+        story.console().print(f"  [bold]{USER}[/bold]    {story.text(said.text)}", soft_wrap=True)
+        value = user_turn(
+            tenant_id=TENANT, user_id=USER, session_id=said.session_id, turn_id=said.turn_id, text=said.text
+        )
+        await sender.send(read_turn(value), value)
+        if turn_by_turn and not await feed.turn_done(said.session_id, said.turn_id, within=TURN_SECONDS):
+            raise CommandFailed(
+                Exit.PARTLY, f"the turn {said.turn_id} was not worked on within {TURN_SECONDS:.0f} s: memstream doctor"
+            )
+
+
+def _tell_start(ports: Beside, settings: Settings, seconds: float) -> None:
+    out = story.console()
+    out.print("[bold]memstream[/bold]  turns in, facts out")
+    where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"
+    out.print(f"[dim]{where} · {settings.datadir} · started in {seconds:.1f} s[/dim]", soft_wrap=True)
+    if settings.model_names == (OFFLINE,):
+        out.print(
+            f"[yellow]model: {story.text(ports.model)}[/yellow] [dim]rules for simple English sentences, no "
+            "language model. Set OPENAI_API_KEY for a real one.[/dim]",
+            soft_wrap=True,
+        )
+    else:
+        out.print(f"[dim]model: {story.text(ports.model)}[/dim]")

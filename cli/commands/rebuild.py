@@ -1,0 +1,70 @@
+"""`memstream rebuild facts`: fills Qdrant's facts from memory.facts, which holds their state for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+
+import click
+
+from ...agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
+from ...schemas.collections import FACTS
+from ...schemas.errors import Fatal
+from .. import options, output
+from ..broker import opened_log
+from ..context import CommandContext, pass_context, run
+from ..errors import Exit, usage
+from ..settings import Settings
+from ..wiring import NoUsage, new_embedder, new_store, own_folders
+
+PATIENCE = 0.0
+"""A worker that holds the folder will go on: there is nothing to wait for."""
+
+
+@click.group()
+def rebuild() -> None:
+    """Fill Qdrant anew from the log."""
+
+
+@rebuild.command("facts")
+@options.as_json
+@pass_context
+def facts(context: CommandContext, as_json: bool) -> None:
+    """Write every fact of memory.facts that Qdrant lacks or has in a lower version; texts are embedded anew.
+
+    Refuses (exit 2) while a reflector works. Episodes and turns are not in memory.facts: they do not come back.
+    """
+    told = (lambda done: None) if as_json else _progress
+    done = run(_rebuild(context.settings, told))
+    if as_json:
+        output.line(asdict(done))
+    else:
+        output.advice(
+            f"{done.read} facts read, {done.written} written, {done.kept} stood already, {done.removed} taken out, "
+            f"{done.unreadable} records unreadable"
+        )
+    if done.unreadable:
+        raise SystemExit(Exit.PARTLY)
+
+
+def _progress(done: Rebuilt) -> None:
+    output.advice(f"{done.read} facts read, {done.written} written")
+
+
+async def _rebuild(settings: Settings, progress: Callable[[Rebuilt], None]) -> Rebuilt:
+    async with AsyncExitStack() as stack:
+        folders = await stack.enter_async_context(own_folders(settings, purpose="rebuild facts", patience=PATIENCE))
+        log = await stack.enter_async_context(opened_log(settings))
+        embedder = new_embedder(settings, sink=NoUsage())
+        stack.push_async_callback(embedder.close)
+        store = await new_store(settings, embedder=embedder, folders=folders)
+        stack.push_async_callback(store.close)
+        try:
+            await store.ensure(FACTS)
+        except Fatal as error:
+            raise usage(str(error)) from error
+        try:
+            return await rebuild_facts(log=log, store=store, embedder=embedder, progress=progress)
+        except RebuildRefused as error:
+            raise usage(str(error)) from error
