@@ -402,3 +402,11 @@ async def test_lexical_finds_by_words_and_their_forms(store: VectorStore) -> Non
     assert (
         await store.lexical("turns", tenant_id="acme", text="stripe", where=match("role", "assistant"), limit=5) == []
     )
+
+
+async def test_a_word_that_a_question_repeats_weighs_no_more(store: VectorStore) -> None:
+    """Questions are encoded as questions; as documents, the repeated word would win."""
+    await store.put("turns", [make_point(i, text=text) for i, text in enumerate(("plays cello", "plays tennis"))])
+    found = await store.lexical("turns", tenant_id="acme", text="cello, cello, cello or tennis?", limit=5)
+    assert names(found, range(2)) == {0, 1}
+    assert found[0].score == pytest.approx(found[1].score)

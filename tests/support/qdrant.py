@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from .kafka import free_port
 
-READY_SECONDS = 30.0
+READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
 QDRANT_IMAGE = "qdrant/qdrant:v1.18.0"
 NO_DOCKER = "no Docker engine answers: the store is tested on the embedded engine and its loopback server only"
