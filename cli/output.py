@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-
 WHOLE = frozenset(("fact_id", "topic"))
 """Columns that one copies into the next command: never cut, never folded."""
 
