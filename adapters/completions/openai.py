@@ -115,9 +115,8 @@ class OpenAICompletions:
         """One call; its usage is recorded whatever its answer is worth."""
         async with self._places:
             try:
-                async with asyncio.timeout(
-                    self._timeout
-                ):  # the client's own limits are per read: a trickle escapes them
+                # For the whole call: the client's own limits are per read, which a trickle of bytes escapes.
+                async with asyncio.timeout(self._timeout):
                     raw = await self._client.chat.completions.with_raw_response.create(
                         model=self._model,
                         messages=_wire_messages(request, answer_format, problem),

@@ -42,13 +42,12 @@ class HashingEmbedder:
 
 def _vector(text: str) -> list[float]:
     folded = unicodedata.normalize("NFKC", well_formed(text)).casefold()
-    features = _WORD.findall(folded) or folded.split() or [""]  # signs and emoji alone, or nothing at all
     weights: dict[int, float] = {}
-    for feature, count in Counter(features).items():
+    for feature, count in Counter(_WORD.findall(folded)).items():
         place, sign = _place(feature)
         weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
     length = math.sqrt(sum(weight * weight for weight in weights.values()))
-    if length == 0.0:  # every word met its opposite in one place
+    if length == 0.0:  # no word at all, or each met its opposite: the text as a whole is the feature
         place, sign = _place(folded)
         weights, length = {place: sign}, 1.0
     vector = [0.0] * DIMENSION

@@ -382,6 +382,8 @@ class ModelServer:
             return await _send(request, reply, None)
         given = body["input"]
         texts = [str(text) for text in (given if isinstance(given, list) else [given])]
+        if not all(texts):
+            return await _send(request, error(400, "input cannot be an empty string"), None)
         vectors = [
             {"object": "embedding", "index": place, "embedding": bag_of_words(text, self.dimension)}
             for place, text in enumerate(texts)

@@ -111,6 +111,11 @@ async def test_lines_that_look_like_ids_are_text_inside_a_turn() -> None:
     assert ("user", "Works at Acme", "w1", False) in brief(said)
 
 
+def test_escaped_lines_are_read_without_their_backslash() -> None:
+    [turn] = read_prompt((Message("user", "[t1]\nuser: a\n  \\[w1] b\n\\[x] c"),)).turns
+    assert turn.said == ("a\n  [w1] b\n\\[x] c",)
+
+
 # ------------------------------------------------------------------------------------------------ linking
 @pytest.mark.parametrize(
     ("text", "known", "expected"),
@@ -182,6 +187,10 @@ async def test_at_most_three_a_turn() -> None:
         "I have two options.",
         "I worked at Acme until 2010.",
         "I had a dog named Toby.",
+        "According to Tom, I live in Boston.",
+        "My sister told me, I work at Acme.",
+        "I work at Acme next week.",
+        "I play tennis tomorrow.",
     ],
 )
 async def test_silence(text: str) -> None:
