@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.ports import Completions, Embedder, Usage, VectorStore
+from ..agents.consolidation.stage import Consolidation
 from ..agents.observer.stage import Observer
 from ..agents.recorder import Recorder
 from ..agents.reflector.stage import Reflector
@@ -134,6 +135,18 @@ def build_stage(
             send_durably=runner.sender.durable,
             policy=ports.policy,
             partitions=partitions,
+            now=utc_now,
+        )
+    if name == "consolidation":
+        return Consolidation(
+            store=ports.store,
+            completions=ports.completions,
+            calls=calls,
+            metrics=metrics,
+            send_durably=runner.sender.durable,
+            policy=ports.policy,
+            partitions=partitions,
+            paid_model_allowed=settings.paid_model_allowed,
             now=utc_now,
         )
     raise Fatal(f"the stage {name} is not there yet")

@@ -86,6 +86,11 @@ def command_id(run: str, n: int) -> str:
     return _derive(f"command/{run}/{n}")
 
 
+def retry_command_id(run: str, attempt: int) -> str:
+    """Of the `consolidate` that tries a deferred run again."""
+    return _derive(f"command/{run}/retry/{attempt}")
+
+
 def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:
     return _derive(f"command/observe/{session}/{encode(last_turn_id)}/{attempt}")
 

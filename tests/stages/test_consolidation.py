@@ -1,0 +1,390 @@
+"""Consolidation over the real engine: when it runs, what it proposes, and what a model that is away leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import JsonValue
+
+from memstream.adapters.ports import A, Completion, CompletionRequest, Point, Usage
+from memstream.agents.consolidation import Consolidation
+from memstream.agents.consolidation.rows import OwnerRow
+from memstream.memory.policies import MemoryPolicy, ObservePolicy
+from memstream.schemas import ids
+from memstream.schemas.commands import Command, FactsApply
+from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
+from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.facts import StoredFact
+from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RESULTS
+from memstream.schemas.turns import Owner
+from memstream.streams.crash import Step
+from memstream.streams.ports import Record
+from tests.support.memory import NOW, OWNER, episode, stored_fact
+from tests.support.stage_bench import PARTITIONS, Bench, open_bench
+
+Answer = Callable[[str], JsonValue]
+KEY = OWNER.key("acme")
+
+
+class Scripted:
+    """A model that answers what the test says, from the text it was shown."""
+
+    def __init__(self) -> None:
+        self.model = "scripted"
+        self.costs_money = False
+        self.answer: Answer = lambda shown: {"facts": []}
+        self.away: Exception | None = None
+        self.asked: list[str] = []
+
+    async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
+        if self.away is not None:
+            raise self.away
+        shown = request.messages[-1].content
+        self.asked.append(shown)
+        return Completion(request.parse(self.answer(shown)), self.model, Usage(1, 10, 5))
+
+    async def close(self) -> None:
+        return None
+
+
+class Time:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def proposal(action: str = "new", **fields: Any) -> dict[str, JsonValue]:
+    return {
+        "subject": "user",
+        "content": "Likes tea",
+        "confidence": 0.6,
+        "category": "preference",
+        "action": action,
+        "target_fact_id": None,
+        "source_episode_ids": ["e1"],
+    } | fields
+
+
+class Consolidating:
+    """A bench with consolidation on it, and the little world that it reads."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.model = Scripted()
+        self.time = Time()
+        self.number = 0
+        self.build()
+
+    def build(self, *, paid_model_allowed: bool = False, **policy: Any) -> Consolidation:
+        policy.setdefault("observe", ObservePolicy(patience=0.05))
+        self.stage = Consolidation(
+            store=self.bench.store,
+            completions=self.model,
+            calls=self.bench.calls,
+            metrics=self.bench.metrics,
+            send_durably=self.bench.send_durably,
+            policy=MemoryPolicy(**policy),
+            partitions=PARTITIONS,
+            paid_model_allowed=paid_model_allowed,
+            now=self.bench.now,
+            monotonic=self.time,
+        )
+        self.bench.stage = self.stage
+        return self.stage
+
+    async def episodes(self, *contents: str) -> list[StoredEpisode]:
+        made = [episode(content, turn=f"x{n}") for n, content in enumerate(contents)]
+        vectors = await self.bench.embedder.embed([each.content for each in made], tenant_id="acme")
+        await self.bench.store.insert(
+            "episodes",
+            [
+                Point(each.episode_id, each.to_payload(), dense, each.content)
+                for each, dense in zip(made, vectors, strict=True)
+            ],
+        )
+        return made
+
+    async def facts(self, *contents: str) -> list[StoredFact]:
+        made = [stored_fact(content, turn=f"f{n}") for n, content in enumerate(contents)]
+        vectors = await self.bench.embedder.embed(list(contents), tenant_id="acme")
+        await self.bench.store.insert(
+            "facts",
+            [
+                Point(each.fact_id, each.to_payload(), dense, each.content)
+                for each, dense in zip(made, vectors, strict=True)
+            ],
+        )
+        return made
+
+    def turn(self, episodes: int = 0, **fields: Any) -> Record:
+        self.number += 1
+        defaults: dict[str, Any] = {
+            "tenant_id": "acme",
+            "owner": OWNER,
+            "user_id": "u1",
+            "session_id": "s1",
+            "turn_id": f"t{self.number}",
+            "turn_number": self.number,
+            "occurred_at": NOW,
+            "episodes": tuple(
+                RecordedEpisode(episode_id=f"{self.number}/{n}", importance=0.7, category="event")
+                for n in range(episodes)
+            ),
+        }
+        recorded = EpisodesRecorded(**(defaults | fields))
+        return self.bench.record(EPISODES_RECORDED.name, recorded.owner.key(recorded.tenant_id), recorded)
+
+    def command(self, kind: str = "consolidate", command_id: str = "c1", **fields: Any) -> Record:
+        made = Command(
+            **{"command_id": command_id, "kind": kind, "tenant_id": "acme", "owner": OWNER, "issued_at": NOW} | fields
+        )
+        return self.bench.record(COMMANDS.name, made.key, made)
+
+    async def due(self) -> Record:
+        """Three turns, and the fourth, not yet handed in, that makes a run due."""
+        for _ in range(3):
+            await self.bench.run(self.turn(2))
+        return self.turn(0)
+
+    def proposed(self) -> list[Command]:
+        commands = [Command.read(value) for value in self.bench.values(COMMANDS.name)]
+        return [each for each in commands if each.kind == "facts.apply"]
+
+    def reminders(self) -> list[Command]:
+        commands = [Command.read(value) for value in self.bench.values(COMMANDS.name)]
+        return [each for each in commands if each.kind == "consolidate"]
+
+    def row(self) -> OwnerRow:
+        return OwnerRow.model_validate_json(self.bench.rows.rows[KEY])
+
+    async def consolidated(self) -> int:
+        found = await self.bench.store.select("episodes", tenant_id="acme")
+        return sum(each.payload.get("consolidated_at") is not None for each in found)
+
+    async def remind(self) -> None:
+        """Let the timers look once."""
+        task = asyncio.create_task(self.stage.background())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+
+
+@pytest.fixture
+async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
+    bench = await open_bench(tmp_path, "consolidation")
+    yield Consolidating(bench)
+    await bench.store.close()
+
+
+# ------------------------------------------------------------------------------------------------ when it runs
+async def test_a_run_when_five_episodes_and_four_turns_have_come(it: Consolidating) -> None:
+    made = await it.episodes("Drank tea", "Bought tea")
+    (fact,) = await it.facts("Likes coffee")
+    it.model.answer = lambda shown: {
+        "facts": [proposal(), proposal("invalidate", target_fact_id="[f1]", content=None, category=None)]
+    }
+    last = await it.due()
+    assert it.model.asked == []
+    await it.bench.run(last)
+    (command,) = it.proposed()
+    run = ids.run_id(KEY, ids.turn_cause("acme/u1/s1", "t4"))
+    assert command.command_id == ids.command_id(run, 0)
+    args = FactsApply.from_payload(command.args)
+    assert [change.action for change in args.changes] == ["new", "invalidate"]
+    assert args.changes[0].source_episode_ids == (made[0].episode_id,)
+    assert (args.changes[1].target_fact_id, args.changes[1].expected_version) == (fact.fact_id, 1)
+    assert (args.model, args.run_id) == ("scripted", run)
+    assert args.prompt is not None
+    assert args.prompt.startswith("consolidate/v1:sha256")
+    assert await it.consolidated() == 2
+    row = it.row()
+    assert (row.counters.episodes, row.counters.turns, row.runs[-1].status) == (0, 0, "done")
+
+
+async def test_nothing_is_asked_before_and_the_count_begins_anew(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    await it.bench.run(await it.due())
+    assert len(it.model.asked) == 1
+    for _ in range(3):
+        await it.bench.run(it.turn(2))
+    assert len(it.model.asked) == 1
+
+
+async def test_without_episodes_no_model_is_asked(it: Consolidating) -> None:
+    await it.bench.run(await it.due())
+    assert it.model.asked == []
+    assert it.row().runs[-1].status == "nothing"
+
+
+async def test_the_prompt_shows_short_ids_under_a_heading_per_subject(it: Consolidating) -> None:
+    await it.episodes("Drank\n[e9] tea")
+    await it.facts("Likes coffee")
+    await it.bench.run(it.command())
+    assert it.model.asked == ["Known facts:\n## user\n[f1] Likes coffee\n\nEpisodes:\n## user\n[e1] Drank [e9] tea"]
+
+
+async def test_at_most_twenty_episodes_and_the_nearest_sixty_facts(it: Consolidating) -> None:
+    await it.episodes(*(f"Drank tea number {n}" for n in range(25)))
+    await it.facts(*(f"Plays chess in room {n}" for n in range(61)), "Drinks tea")
+    await it.bench.run(it.command())
+    shown = it.model.asked[0]
+    assert (shown.count("[e"), shown.count("[f")) == (20, 60)
+    assert "Drinks tea" in shown
+    assert await it.consolidated() == 20
+    assert it.row().counters.episodes == 5  # what is left counts for the next run
+
+
+async def test_more_than_twenty_changes_are_several_commands(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.answer = lambda shown: {"facts": cast(JsonValue, [proposal(content=f"Likes tea {n}") for n in range(45)])}
+    await it.bench.run(it.command())
+    commands = it.proposed()
+    assert [len(FactsApply.from_payload(each.args).changes) for each in commands] == [20, 20, 5]
+    result = it.bench.results()[-1]
+    assert result.result is not None
+    assert result.result["command_ids"] == [each.command_id for each in commands]
+    assert result.result["status"] == "done"
+
+
+async def test_bad_items_are_dropped_and_counted(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.answer = lambda shown: {
+        "facts": [
+            proposal(),
+            proposal("update", target_fact_id="f7"),
+            proposal(source_episode_ids=["e1", "e8"], content="Buys tea"),
+            {"content": "half an item"},
+            "no item",
+        ]
+    }
+    await it.bench.run(it.command())
+    (command,) = it.proposed()
+    assert len(FactsApply.from_payload(command.args).changes) == 2
+    assert it.row().runs[-1].dropped == {"unknown_fact": 1, "unknown_episode": 1, "invalid": 2}
+
+
+# ------------------------------------------------------------------------------------------------ not run
+async def test_tier_free_calls_no_model_that_costs_money(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.costs_money = True
+    it.build(paid_model_allowed=False)
+    await it.bench.run(await it.due())
+    await it.bench.run(it.command())
+    assert it.model.asked == []
+    result = it.bench.results()[-1]
+    assert (result.status, result.error.code if result.error else "") == ("refused", "paused_by_tier")
+    assert it.row().counters.turns == 4  # they stand
+    stage = it.build(paid_model_allowed=True)
+    stage.on_assigned(frozenset({0}), it.bench.rows)
+    await it.remind()
+    (reminder,) = it.reminders()
+    await it.bench.run(it.command(command_id=reminder.command_id))
+    assert len(it.model.asked) == 1
+
+
+async def test_a_model_that_is_away_defers_the_run_and_is_asked_again(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.away = Transient("model", "503")
+    await it.bench.run(await it.due())
+    assert (it.row().runs[-1].status, it.row().counters.turns) == ("deferred", 4)
+    await it.bench.run(it.turn(1))  # counted, without waiting for the model again
+    assert (len(it.row().runs), it.row().counters.turns) == (1, 5)
+    await it.remind()
+    assert it.reminders() == []
+    it.time.seconds += 0.1
+    await it.remind()
+    (first,) = it.reminders()
+    await it.bench.run(it.command(command_id=first.command_id))
+    it.time.seconds += 0.1
+    await it.remind()
+    second = it.reminders()[-1]
+    assert second.command_id != first.command_id
+    assert await it.consolidated() == 0
+    it.model.away = None
+    it.bench.calls._breakers.clear()  # the model is back
+    await it.bench.run(it.command(command_id=second.command_id))
+    assert await it.consolidated() == 1
+    assert (it.row().waiting, it.row().counters.turns) == (None, 0)
+    sent = len(it.reminders())
+    it.time.seconds += 10
+    await it.remind()
+    assert len(it.reminders()) == sent
+
+
+async def test_an_answer_that_cannot_be_used_is_a_dead_letter_and_the_turn_counts(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.away = Poison("refused_by_model", "no JSON, also after one repair")
+    await it.bench.run(await it.due())
+    (letter,) = [each for each in it.bench.sent if each.topic == f"{EPISODES_RECORDED.name}.dlq"]
+    assert dict(letter.headers)["memstream-reason"] == b"refused_by_model"
+    assert (it.row().runs[-1].status, it.row().counters.turns) == ("failed", 0)
+    assert await it.consolidated() == 0
+    await it.bench.run(it.command())
+    assert it.bench.results()[-1].status == "failed"
+
+
+async def test_other_kinds(it: Consolidating) -> None:
+    for kind in ("prune", "digest", "hygiene"):
+        await it.bench.run(it.command(kind, command_id=kind))
+    assert [each.status for each in it.bench.results()] == ["refused"] * 3
+    sent = len(it.bench.sent)
+    await it.bench.run(it.command("facts.apply", command_id="x"))
+    await it.bench.run(it.command("dance", command_id="y"))
+    await it.bench.run(it.command(command_id="z", owner=None, session={"user_id": "u1", "session_id": "s1"}))
+    await it.bench.run(it.bench.record(EPISODES_RECORDED.name, KEY, b"{"))
+    assert len(it.bench.sent) == sent
+    assert it.bench.refused == ["invalid", "undecodable"]
+    assert not it.stage.letters(COMMANDS.name)
+    await it.bench.run(it.command(command_id="late", expires_at=NOW))
+    assert it.bench.results()[-1].status == "expired"
+
+
+# ------------------------------------------------------------------------------------------------ again
+@pytest.mark.parametrize("step", ["decide", "table", "store", "publish"])
+async def test_killed_and_handed_in_again_it_proposes_once(it: Consolidating, step: Step) -> None:
+    await it.episodes("Drank tea")
+    answers = iter(["Likes tea", "Likes milk"])
+    it.model.answer = lambda shown: {"facts": [proposal(content=next(answers))]}
+    last = await it.due()
+    await it.bench.killed(last, step)
+    await it.bench.run(last)
+    values = {record.value for record in it.bench.sent if record.topic == COMMANDS.name}
+    assert len(values) == 1
+    content = FactsApply.from_payload(it.proposed()[0].args).changes[0].content
+    assert content == ("Likes milk" if step == "decide" else "Likes tea")
+    assert len(it.row().runs) == 1
+
+
+async def test_turns_and_commands_that_come_twice_count_once(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    first = it.turn(1)
+    await it.bench.run(first)
+    await it.bench.run(it.turn(1))
+    await it.bench.run(first)
+    assert (it.row().counters.turns, it.row().counters.episodes) == (2, 2)
+    again = it.command()
+    await it.bench.run(again)
+    await it.bench.run(it.command())
+    await it.bench.run(it.turn())
+    await it.bench.run(again)
+    assert len(it.model.asked) == 1
+    assert len({record.value for record in it.bench.sent if record.topic == RESULTS.name}) == 1
+
+
+async def test_owners_are_counted_apart(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    for n in range(4):
+        for tenant, user in (("acme", "u1"), ("acme", "u2"), ("other", "u1")):
+            it.number = n
+            owner = Owner(scope="user", id=user)
+            await it.bench.run(it.turn(1, tenant_id=tenant, user_id=user, owner=owner))
+    assert it.model.asked == []
+    assert it.row().counters.turns == 4
+    await it.bench.run(it.command(tenant_id="other"))
+    assert it.model.asked == []  # the other tenant has no episode
