@@ -69,7 +69,10 @@ def _given_id(value: str) -> str:
 
 
 def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:  # an offset at the very end (or beginning) of time: pydantic lets only ValueError be caught
+        raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
 def _small_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
