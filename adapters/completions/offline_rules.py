@@ -108,6 +108,7 @@ _RULES: Final = (
     _rule(r"i grew up (?P<y>in|on|near) (?P<x>.+)", "Grew up {y} {x}", "identity", is_somewhere, permanent=True),
     _rule(r"i am (?:an? )?(?P<x>[\w-]+(?: [\w-]+)?)", "Is {x}", "identity", is_origin, permanent=True),
     # work
+    _rule(rf"{_WORK} (?:at|for) (?P<y>.+?) as (?P<x>an? .+)", "Works at {y}|Works as {x}", "profession", is_role),
     _rule(rf"{_WORK} as (?P<x>an? .+?|(?:head|director|chief) of .+?) (?:at|for) (?P<y>.+)", "Works as {x}|Works at {y}", "profession", is_role),
     _rule(rf"{_WORK} as (?P<x>.+)", "Works as {x}", "profession", is_role),
     _rule(rf"{_WORK} (?:at|for) (?P<x>.+)", "Works at {x}", "profession", is_employer),
