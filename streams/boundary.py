@@ -2,7 +2,9 @@
 
 poison → dead letter (or a count, where another stage has the letter), then acknowledged; transient → the same event
 again, with full jitter, holding its key only; fatal, and every exception nobody expected → the worker stops. Such
-deaths are counted per record on disk when `decide` raised them; the third sends the record to the dead letters.
+deaths are counted per record on disk when decoding or `decide` raised them; the third sends the record to the dead
+letters. The count stays: a record that comes again after its dead letter, because the worker died before the commit,
+must not stop the worker another three times.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
@@ -22,6 +25,7 @@ from .exits import LeaseLost
 from .ports import Position
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 DEATHS_MAX = 3
 """The third death by one record sends it to the dead letters."""
@@ -30,7 +34,17 @@ _FORGET_AFTER = 7 * 24 * 3600.0
 
 
 class DecisionFailed(Exception):
-    """`decide` raised what nobody expected for this record; `__cause__` is what."""
+    """Decoding or `decide` raised what nobody expected for this record; `__cause__` is what."""
+
+
+def decoded(route: Callable[[], T]) -> T:
+    """What `route()` returns. Raises Poison as it is; DecisionFailed for everything that nobody expected."""
+    try:
+        return route()
+    except Poison:
+        raise
+    except Exception as error:
+        raise DecisionFailed(repr(error)) from error
 
 
 async def failure_of(work: Awaitable[None]) -> Exception | None:
@@ -53,7 +67,7 @@ class Deaths:
     def of(self, position: Position) -> int:
         try:
             count: int = json.loads(self._path(position).read_text())["deaths"]
-        except (FileNotFoundError, ValueError, KeyError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return 0
         return count
 
@@ -70,9 +84,6 @@ class Deaths:
             os.fsync(file.fileno())
         draft.replace(path)
         return count
-
-    def forget(self, position: Position) -> None:
-        self._path(position).unlink(missing_ok=True)
 
     def forget_old(self, now: float) -> None:
         """Drop counts that nobody asked for in a week."""
@@ -125,7 +136,6 @@ class Boundary:
             fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")
             fatal.__cause__ = cause
             await refuse(fatal, deaths)
-            self._deaths.forget(position)
             self.lettered()
 
     def succeeded(self) -> None:

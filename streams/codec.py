@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from ..schemas.base import Contract, explain
+from ..schemas.base import Contract, explain, is_clean
 from ..schemas.cloudevents import MAJOR_VERSION, major_version
 from ..schemas.errors import Poison
 from .ports import Record
@@ -49,4 +49,4 @@ def tenant_of(value: bytes | None) -> str | None:
     except (ValueError, RecursionError):
         return None
     tenant = fields.get("tenant_id") if isinstance(fields, dict) else None
-    return tenant if isinstance(tenant, str) and 0 < len(tenant) <= 128 and tenant.isprintable() else None
+    return tenant if isinstance(tenant, str) and 0 < len(tenant) <= 128 and is_clean(tenant) else None

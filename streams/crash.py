@@ -27,15 +27,17 @@ class CrashPoint:
     def parse(cls, text: str, *, stages: tuple[str, ...]) -> CrashPoint:
         """Raises ValueError that says what is allowed."""
         stage, _, rest = text.partition(":")
-        step, _, n = rest.partition(":")
-        if stage not in stages or step not in STEPS or (n and not (n.isdigit() and int(n) > 0)):
+        step, colon, n = rest.partition(":")
+        if not colon:
+            n = "1"
+        if stage not in stages or step not in STEPS or not (n.isascii() and n.isdigit() and int(n) > 0):
             raise ValueError(
                 f"{text!r} is no crash point: <stage>:<step>[:n] with a stage of {', '.join(stages)}, "
                 f"a step of {', '.join(STEPS)} and n from 1"
             )
         if stage == "recorder" and step == "table":
             raise ValueError("the recorder has no table, so there is no crash point recorder:table")
-        return cls(stage=stage, step=step, left=int(n or 1))
+        return cls(stage=stage, step=step, left=int(n))
 
     def armed(self, stage: str, step: Step) -> bool:
         return self.stage == stage and self.step == step and self.left > 0

@@ -18,10 +18,12 @@ MESSAGE_MAX = 1_000
 def dead_letter(
     record: Record, *, stage: str, reason: DeadLetterReason, error: BaseException, attempts: int
 ) -> OutRecord:
-    """What goes on `<topic>.dlq`. Beyond 1 MiB only the first 64 KiB of the value are kept, with the SHA-256 and the
-    size of the whole in the headers memstream-value-sha256 and memstream-value-bytes."""
+    """What goes on `<topic>.dlq`. Of a key or value beyond 1 MiB only the first 64 KiB are kept, with the SHA-256 and
+    the size of the whole in the headers memstream-value-sha256 and memstream-value-bytes (memstream-key-…). Headers of
+    the record that are larger than 1 MiB together are left out: a letter has to fit into its topic."""
     cause = error.__cause__ or error
-    headers = list(record.headers)
+    size = sum(len(name.encode("utf-8", "replace")) + len(content) for name, content in record.headers)
+    headers = list(record.headers) if size <= WHOLE_MAX_BYTES else []
     fields: dict[str, str] = {
         "kafka_dlt-original-topic": record.position.topic,
         "kafka_dlt-original-partition": str(record.position.partition),
@@ -37,12 +39,15 @@ def dead_letter(
     tenant = tenant_of(record.value)
     if tenant is not None:
         fields["memstream-tenant"] = tenant
-    value = record.value
-    if value is not None and len(value) > WHOLE_MAX_BYTES:
-        fields["memstream-value-sha256"] = hashlib.sha256(value).hexdigest()
-        fields["memstream-value-bytes"] = str(len(value))
-        value = value[:HEAD_BYTES]
+    key = _head(record.key, "key", fields)
+    value = _head(record.value, "value", fields)
     headers += [(name, text.encode("utf-8", "replace")) for name, text in fields.items()]
-    return OutRecord(
-        topic=record.position.topic + DEAD_LETTER_SUFFIX, key=record.key, value=value, headers=tuple(headers)
-    )
+    return OutRecord(topic=record.position.topic + DEAD_LETTER_SUFFIX, key=key, value=value, headers=tuple(headers))
+
+
+def _head(raw: bytes | None, name: str, fields: dict[str, str]) -> bytes | None:
+    if raw is None or len(raw) <= WHOLE_MAX_BYTES:
+        return raw
+    fields[f"memstream-{name}-sha256"] = hashlib.sha256(raw).hexdigest()
+    fields[f"memstream-{name}-bytes"] = str(len(raw))
+    return raw[:HEAD_BYTES]

@@ -8,7 +8,8 @@ What holds, whatever happens:
 - the committed offset of a partition never passes an event that is not done;
 - two events of one lane never run together, and a later one never starts before an earlier one is done;
 - after a failure nothing more of that epoch starts, and nothing more is committed than was done;
-- at most `backlog` events are held: `submit` waits, so that the consumer's queues fill and fetching pauses.
+- at most `backlog` events are held, and at most `unacknowledged` per partition wait for one before them that is not
+  done: `submit` waits, so that the consumer's queues fill and fetching pauses.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ log = structlog.get_logger(__name__)
 
 TP = tuple[str, int]
 TRANSIENT_PAUSE = 0.2
+UNACKNOWLEDGED = 1_000
+"""What a stage remembers of a key (the last 1 000 ids): were more than that to come again after a death, because one
+slow event held the commit back, then the first of them would be taken for new. It bounds the memory too."""
 T = TypeVar("T")
 
 
@@ -117,6 +121,7 @@ class Lanes(Generic[T]):
         lease_ok: Callable[[], bool] = lambda: True,
         in_flight: int = 64,
         backlog: int = 256,
+        unacknowledged: int = UNACKNOWLEDGED,
         drain_timeout: float = 20.0,
     ) -> None:
         self._handle = handle
@@ -128,6 +133,9 @@ class Lanes(Generic[T]):
         self._lease_ok = lease_ok
         self._slots = asyncio.Semaphore(in_flight)
         self._backlog = asyncio.Semaphore(max(backlog, in_flight))
+        self._unacknowledged = unacknowledged
+        self._room = asyncio.Event()
+        """Set when events were acknowledged, or never will be."""
         self._drain_timeout = drain_timeout
         self._epoch: Epoch[T] = Epoch()
         self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
@@ -139,12 +147,16 @@ class Lanes(Generic[T]):
     async def submit(
         self, tp: TP, offset: int, key: str, item: T, *, committed: int | None, current: Callable[[], bool]
     ) -> None:
-        """Take an event in delivery order. Waits while the backlog is full.
+        """Take an event in delivery order. Waits while the backlog is full, or while too many of its partition wait for
+        one that is not done.
 
         `committed` is where this partition's consumption began (None: from the start of the log); `current` says
         whether the event still belongs to the assignment of now.
         """
         epoch = self._epoch  # before any await
+        while len(epoch.pending.get(tp, ())) >= self._unacknowledged and epoch is self._epoch and not epoch.broken:
+            self._room.clear()
+            await self._room.wait()
         await self._backlog.acquire()
         self.stats.held += 1
         try:
@@ -188,15 +200,25 @@ class Lanes(Generic[T]):
         expected = known + 1 if known is not None else (committed or 0)
         if offset <= expected:
             return True
-        first = await self._first_at_or_after(tp, expected)
+        first = await self._look(epoch, tp, expected)
         if epoch is not self._epoch or (first is not None and first >= offset):
             self.stats.gaps += 1
             return True
-        epoch.broken = True
+        self._break(epoch)
         await self._crash(
             LostDelivery(f"{tp[0]}[{tp[1]}]: expected offset {expected}, got {offset}, but {first} is in the log")
         )
         return False
+
+    async def _look(self, epoch: Epoch[T], tp: TP, offset: int) -> int | None:
+        """The first offset that is there, however long the log is away."""
+        while epoch is self._epoch:
+            try:
+                return await self._first_at_or_after(tp, offset)
+            except Transient as away:
+                log.warning("gap_not_checked", topic=tp[0], partition=tp[1], offset=offset, why=str(away))
+                await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
+        return None
 
     # ------------------------------------------------------------------------------------------------ work
     async def _run(self, lane_key: tuple[int, str], lane: deque[Slot[T]]) -> None:
@@ -231,7 +253,8 @@ class Lanes(Generic[T]):
                 # on (drain starts a new epoch, the owner gets the event).
                 log.warning("lease_lost", topic=slot.tp[0], partition=slot.tp[1], offset=slot.offset, why=str(lost))
                 if not await self._lease_back(slot.epoch):
-                    slot.epoch.broken |= slot.epoch is self._epoch
+                    if slot.epoch is self._epoch:
+                        self._break(slot.epoch)
                     return
                 continue
             if failure is None:
@@ -243,16 +266,24 @@ class Lanes(Generic[T]):
                 if slot.epoch is not self._epoch:
                     return
                 continue
-            slot.epoch.broken = True
+            self._break(slot.epoch)
             await self._crash(failure)  # never acknowledged: after the restart it comes again
             return
         self.stats.done += 1
         if slot.epoch.broken:
             slot.done = True
             return
-        for ready in slot.epoch.complete(slot):
+        finished = slot.epoch.complete(slot)
+        if finished:
+            self._room.set()
+        for ready in finished:
             if slot.epoch.active:
                 await self._acknowledge(ready.item)
+
+    def _break(self, epoch: Epoch[T]) -> None:
+        """Nothing more of this epoch starts or is committed."""
+        epoch.broken = True
+        self._room.set()
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
         while epoch is self._epoch and not self._stopping:
@@ -282,6 +313,7 @@ class Lanes(Generic[T]):
         began = time.monotonic()
         old, self._epoch = self._epoch, Epoch()
         old.active = False
+        self._room.set()
         dropped = 0
         for lane in self._lanes.values():
             while lane:

@@ -10,13 +10,14 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import structlog
 import tenacity
 
-from ..schemas.errors import Transient
+from ..schemas.errors import Poison, Transient
 from .exits import LeaseLost
 
 log = structlog.get_logger(__name__)
@@ -31,12 +32,22 @@ class Interrupted(Transient):
     """The wait was cut short because partitions go away: the event comes again, here or elsewhere."""
 
 
+class _GaveUp(Exception):
+    """Carries the last `Transient` past tenacity."""
+
+    def __init__(self, last: Transient) -> None:
+        super().__init__(str(last))
+        self.last = last
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Full jitter: a wait is uniform in [0, min(cap, first x 2^attempt)] seconds."""
+    """Full jitter: a wait is uniform in [0, min(cap, first x 2^attempt)] seconds, but not less than the server asked
+    for, of which no more than `asked_cap` is believed."""
 
     first: float = 0.2
     cap: float = 20.0
+    asked_cap: float = 300.0
 
     def __post_init__(self) -> None:
         if not 0 < self.first <= self.cap:
@@ -78,21 +89,30 @@ class Breaker:
             return self._probing_since + self._policy.probe_after - now
         return 0.0
 
-    def begin(self, now: float) -> None:
-        if self._opened_at is not None:
-            self._probing_since = now
+    def begin(self, now: float) -> bool:
+        """Before a call; True when it is the probe."""
+        if self._opened_at is None:
+            return False
+        self._probing_since = now
+        return True
 
-    def failed(self, now: float) -> bool:
-        """True when this failure opened it."""
-        self._probing_since = None
+    def failed(self, now: float, *, probe: bool = False) -> bool:
+        """True when this failure opened it. Of an open one only the probe's failure says something new: calls that
+        were on their way when it opened fail late."""
         if self._opened_at is not None:
-            self._opened_at = now
+            if probe:
+                self._opened_at = now
+                self._probing_since = None
             return False
         self._failures.append(now)
         if len(self._failures) == self._policy.failures and now - self._failures[0] <= self._policy.window:
             self._opened_at = now
             return True
         return False
+
+    def abandoned(self) -> None:
+        """The probe ended without an answer (it was cancelled): the next caller may try."""
+        self._probing_since = None
 
     def succeeded(self) -> bool:
         """True when this success closed it."""
@@ -102,8 +122,27 @@ class Breaker:
         return was_open
 
 
+@dataclass(eq=False, slots=True)
+class _Sleeper:
+    """Somebody who waits for a component. `for_breaker`: woken when it closes."""
+
+    name: str
+    for_breaker: bool
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+async def wait_for(wake: asyncio.Event, seconds: float) -> None:
+    """Until `wake` is set, at most `seconds`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await wake.wait()
+
+
 class Calls:
-    """Makes calls that may fail with `Transient`, again and again; everything else passes through."""
+    """Makes calls that may fail with `Transient`, again and again; everything else passes through.
+
+    `clock` and `wait` are there for tests: a clock of their own, and waits that move it.
+    """
 
     def __init__(
         self,
@@ -111,15 +150,18 @@ class Calls:
         retry: RetryPolicy | None = None,
         breaker: BreakerPolicy | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[asyncio.Event, float], Awaitable[None]] = wait_for,
         on_retry: Callable[[str], None] = lambda component: None,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._breaker_policy = breaker or BreakerPolicy()
         self._clock = clock
+        self._wait = wait
         self._on_retry = on_retry
         self._breakers: OrderedDict[str, Breaker] = OrderedDict()
         self._closed_listeners: list[Callable[[str], None]] = []
-        self._interrupted = asyncio.Event()
+        self._sleepers: set[_Sleeper] = set()
+        self._interruptions = 0
         self._logged: dict[str, float] = {}
         self._away: set[str] = set()
 
@@ -129,8 +171,9 @@ class Calls:
 
     def interrupt(self) -> None:
         """Partitions go away: whoever waits for a component gives up now with its last error."""
-        old, self._interrupted = self._interrupted, asyncio.Event()
-        old.set()
+        self._interruptions += 1
+        for sleeper in self._sleepers:
+            sleeper.wake.set()
 
     def breaker_open(self, name: str) -> bool:
         """Open, or half-open while another call tries."""
@@ -144,69 +187,91 @@ class Calls:
     async def call(self, name: str, make: Callable[[], Awaitable[T]], *, give_up_after: float | None = None) -> T:
         """Await `make()` until it does not raise `Transient`. `name` is the breaker's (`store`, `model:<tenant>`).
 
-        With `give_up_after` (seconds, from the first attempt) the last `Transient` leaves after that time.
+        With `give_up_after` (seconds, from the first attempt) the last `Transient` leaves before a wait that would end
+        later than that. Raises Interrupted when partitions go away while it waits.
         """
         breaker = self._breaker(name)
-        interrupted = self._interrupted
+        interruptions = self._interruptions
         began = self._clock()
-        last: list[Transient] = []
+        last = Transient(name, f"{name} is away")
 
-        async def sleep(seconds: float) -> None:
-            try:
-                await asyncio.wait_for(interrupted.wait(), seconds)
-            except TimeoutError:
-                return
-            raise Interrupted(name, f"partitions go away while {name} is waited for") from last[-1]
+        def too_late(pause: float) -> bool:
+            return give_up_after is not None and self._clock() - began + pause > give_up_after
+
+        async def sleep(seconds: float, *, for_breaker: bool = False) -> None:
+            if interruptions == self._interruptions:
+                await self._sleep(_Sleeper(name, for_breaker), seconds)
+            if interruptions != self._interruptions:
+                raise Interrupted(name, f"partitions go away while {name} is waited for") from last
 
         async def attempt() -> T:
+            nonlocal last
             while (pause := breaker.wait(self._clock())) > 0:
-                if give_up_after is not None and self._clock() - began + pause > give_up_after:
-                    raise last[-1] if last else Transient(name, f"{name} is away")
-                if not last:
-                    last.append(Transient(name, f"{name} is away"))
-                await sleep(pause)
-            breaker.begin(self._clock())
-            result = await make()
-            if breaker.succeeded():
-                self._closed(name)
-            return result
+                if too_late(pause):
+                    raise _GaveUp(last)
+                await sleep(pause, for_breaker=True)
+            try:
+                return await self._once(name, breaker, make)
+            except Transient as failure:
+                last = failure
+                raise
 
-        def note(state: tenacity.RetryCallState) -> None:
-            assert state.outcome is not None
-            failure = state.outcome.exception()
-            assert isinstance(failure, Transient)
-            last.append(failure)
-            self._on_retry(name.partition(":")[0])
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            pause = tenacity.wait_random_exponential(multiplier=self._retry.first, max=self._retry.cap)(state)
-            asked = last[-1].retry_after if last else None
-            return max(pause, asked or 0.0)
-
-        def counted(failure: BaseException) -> bool:
-            if not isinstance(failure, Transient) or isinstance(failure, LeaseLost | Interrupted):
-                return False
-            if failure is not (last[-1] if last else None) and breaker.failed(self._clock()):
-                self._opened(name, failure)
-            self._report(name, failure)
-            return True
+        def pause_after(state: tenacity.RetryCallState) -> float:
+            jitter = tenacity.wait_random_exponential(multiplier=self._retry.first, max=self._retry.cap)(state)
+            return max(jitter, min(last.retry_after or 0.0, self._retry.asked_cap))
 
         retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(counted),
-            wait=wait,
-            stop=tenacity.stop_never if give_up_after is None else tenacity.stop_before_delay(give_up_after),
-            after=note,
+            retry=tenacity.retry_if_exception(_goes_away),
+            wait=pause_after,
+            stop=lambda state: too_late(state.upcoming_sleep),
+            before_sleep=lambda state: self._on_retry(name.partition(":")[0]),
             sleep=sleep,
             reraise=True,
         )
-        return await retrying(attempt)
+        try:
+            return await retrying(attempt)
+        except _GaveUp as gave_up:
+            raise gave_up.last from gave_up.last.__cause__
+
+    async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]]) -> T:
+        """One attempt, and what it says of the component."""
+        probe = breaker.begin(self._clock())
+        heard = False
+        try:
+            result = await make()
+            heard = True
+        except Transient as failure:
+            if _goes_away(failure):
+                heard = True
+                if breaker.failed(self._clock(), probe=probe):
+                    self._opened(name, failure)
+                self._report(name, failure)
+            raise
+        except Poison:  # it answered
+            heard = True
+            self._answered(name, breaker)
+            raise
+        finally:
+            if probe and not heard:
+                breaker.abandoned()
+        self._answered(name, breaker)
+        return result
+
+    async def _sleep(self, sleeper: _Sleeper, seconds: float) -> None:
+        self._sleepers.add(sleeper)
+        try:
+            await self._wait(sleeper.wake, seconds)
+        finally:
+            self._sleepers.discard(sleeper)
 
     def _breaker(self, name: str) -> Breaker:
         breaker = self._breakers.get(name)
         if breaker is None:
             breaker = self._breakers[name] = Breaker(self._breaker_policy)
             if len(self._breakers) > BREAKERS_MAX:
-                self._breakers.popitem(last=False)
+                oldest, _ = self._breakers.popitem(last=False)
+                self._away.discard(oldest)
+                self._logged.pop(oldest, None)
         self._breakers.move_to_end(name)
         return breaker
 
@@ -214,9 +279,14 @@ class Calls:
         self._away.add(name)
         log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
 
-    def _closed(self, name: str) -> None:
+    def _answered(self, name: str, breaker: Breaker) -> None:
+        if not breaker.succeeded():
+            return
         self._away.discard(name)
         log.info("breaker_closed", component=name)
+        for sleeper in self._sleepers:  # nobody sits out the rest of a wait for what is back
+            if sleeper.for_breaker and sleeper.name == name:
+                sleeper.wake.set()
         for listener in self._closed_listeners:
             listener(name)
 
@@ -225,3 +295,8 @@ class Calls:
         if now - self._logged.get(name, -LOG_EVERY) >= LOG_EVERY:
             self._logged[name] = now
             log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
+
+
+def _goes_away(failure: BaseException) -> bool:
+    """A failure of the component, which may go away by itself. Not the lease, nor a wait that was cut short."""
+    return isinstance(failure, Transient) and not isinstance(failure, LeaseLost | Interrupted)

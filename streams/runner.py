@@ -12,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from faust.exceptions import ProducerSendError
 from faust.types import TP as FaustTP
 
+from ..schemas.errors import Fatal, Poison, Transient
 from ..schemas.outcomes import OutRecord
 from ..schemas.topics import TABLES, group_of
 from .app import AppSettings, StageApp, create_app
-from .boundary import Boundary, Deaths
+from .boundary import Boundary, Deaths, failure_of
 from .crash import CrashPoint
 from .exits import DONE, exit_code_for
 from .lanes import TP, Lanes
 from .metrics import StageMetrics
 from .ports import Log, Position, Record
 from .retry import Calls
-from .stage import Handler, NoRows, Refused, Routed, Rows, Stage
+from .stage import Broken, Handler, NoRows, Refused, Routed, Rows, Stage
 from .table import event_scope, open_rows
 
 log = structlog.get_logger(__name__)
@@ -50,7 +53,7 @@ class _Item:
 
     event: Any
     record: Record
-    routed: Routed[Any] | Refused
+    routed: Routed[Any] | Refused | Broken
 
 
 def record_of(message: Any) -> Record:
@@ -66,6 +69,15 @@ def record_of(message: Any) -> Record:
     )
 
 
+def not_sent(record: OutRecord, error: Exception) -> Transient | Fatal:
+    """What an error of the producer means for the event in hand: it is tried again, except where that cannot help."""
+    cause = error.__cause__ or error
+    if isinstance(cause, MessageSizeTooLargeError | Poison):
+        return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
+    remedy = "is it up, and may this client write there?"
+    return Transient("broker", f"a record for {record.topic} did not arrive: {cause!r}", remedy=remedy)
+
+
 class Sender:
     """Hands records to the app's producer. `Send` of streams/stage.py."""
 
@@ -73,16 +85,37 @@ class Sender:
         self._app = app
 
     async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
+        """Hand it over; the future is done when the broker has it. Raises, also through the future: LeaseLost and
+        Transient, Fatal when the record is larger than its topic takes."""
         self._app.check_lease()
-        future: asyncio.Future[Any] = await self._app.producer.send(
-            record.topic,
-            record.key,
-            record.value,
-            None,
-            None if record.timestamp is None else record.timestamp / 1000,
-            list(record.headers),
-        )
-        return future
+        try:
+            sent: asyncio.Future[Any] = await self._app.producer.send(
+                record.topic,
+                record.key,
+                record.value,
+                None,
+                None if record.timestamp is None else record.timestamp / 1000,
+                list(record.headers),
+            )
+        except (KafkaError, ProducerSendError, Poison) as error:
+            raise not_sent(record, error) from error
+        durable: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def settle(sent: asyncio.Future[Any]) -> None:
+            if durable.done():  # its waiter was cancelled
+                return
+            error = None if sent.cancelled() else sent.exception()
+            if sent.cancelled():
+                durable.cancel()
+            elif error is None:
+                durable.set_result(sent.result())
+            elif isinstance(error, KafkaError | ProducerSendError | Poison):
+                durable.set_exception(not_sent(record, error))
+            else:
+                durable.set_exception(error)
+
+        sent.add_done_callback(settle)
+        return durable
 
     async def durable(self, record: OutRecord) -> None:
         """Send one record and wait until it is durable."""
@@ -118,6 +151,7 @@ class StageRunner:
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,
+            committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
@@ -150,6 +184,12 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ events
     async def _consume(self, stream: Any) -> None:
+        """The agent. Faust acknowledges an event at which an agent fails and starts the agent again: so none does."""
+        failure = await failure_of(self._take(stream))
+        if failure is not None:
+            await self.app.crash(failure)
+
+    async def _take(self, stream: Any) -> None:
         async for event in stream.noack().events():
             message = event.message
             record = record_of(message)

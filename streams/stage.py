@@ -7,6 +7,7 @@ again. `Handler.handle` below is the whole guarantee; the stages (agents/) fill 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -16,7 +17,7 @@ import structlog
 from ..schemas.errors import Poison
 from ..schemas.outcomes import Outcome, OutRecord, Source
 from ..schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
-from .boundary import Boundary, DecisionFailed, unexpected
+from .boundary import Boundary, DecisionFailed, decoded, unexpected
 from .codec import lane_key
 from .crash import CrashPoint, Step
 from .deadletters import dead_letter
@@ -84,6 +85,14 @@ class Refused:
     poison: Poison
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An event at which the decoder itself failed, as nobody expected."""
+
+    lane: str
+    failure: DecisionFailed
+
+
 class Stage(Protocol[W]):
     """What a stage fills in. `W` is its decoded event."""
 
@@ -94,7 +103,8 @@ class Stage(Protocol[W]):
     def reads(self) -> tuple[Topic, ...]: ...
 
     def letters(self, topic: str) -> bool:
-        """Whether this stage writes the dead letters of a topic (else it counts what it refuses)."""
+        """Whether this stage writes the dead letters of a topic (else it counts what it refuses). What killed the
+        worker three times is a dead letter of the stage that it killed, whatever this says."""
         ...
 
     def route(self, record: Record) -> Routed[W]:
@@ -127,9 +137,12 @@ class Stage(Protocol[W]):
         ...
 
 
+Committed = Callable[[str, int], int | None]
+"""The committed offset (the next one to read) of a topic and partition; None when it is not known."""
+KNOWN_APPLIED_MAX = 10_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 """Hand a record to the producer; the inner awaitable ends when it is durable. Order of the calls is the log's order
-within a partition."""
+within a partition. Raises Transient (LeaseLost) when the broker is away, Fatal for a record that it never takes."""
 
 
 def same_source(source: Source, position: Position) -> bool:
@@ -149,6 +162,7 @@ class Handler(Generic[W]):
         send: Send,
         metrics: StageMetrics,
         crash: CrashPoint | None = None,
+        committed: Committed = lambda topic, partition: None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -157,20 +171,27 @@ class Handler(Generic[W]):
         self._send = send
         self._metrics = metrics
         self._crash = crash
+        self._committed = committed
+        self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
+        """By partition and key: the row (its hash) whose outcome this process has applied in full."""
 
-    def route(self, record: Record) -> Routed[W] | Refused:
+    def route(self, record: Record) -> Routed[W] | Refused | Broken:
         """Decode, once, at the edge."""
         try:
-            return self._stage.route(record)
+            return decoded(lambda: self._stage.route(record))
         except Poison as poison:
             return Refused(lane_key(record), poison)
+        except DecisionFailed as failure:
+            return Broken(lane_key(record), failure)
 
-    async def run(self, record: Record, routed: Routed[W] | Refused) -> None:
+    async def run(self, record: Record, routed: Routed[W] | Refused | Broken) -> None:
         """An event to its end: when this returns it may be acknowledged."""
 
         async def handle() -> None:
             if isinstance(routed, Refused):
                 raise routed.poison
+            if isinstance(routed, Broken):
+                raise routed.failure
             await self.handle(record, routed.work)
 
         async def refuse(poison: Poison, attempts: int) -> None:
@@ -182,12 +203,38 @@ class Handler(Generic[W]):
     async def handle(self, record: Record, work: W) -> None:
         """decide → table → store → publish; the commit follows when this returns."""
         last = self._stage.last(work, self._rows)
-        if last is not None and same_source(last.outcome.source, record.position):
+        if last is not None and not self._was_applied(last, record.position):
             await self._effects(await self._written_again(last))
         decisions = self._stage.decide(work, record, self._rows)
         while (decided := await self._next(decisions)) is not None:
             self._passed("decide")
             await self._effects(decided)
+            last = decided
+        if last is not None and last.row is not None:
+            self._remember_applied(last, record.position.partition)
+
+    def _was_applied(self, last: Decided, position: Position) -> bool:
+        """Whether the key's last outcome had all of its effects, so that the next one may take its place.
+
+        Mostly it had, because its event was ended before this one began. But a worker that died in the middle of an
+        event may get another event of that key first: of another topic, or an older one of the same topic. A decision
+        on that one would overwrite the only record of what is still to be done.
+        """
+        source = last.outcome.source
+        if same_source(source, position):
+            return False
+        if (source.topic, source.partition) == (position.topic, position.partition) and source.offset < position.offset:
+            return True  # delivery is in order of offsets: it was ended, or committed
+        if last.row is not None and self._known_applied.get((position.partition, last.key)) == hash(last.row):
+            return True
+        committed = self._committed(source.topic, source.partition)
+        return committed is not None and source.offset < committed
+
+    def _remember_applied(self, last: Decided, partition: int) -> None:
+        self._known_applied[partition, last.key] = hash(last.row)
+        self._known_applied.move_to_end((partition, last.key))
+        if len(self._known_applied) > KNOWN_APPLIED_MAX:
+            self._known_applied.popitem(last=False)
 
     async def _effects(self, decided: Decided) -> None:
         outcome = decided.outcome
@@ -229,6 +276,9 @@ class Handler(Generic[W]):
 
     async def _refuse(self, record: Record, poison: Poison, attempts: int) -> None:
         position = record.position
+        if poison.reason == "fatal" or self._stage.letters(position.topic):
+            letter = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
+            await self.send((letter,))
         self._metrics.refused(position.topic, poison.reason)
         log.warning(
             "record_refused",
@@ -239,9 +289,6 @@ class Handler(Generic[W]):
             reason=poison.reason,
             why=str(poison.__cause__ or poison)[:300],
         )
-        if self._stage.letters(position.topic):
-            letter = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
-            await self.send((letter,))
 
     def _count(self, outcome: Outcome) -> None:
         letters = sum(record.topic.endswith(DEAD_LETTER_SUFFIX) for record in outcome.records)
