@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from memstream.schemas.topics import OBSERVATIONS, STAGES
-from tests.support.kafka import Broker
 from tests.support.model_server import Ask, ModelServer, observing
 from tests.support.pipeline import CRASHED, Json, Pipeline, actions, running, turn, wait_for
-from tests.support.qdrant import qdrant_server
+from tests.support.qdrant import QdrantServer, qdrant_server
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -68,13 +67,20 @@ EXPECTED_STATES = {
 
 
 def different_each_time(ask: Ask) -> Json:
-    """A model that never answers twice the same: the same statements, other words of importance and confidence."""
-    answer: Json = observing(KNOWN)(ask)  # type: ignore[assignment]
+    """A model that answers an ask that comes again with other words and numbers, and knows its own words again."""
+    answer: Json = observing({key: [dict(item, replaces=None) for item in items] for key, items in KNOWN.items()})(ask)  # type: ignore[assignment]
+    targets = {item["content"]: item.get("replaces") for items in KNOWN.values() for item in items}
     for item in answer.get("observations", []):
-        item["importance"] = 0.7 + (ask.number % 20) / 100
+        target = targets[item["content"]]
+        if target is not None:
+            item["replaces"] = ask.prompt.id_of(target) or ask.prompt.id_of(target + AGAIN)
         if ask.seen_before:
-            item["content"] = f"{item['content']}, said again"
+            item["content"] += AGAIN
+            item["importance"] = 0.75
     return answer
+
+
+AGAIN = ", said again"
 
 
 @pytest.fixture
@@ -83,12 +89,25 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def shared_qdrant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QdrantServer]:
+    with qdrant_server(tmp_path_factory.mktemp("qdrant")) as qdrant:
+        yield qdrant
+
+
 @pytest.fixture
-async def pipeline(tmp_path: Path, own_kafka: Broker, model: ModelServer) -> AsyncIterator[Pipeline]:
-    with qdrant_server(tmp_path / "qdrant") as qdrant:
-        made = Pipeline(folder=tmp_path, broker=f"kafka://{own_kafka.bootstrap}", qdrant=qdrant, model=model)
-        async with running(made) as ready:
-            yield ready
+async def pipeline(
+    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
+) -> AsyncIterator[Pipeline]:
+    made = Pipeline(
+        folder=tmp_path,
+        broker=f"kafka://{kafka_broker}",
+        qdrant=shared_qdrant,
+        model=model,
+        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
+    )
+    async with running(made) as ready:
+        yield ready
 
 
 def conversation(**fields: str) -> list[Json]:
@@ -113,15 +132,15 @@ async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipe
     assert google["valid_to"] == stripe["valid_from"] == "2026-11-20T10:04:00Z"
     assert by_content["Likes green tea"]["reinforcement_count"] == 1
     assert by_content["Lives in Oslo"]["subject"] == "jennifer"
-    working = pipeline.json_lines("show", "working", "--tenant", "acme", "--session", "s1", "--user", "u1")
+    working = pipeline.json_lines("show", "working", "--tenant", pipeline.tenant, "--session", "s1", "--user", "u1")
     assert {entry["content"] for entry in working} == {
         "Works at Stripe", "Name is Jack", "Likes green tea", "Is heading to lunch", "Lives in Oslo"
     }  # fmt: skip
     saliences = [entry["salience"] for entry in working]
     assert saliences == sorted(saliences, reverse=True)
-    messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
+    messages = pipeline.json_lines("show", "turns", "--tenant", pipeline.tenant)
     assert [row["content"] for row in sorted(messages, key=lambda row: row["occurred_at"])] == CONVERSATION
-    assert len(await pipeline.records(OBSERVATIONS.name)) == len(CONVERSATION)
+    assert len(await pipeline.observed()) == len(CONVERSATION)
     assert await pipeline.letters() == []
     pipeline.stop()
 
@@ -150,14 +169,10 @@ async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing
     facts = await pipeline.consistent()
     per_owner: dict[str, dict[str, str]] = {}
     for fact in facts.values():
-        per_owner.setdefault(fact["owner"]["id"], {})[fact["content"].removesuffix(", said again")] = fact["state"]
+        per_owner.setdefault(fact["owner"]["id"], {})[fact["content"].removesuffix(AGAIN)] = fact["state"]
     assert set(per_owner) == {f"user-{session}" for session in sessions}
     assert all(found == EXPECTED_STATES for found in per_owner.values()), per_owner
-    observed = [record.key for record in await pipeline.records(OBSERVATIONS.name)]
-    assert len({record.value for record in await pipeline.records(OBSERVATIONS.name)}) == len(sessions) * len(
-        CONVERSATION
-    )
-    assert len(observed) >= len(sessions) * len(CONVERSATION)
+    assert len(set(await pipeline.observed())) == len(sessions) * len(CONVERSATION)
 
 
 @pytest.mark.parametrize("point", ["observer:table:3", "reflector:table:3", "reflector:store:4"])
@@ -176,7 +191,7 @@ async def test_a_crash_between_two_effects_is_made_good(pipeline: Pipeline, mode
     await pipeline.settled("observer", "reflector")
     assert actions(await pipeline.updates()) == EXPECTED_ACTIONS
     assert states(await pipeline.consistent()) == EXPECTED_STATES
-    assert len({record.value for record in await pipeline.records(OBSERVATIONS.name)}) == len(CONVERSATION)
+    assert len(set(await pipeline.observed())) == len(CONVERSATION)
 
 
 async def test_the_working_set_comes_back_from_the_changelog(pipeline: Pipeline) -> None:
@@ -188,7 +203,7 @@ async def test_the_working_set_comes_back_from_the_changelog(pipeline: Pipeline)
     pipeline.spawn("observer")
     await pipeline.produce(conversation()[3])  # replaces what only the working set knows
     await pipeline.settled("observer")
-    working = pipeline.json_lines("show", "working", "--tenant", "acme")
+    working = pipeline.json_lines("show", "working", "--tenant", pipeline.tenant)
     assert {entry["content"] for entry in working} == {"Works at Stripe", "Name is Jake"}
     assert {entry["turn_number"] for entry in working} == {3}
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from memstream.schemas import ids
 from memstream.schemas.facts import Fact, FactUpdated
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, STAGES, TURNS, group_of, read_by
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, STAGES, TURNS, group_of, read_by
 from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
@@ -45,8 +45,11 @@ class Pipeline:
         qdrant: QdrantServer | None = None,
         model: ModelServer | None = None,
         env: Mapping[str, str] | None = None,
+        tenant: str = "acme",
     ) -> None:
         self.folder = folder
+        self.tenant = tenant
+        """Tests that share a broker and a Qdrant have a tenant each; reads are of this one."""
         self.broker = broker
         self._qdrant = qdrant
         self._model = model
@@ -136,8 +139,9 @@ class Pipeline:
 
     # ------------------------------------------------------------------------------------------------ in and out
     async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:
-        """As a chat service with the right key and partitioner does."""
+        """As a chat service with the right key and partitioner does. A turn without a tenant gets the pipeline's."""
         for turn in turns:
+            turn.setdefault("tenant_id", self.tenant)
             key = ids.session_key(turn["tenant_id"], turn["user_id"], turn["session_id"])
             await self.log.append(topic, key=key.encode(), value=json.dumps(turn).encode())
 
@@ -171,7 +175,13 @@ class Pipeline:
 
     async def updates(self) -> list[FactUpdated]:
         """memory.facts.updated, in order within an owner."""
-        return [FactUpdated.read(record.value or b"") for record in await self.records(FACTS_UPDATED.name)]
+        told = [FactUpdated.read(record.value or b"") for record in await self.records(FACTS_UPDATED.name)]
+        return [event for event in told if event.tenant_id == self.tenant]
+
+    async def observed(self) -> list[bytes]:
+        """The values on memory.observations, in log order."""
+        values = [record.value or b"" for record in await self.records(OBSERVATIONS.name)]
+        return [value for value in values if json.loads(value)["tenant_id"] == self.tenant]
 
     async def letters(self, topic: str = TURNS.name) -> list[Record]:
         return await self.records(f"{topic}.dlq")
@@ -190,21 +200,19 @@ class Pipeline:
         state: dict[bytes | None, Json] = {}
         for record in await self.records(FACTS.name):
             state[record.key] = comparable(json.loads(record.value or b"{}"))
-        return {fact["fact_id"]: fact for fact in state.values()}
+        return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 
-    def stored(self, tenant: str = "acme") -> dict[str, Json]:
+    def stored(self) -> dict[str, Json]:
         """Qdrant's facts, all states."""
-        rows = self.json_lines("show", "facts", "--tenant", tenant, "--state", "all")
+        rows = self.json_lines("show", "facts", "--tenant", self.tenant, "--state", "all")
         return {row["fact_id"]: comparable(row) for row in rows}
 
-    async def consistent(self, tenant: str = "acme") -> dict[str, Json]:
+    async def consistent(self) -> dict[str, Json]:
         """The three views agree, and every version of every fact was told once, in order. Returns the facts."""
         await self.versions_are_told_once()
-        folded = {key: fact for key, fact in (await self.folded()).items() if fact["tenant_id"] == tenant}
-        compacted = {key: fact for key, fact in (await self.compacted()).items() if fact["tenant_id"] == tenant}
-        stored = self.stored(tenant)
-        assert folded == stored, "memory.facts.updated and Qdrant disagree"
-        assert compacted == stored, "memory.facts and Qdrant disagree"
+        stored = self.stored()
+        assert await self.folded() == stored, "memory.facts.updated and Qdrant disagree"
+        assert await self.compacted() == stored, "memory.facts and Qdrant disagree"
         return stored
 
     async def versions_are_told_once(self) -> None:
@@ -238,10 +246,9 @@ async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
         await pipeline.log.close()
 
 
-def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", tenant: str = "acme", **fields: Any) -> Json:
-    """A turn of one user message, a minute after the one before."""
+def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", **fields: Any) -> Json:
+    """A turn of one user message, a minute after the one before; the tenant is the pipeline's unless given."""
     return {
-        "tenant_id": tenant,
         "user_id": user,
         "session_id": session,
         "turn_id": f"t{n}",
