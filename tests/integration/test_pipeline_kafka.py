@@ -11,76 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.model_server import Ask, ModelServer, observing
-from tests.support.pipeline import CRASHED, Json, Pipeline, actions, running, turn, wait_for
+from tests.support.conversation import (
+    ACTIONS,
+    AGAIN,
+    CONVERSATION,
+    KNOWN,
+    STATES,
+    conversation,
+    different_each_time,
+    states,
+)
+from tests.support.model_server import ModelServer, observing
+from tests.support.pipeline import CRASHED, Pipeline, actions, running, turn, wait_for
 from tests.support.qdrant import QdrantServer, qdrant_server
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
-
-PERSISTENT = {"durability": "persistent", "importance": 0.8}
-JOB = PERSISTENT | {"category": "profession"}
-NAME = {"durability": "permanent", "importance": 0.9, "category": "identity"}
-KNOWN: dict[str, list[Json]] = {
-    "I work at Google": [{"content": "Works at Google", **JOB}],
-    "I joined Stripe": [{"content": "Works at Stripe", "replaces": "Works at Google", **JOB}],
-    "my name is Jake": [{"content": "Name is Jake", **NAME}],
-    "Sorry, it is Jack": [
-        {"content": "Name is Jack", "replaces": "Name is Jake", "is_correction": True, **NAME}
-    ],
-    "I like green tea": [{"content": "Likes green tea", "category": "preference", **PERSISTENT}],
-    "Jennifer lives in Oslo": [
-        {"content": "Lives in Oslo", "subject": "jennifer", "category": "attribute", **PERSISTENT}
-    ],
-    "heading to lunch": [
-        {"content": "Is heading to lunch", "category": "event", "durability": "transient", "importance": 0.2}
-    ],
-}  # fmt: skip
-CONVERSATION = [
-    "I work at Google as an engineer.",
-    "By the way, my name is Jake.",
-    "Sorry, it is Jack, not Jake.",
-    "I joined Stripe last week!",
-    "I like green tea.",
-    "I am heading to lunch, brb.",
-    "My friend Jennifer lives in Oslo.",
-    "I like green tea, as I said.",
-]
-EXPECTED_ACTIONS = [
-    ("new", "Works at Google"),
-    ("new", "Name is Jake"),
-    ("invalidated", "Name is Jake"),
-    ("new", "Name is Jack"),
-    ("superseded", "Works at Google"),
-    ("new", "Works at Stripe"),
-    ("new", "Likes green tea"),
-    ("new", "Lives in Oslo"),
-    ("reinforced", "Likes green tea"),
-]
-EXPECTED_STATES = {
-    "Works at Google": "superseded",
-    "Works at Stripe": "active",
-    "Name is Jake": "invalidated",
-    "Name is Jack": "active",
-    "Likes green tea": "active",
-    "Lives in Oslo": "active",
-}
-
-
-def different_each_time(ask: Ask) -> Json:
-    """A model that answers an ask that comes again with other words and numbers, and knows its own words again."""
-    answer: Json = observing({key: [dict(item, replaces=None) for item in items] for key, items in KNOWN.items()})(ask)  # type: ignore[assignment]
-    targets = {item["content"]: item.get("replaces") for items in KNOWN.values() for item in items}
-    for item in answer.get("observations", []):
-        target = targets[item["content"]]
-        if target is not None:
-            item["replaces"] = ask.prompt.id_of(target) or ask.prompt.id_of(target + AGAIN)
-        if ask.seen_before:
-            item["content"] += AGAIN
-            item["importance"] = 0.75
-    return answer
-
-
-AGAIN = ", said again"
 
 
 @pytest.fixture
@@ -110,22 +55,14 @@ async def pipeline(
         yield ready
 
 
-def conversation(**fields: str) -> list[Json]:
-    return [turn(text, n, **fields) for n, text in enumerate(CONVERSATION, start=1)]
-
-
-def states(facts: dict[str, Json]) -> dict[str, str]:
-    return {fact["content"]: fact["state"] for fact in facts.values()}
-
-
 async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipeline) -> None:
     for stage in ("recorder", "observer", "reflector"):
         pipeline.spawn(stage)
     await pipeline.produce(*conversation())
     await pipeline.settled("recorder", "observer", "reflector")
-    assert actions(await pipeline.updates()) == EXPECTED_ACTIONS
+    assert actions(await pipeline.updates()) == ACTIONS
     facts = await pipeline.consistent()
-    assert states(facts) == EXPECTED_STATES
+    assert states(facts) == STATES
     by_content = {fact["content"]: fact for fact in facts.values()}
     google, stripe = by_content["Works at Google"], by_content["Works at Stripe"]
     assert (google["superseded_by"], stripe["supersedes"]) == (stripe["fact_id"], google["fact_id"])
@@ -171,7 +108,7 @@ async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing
     for fact in facts.values():
         per_owner.setdefault(fact["owner"]["id"], {})[fact["content"].removesuffix(AGAIN)] = fact["state"]
     assert set(per_owner) == {f"user-{session}" for session in sessions}
-    assert all(found == EXPECTED_STATES for found in per_owner.values()), per_owner
+    assert all(found == STATES for found in per_owner.values()), per_owner
     assert len(set(await pipeline.observed())) == len(sessions) * len(CONVERSATION)
 
 
@@ -189,8 +126,8 @@ async def test_a_crash_between_two_effects_is_made_good(pipeline: Pipeline, mode
     assert crashing.returncode == CRASHED
     pipeline.spawn(stage)
     await pipeline.settled("observer", "reflector")
-    assert actions(await pipeline.updates()) == EXPECTED_ACTIONS
-    assert states(await pipeline.consistent()) == EXPECTED_STATES
+    assert actions(await pipeline.updates()) == ACTIONS
+    assert states(await pipeline.consistent()) == STATES
     assert len(set(await pipeline.observed())) == len(CONVERSATION)
 
 

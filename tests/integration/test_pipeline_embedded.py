@@ -1,0 +1,75 @@
+"""The whole pipeline in one process on one folder: every crash point of every stage, killed and restarted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from memstream.schemas.topics import STAGES
+from memstream.streams.crash import STEPS
+from tests.support.conversation import (
+    ACTIONS,
+    AGAIN,
+    CONSOLIDATED,
+    CONVERSATION,
+    STATES,
+    conversation,
+    different_each_time,
+    states,
+)
+from tests.support.model_server import ModelServer
+from tests.support.pipeline import CRASHED, Pipeline, actions, running, wait_for
+
+pytestmark = pytest.mark.timeout(300)
+POINTS = [f"{stage}:{step}" for stage in STAGES for step in STEPS if (stage, step) != ("recorder", "table")]
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with ModelServer(different_each_time) as server:
+        yield server
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
+    made = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)
+    async with running(made) as ready:
+        yield ready
+
+
+def of_user(user: str) -> list[dict[str, object]]:
+    return [{**turn, "user_id": user} for turn in conversation()]
+
+
+async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline) -> None:
+    """One worker after the other crashes at the next point, with a conversation of another user in hand each time;
+    what it leaves is the next one's. At the end every user has exactly the expected memory."""
+    pipeline.cli("topics", "create")
+    for n, point in enumerate(POINTS):
+        await pipeline.produce(*of_user(f"u{n}"))
+        crashing = pipeline.spawn(
+            "all", MEMSTREAM_CRASH_POINT=f"{point}:{1 + n % 3 if 'consolidation' not in point else 1}"
+        )
+        await wait_for(lambda crashing=crashing: crashing.poll() is not None, f"the crash at {point}", 60)
+        assert crashing.returncode == CRASHED, f"{point}: exit {crashing.returncode}\n{pipeline.logs()}"
+    pipeline.spawn("all")
+    await pipeline.settled(deadline=120)
+    facts = await pipeline.consistent()
+    updates = await pipeline.updates()
+    consolidated = (CONSOLIDATED, CONSOLIDATED + AGAIN)
+    for n, point in enumerate(POINTS):
+        mine = {key: fact for key, fact in facts.items() if fact["owner"]["id"] == f"u{n}"}
+        learnt = {content: state for content, state in states(mine).items() if content not in consolidated}
+        assert {content.removesuffix(AGAIN): state for content, state in learnt.items()} == STATES, point
+        assert [fact["state"] for fact in mine.values() if fact["content"] in consolidated] == ["active"], point
+        told = actions([event for event in updates if event.owner.id == f"u{n}"])
+        direct = [(action, content.removesuffix(AGAIN)) for action, content in told if content not in consolidated]
+        assert direct == ACTIONS, point
+    observed = await pipeline.observed()
+    assert len(set(observed)) == len(POINTS) * len(CONVERSATION)
+    messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
+    assert len(messages) == len(POINTS) * len(CONVERSATION)
+    assert await pipeline.letters() == []
+    pipeline.stop()
