@@ -138,7 +138,8 @@ class VectorStore(Protocol):
 
     No read works without a tenant: it is a filter inside every query, and the `tenant_id` of every payload that
     comes back is checked again (another one is `Fatal`). Writes wait until they are durable; a time-out is
-    `Transient`. Payload values are JSON; NaN and infinities are refused before they reach the engine (`Fatal`).
+    `Transient`. Payload values are JSON; NaN and infinities are refused before they reach the engine (`Fatal`), so is
+    a text with a lone surrogate (`Poison("invalid")`: bad input that the codec let through).
     """
 
     async def ensure(self, *collections: str) -> None:

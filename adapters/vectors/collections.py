@@ -27,7 +27,7 @@ async def ensure_collections(
     engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity
 ) -> None:
     """See `QdrantStore.ensure`. Raises `Fatal`, and what the engine raises."""
-    await _check_version(engine)
+    await checked_version(engine)
     for spec in specs:
         name = await _behind_alias(engine, spec.name)
         if name is None:
@@ -47,12 +47,14 @@ async def ensure_collections(
         await _create_indexes(engine, spec, name)
 
 
-async def _check_version(engine: QdrantEngine) -> None:
+async def checked_version(engine: QdrantEngine) -> str:
+    """The engine's version. `Fatal` below `LEAST_VERSION`."""
     version = (await engine.info()).version
     parts = version.split("-")[0].split(".")
     if all(part.isdigit() for part in parts[:2]) and tuple(int(part) for part in parts[:2]) < LEAST_VERSION:
         least = ".".join(str(part) for part in LEAST_VERSION)
         raise Fatal(f"Qdrant {version} is too old: memstream needs {least} or later (conditional writes). Upgrade it.")
+    return version
 
 
 async def _behind_alias(engine: QdrantEngine, alias: str) -> str | None:

@@ -17,7 +17,7 @@ from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ..ports import CasResult, EmbedderIdentity, Found, OrderDirection, Payload, Point
 from . import checks
-from .collections import ensure_collections
+from .collections import checked_version, ensure_collections
 from .engine import DENSE, SPARSE, QdrantEngine
 from .errors import translated
 from .lexical import LexicalEncoder
@@ -80,6 +80,12 @@ class QdrantStore:
     async def ping(self) -> None:
         with translated("looking for Qdrant"):
             await self._engine.get_aliases()
+
+    async def version(self) -> str:
+        """The server's version (for the embedded engine, of the server whose features it has). `Transient` when it
+        does not answer; `Fatal` when it is too old, naming the version that is needed."""
+        with translated("looking for Qdrant"):
+            return await checked_version(self._engine)
 
     # -------------------------------------------------------------------------------------------- reads
     async def get(

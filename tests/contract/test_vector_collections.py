@@ -11,6 +11,7 @@ import pytest
 from qdrant_client import models
 
 from memstream.adapters.ports import EmbedderIdentity
+from memstream.adapters.vectors.collections import LEAST_VERSION
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.store import QdrantStore
@@ -35,6 +36,7 @@ async def test_collections_exist_once_they_are_ensured(backend: Backend) -> None
     store = await backend.open()
     try:
         await store.ping()
+        assert tuple(int(part) for part in (await store.version()).split(".")[:2]) >= LEAST_VERSION
         assert not await store.exists("facts")
         with pytest.raises(Fatal, match="facts"):
             await store.select("facts", tenant_id="acme")

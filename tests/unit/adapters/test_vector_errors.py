@@ -113,7 +113,9 @@ async def test_a_server_that_is_too_old_is_refused_before_anything_is_made() -> 
     async with scripted(old) as store:
         with pytest.raises(Fatal, match=r"1\.15\.4 is too old.*1\.18"):
             await store.ensure()
-    assert asked == ["/"]
+        with pytest.raises(Fatal, match="too old"):
+            await store.version()
+    assert asked == ["/", "/"]
 
 
 async def test_a_collection_of_somebody_elses_is_not_touched() -> None:
