@@ -41,7 +41,7 @@ class EmbeddedLog:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        found = await self._topic(topic)
+        found = self._topic(topic)
         if found is None:
             raise unknown_topic(topic)
         partition = choose_partition(found, key, partition)
@@ -52,21 +52,21 @@ class EmbeddedLog:
         return Position(topic, partition, offset)
 
     async def partitions(self, topic: str) -> int | None:
-        found = await self._topic(topic)
+        found = self._topic(topic)
         return None if found is None else len(found.parts)
 
     async def ends(self, topic: str) -> tuple[int, ...]:
-        return tuple(await self._opened().ends(await self._parts(topic)))
+        return tuple(self._opened().ends(self._parts(topic)))
 
     async def starts(self, topic: str) -> tuple[int, ...]:
-        return tuple(await self._opened().starts(await self._parts(topic)))
+        return tuple(self._opened().starts(self._parts(topic)))
 
     async def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
     ) -> AsyncIterator[Record]:
         opened = self._opened()
-        parts = await self._parts(topic)
-        firsts, ends = await opened.starts(parts), await opened.ends(parts)
+        parts = self._parts(topic)
+        firsts, ends = opened.starts(parts), opened.ends(parts)
         positions = {
             partition: min(max(offset, firsts[partition]), ends[partition])
             for partition, offset in (enumerate(firsts) if start is None else start.items())
@@ -81,11 +81,10 @@ class EmbeddedLog:
                     ends = [max(known, opened.end(part)) for known, part in zip(ends, parts, strict=True)]
                 behind = [partition for partition in sorted(positions) if positions[partition] < ends[partition]]
                 for partition in behind:
-                    rows, positions[partition] = await opened.read(
-                        parts[partition], positions[partition], ends[partition]
-                    )
+                    rows, positions[partition] = opened.read(parts[partition], positions[partition], ends[partition])
                     for row in rows:
                         yield _record(topic, partition, row)
+                    await asyncio.sleep(0)  # a long read leaves room for others
                 if not behind:
                     if not follow:
                         return
@@ -95,20 +94,20 @@ class EmbeddedLog:
                 unwatch()
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
-        parts = await self._parts(topic)
+        parts = self._parts(topic)
         if not 0 <= partition < len(parts):
             return None
-        return await self._opened().first_at_or_after(parts[partition], max(offset, 0))
+        return self._opened().first_at_or_after(parts[partition], max(offset, 0))
 
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
-        return tuple(await self._opened().committed(group, await self._parts(topic)))
+        return tuple(self._opened().committed(group, self._parts(topic)))
 
     async def members(self, group: str) -> int:
         return int(group_lock.held(self._opened().folder, group))
 
     async def topics(self) -> dict[str, TopicLayout]:
         opened = self._opened()
-        await opened.refresh()
+        opened.refresh()
         return {
             name: TopicLayout(name, len(topic.parts), dict(topic.config)) for name, topic in opened.topics().items()
         }
@@ -121,16 +120,16 @@ class EmbeddedLog:
     async def delete(self, topics: Sequence[str]) -> None:
         await self._opened().delete(topics)
 
-    async def _topic(self, name: str) -> Topic | None:
+    def _topic(self, name: str) -> Topic | None:
         opened = self._opened()
         found = opened.topic(name)
         if found is None:
-            await opened.refresh()  # perhaps another process has just made it
+            opened.refresh()  # perhaps another process has just made it
             found = opened.topic(name)
         return found
 
-    async def _parts(self, topic: str) -> tuple[int, ...]:
-        found = await self._topic(topic)
+    def _parts(self, topic: str) -> tuple[int, ...]:
+        found = self._topic(topic)
         return () if found is None else found.parts
 
     def _opened(self) -> SqliteLog:

@@ -65,7 +65,7 @@ class Producer(base.Producer):
     ) -> Awaitable[RecordMetadata]:
         """Hand a record over; the awaitable is done when it is durable. Raises `Fatal` for an unknown topic,
         `Poison` for a record that is too large."""
-        found = self._opened().topic(topic) or await self._look_again(topic)
+        found = self._opened().topic(topic) or self._look_again(topic)
         packed = _headers(headers)
         check_size(found, key, value, packed)
         self.app.on_produce_message.send(
@@ -140,8 +140,8 @@ class Producer(base.Producer):
     def supports_headers(self) -> bool:
         return True
 
-    async def _look_again(self, topic: str) -> Topic:
-        await self._opened().refresh()  # perhaps another process has just made it
+    def _look_again(self, topic: str) -> Topic:
+        self._opened().refresh()  # perhaps another process has just made it
         found = self._opened().topic(topic)
         if found is None:
             raise unknown_topic(topic)

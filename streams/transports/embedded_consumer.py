@@ -49,7 +49,7 @@ class Consumer(base.Consumer):
 
     #: Bounds of one fetch, per partition.
     max_records: int = 500
-    max_bytes: int = 4 << 20
+    max_bytes: int = 1 << 20
     #: Seconds to wait for another process that still holds the group.
     group_wait: float = group_lock.WAIT_SECONDS
     #: Seconds between two clean-ups of the log (retention, compaction), and how a changelog is known by its name.
@@ -146,7 +146,7 @@ class Consumer(base.Consumer):
     async def _rebalance(self) -> None:
         """The steps of a Kafka rebalance in their order, with this process as the only member."""
         app, opened = self.app, self._opened()
-        await opened.refresh()
+        opened.refresh()
         app.on_rebalance_start()
         await self.on_partitions_revoked(set(self._assigned))
         self._parts = self._current_parts()
@@ -160,20 +160,20 @@ class Consumer(base.Consumer):
         app.assignor.on_assignment(given)
         self._assigned = frozenset(TP(topic, partition) for topic, partition in given.partitions())
         self._positions = {}
-        await self._seek_committed(self._assigned)
+        self._seek_committed(self._assigned)
         await self.on_partitions_assigned(set(self._assigned), self._generation)
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
         """Source partitions to their committed offsets; changelogs stay where recovery has read to."""
-        return await self._seek_committed(tp for tp in self._assigned if not self._is_changelog_tp(tp))
+        return self._seek_committed(tp for tp in self._assigned if not self._is_changelog_tp(tp))
 
-    async def _seek_committed(self, wanted: Iterable[TP]) -> Mapping[TP, int | None]:
+    def _seek_committed(self, wanted: Iterable[TP]) -> Mapping[TP, int | None]:
         opened = self._opened()
         tps = list(wanted)
         parts = [self._parts[tp] for tp in tps]
-        committed = await opened.committed(self.app.conf.id, parts)
+        committed = opened.committed(self.app.conf.id, parts)
         latest = self.app.conf.consumer_auto_offset_reset == "latest"
-        fallback = await (opened.ends(parts) if latest else opened.starts(parts))
+        fallback = opened.ends(parts) if latest else opened.starts(parts)
         for tp, offset, otherwise in zip(tps, committed, fallback, strict=True):
             self._positions[tp] = otherwise if offset is None else offset
         self._wake.set()
@@ -245,14 +245,12 @@ class Consumer(base.Consumer):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), timeout)
             return {}
-        spans = [(self._parts[tp], start, opened.end(self._parts[tp])) for tp, start in starts.items()]
-        found = await opened.read_many(spans, max_records=self.max_records, max_bytes=self.max_bytes)
         records: dict[TP, list[Row]] = {}
         for tp, start in starts.items():
-            rows, following = found.get(self._parts.get(tp, 0), ([], start))
-            if self._positions.get(tp) != start:
-                continue  # someone has sought meanwhile: these are not the records to go on with
-            self._positions[tp] = following
+            part = self._parts[tp]
+            rows, self._positions[tp] = opened.read(
+                part, start, opened.end(part), max_records=self.max_records, max_bytes=self.max_bytes
+            )
             if rows:
                 records[tp] = rows
         return records
@@ -307,11 +305,11 @@ class Consumer(base.Consumer):
         return self._opened().end(self._parts[tp])
 
     async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
-        ends = await self._opened().ends([self._parts[tp] for tp in partitions])
+        ends = self._opened().ends([self._parts[tp] for tp in partitions])
         return dict(zip(partitions, ends, strict=True))
 
     async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
-        starts = await self._opened().starts([self._parts[tp] for tp in partitions])
+        starts = self._opened().starts([self._parts[tp] for tp in partitions])
         return dict(zip(partitions, starts, strict=True))
 
     # ------------------------------------------------------------------------------------------------------- topics

@@ -89,8 +89,9 @@ def translate(exc: sqlite3.Error, folder: Path) -> StageError:
     return Fatal(f"the log in {folder} is damaged or no log of ours: {exc}; restore the folder or move it away")
 
 
-def connect(folder: Path) -> sqlite3.Connection:
-    """Open (and at the first time make) the log. Raises `Transient` or `Fatal`."""
+def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
+    """Open (and at the first time make) the log; `shared`: for several threads, one at a time. Raises `Transient` or
+    `Fatal`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -98,7 +99,7 @@ def connect(folder: Path) -> sqlite3.Connection:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            return _connect(folder)
+            return _connect(folder, shared)
         except sqlite3.OperationalError as exc:
             # The switch to WAL does not wait for the busy time-out when two processes do it at once.
             if "locked" not in str(exc) or time.monotonic() > deadline:
@@ -108,8 +109,8 @@ def connect(folder: Path) -> sqlite3.Connection:
             raise translate(exc, folder) from exc
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
-    conn = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, isolation_level=None)
+def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
+    conn = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
     try:
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = FULL")  # an acknowledged append survives a power cut, as with acks=all

@@ -217,7 +217,7 @@ async def test_getmany_gives_back_what_was_not_delivered(
     assert sorted(first + rest) == [(partition, offset) for partition in range(2) for offset in range(5)]
 
 
-async def test_a_seek_while_a_fetch_is_under_way_wins(log: EmbeddedLog, apps: list[SmallApp], tmp_path: Path) -> None:
+async def test_a_seek_is_where_the_next_fetch_begins(log: EmbeddedLog, apps: list[SmallApp], tmp_path: Path) -> None:
     app = make(apps, tmp_path)
     await app.start()
     consumer = app.app.consumer
@@ -225,13 +225,13 @@ async def test_a_seek_while_a_fetch_is_under_way_wins(log: EmbeddedLog, apps: li
     for n in range(10):
         await log.append("in", key=None, value=b"%d" % n, partition=0)
     tp = TP("in", 0)
-    fetching = asyncio.create_task(consumer._getmany(frozenset({tp}), 2.0))
-    await asyncio.sleep(0)  # the read is on its way to the thread
+    fetching = asyncio.create_task(consumer._getmany(frozenset({TP("in", 1)}), 5.0))
+    await asyncio.sleep(0)  # it waits for a partition with nothing in it
     await consumer.seek(tp, 7)
-    assert tp not in await fetching
-    assert await consumer.position(tp) == 7
+    assert await asyncio.wait_for(fetching, 2) == {}
     records = await consumer._getmany(frozenset({tp}), 2.0)
     assert [row.offset for row in records[tp]] == [7, 8, 9]
+    assert await consumer.position(tp) == 10
 
 
 # ----------------------------------------------------------------------------------------------------------- recovery
