@@ -5,37 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memstream.agents.reflector import Reflector
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.schemas import ids
-from memstream.schemas.commands import Command
 from memstream.schemas.episodes import EpisodesRecorded, StoredEpisode
-from memstream.schemas.observations import Evicted, Observation, Observed, ObservedBy
+from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED, OBSERVATIONS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.crash import Step
 from memstream.streams.ports import Record
-from tests.support.memory import NOW, OWNER, observation, observed
+from tests.support.memory import NOW, OWNER
+from tests.support.reflecting import Talk, command, reflector
 from tests.support.stage_bench import PARTITIONS, Bench, open_bench
-
-MODEL = ObservedBy(model="scripted", prompt="observe/v1:sha256:1234")
-
-
-def reflector(bench: Bench, policy: MemoryPolicy | None = None) -> Reflector:
-    return Reflector(
-        store=bench.store,
-        embedder=bench.embedder,
-        calls=bench.calls,
-        metrics=bench.metrics,
-        send_durably=bench.send_durably,
-        policy=policy or MemoryPolicy(),
-        partitions=PARTITIONS,
-        now=bench.now,
-    )
 
 
 @pytest.fixture
@@ -44,48 +27,6 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     bench.stage = reflector(bench)
     yield bench
     await bench.store.close()
-
-
-class Talk:
-    """Turns of one session, numbered."""
-
-    def __init__(self, bench: Bench, **fields: Any) -> None:
-        self.bench = bench
-        self.fields = fields
-        self.number = 0
-
-    def says(self, content: str, **fields: Any) -> Observation:
-        return observation(content, turn=f"t{self.number + 1}", session=self._session(), **fields)
-
-    def turn(self, *observations: Observation, **fields: Any) -> Record:
-        self.number += 1
-        record: Observed = observed(
-            *observations, turn=f"t{self.number}", number=self.number, cause=MODEL, **(self.fields | fields)
-        )
-        return self.bench.record(OBSERVATIONS.name, record.owner.key(record.tenant_id), record)
-
-    async def tell(self, content: str, **fields: Any) -> Observation:
-        """A turn with one observation, reflected."""
-        said = self.says(content, **fields)
-        await self.bench.run(self.turn(said))
-        return said
-
-    def _session(self) -> str:
-        get = self.fields.get
-        return ids.session_key(get("tenant_id", "acme"), get("user_id", "u1"), get("session_id", "s1"))
-
-
-def command(bench: Bench, *changes: dict[str, Any], command_id: str = "c1", **fields: Any) -> Record:
-    defaults: dict[str, Any] = {
-        "command_id": command_id,
-        "kind": "facts.apply",
-        "tenant_id": "acme",
-        "owner": OWNER,
-        "args": {"run_id": "r1", "changes": list(changes), "model": "big", "prompt": "consolidate/v1"},
-        "issued_at": NOW,
-    }
-    made = Command(**(defaults | fields))
-    return bench.record(COMMANDS.name, made.key, made)
 
 
 # ------------------------------------------------------------------------------------------------ turns

@@ -124,3 +124,14 @@ def test_applied_holds_the_last_sixty_four_causes_each_once(repeats: int) -> Non
             change = facts.prune(fact, Stamp(now=LATER, cause=f"c{n}", embedder="e"), **WHY)  # type: ignore[arg-type]
             fact = change.fact
     assert fact.applied == tuple(f"c{n}" for n in range(36, 100))
+
+
+def test_of_a_hundred_turns_the_first_and_the_last_thirty_two_are_kept() -> None:
+    fact = stored_fact("Likes tea", turn="t1", number=1)
+    for turn in range(2, 101):
+        change = again(fact, f"t{turn}", number=turn)
+        assert change is not None
+        fact = change.fact
+    assert [each.turn_id for each in fact.evidence] == [f"t{n}" for n in (*range(1, 33), *range(69, 101))]
+    assert fact.reinforcement_count == 99
+    assert StoredFact.read(fact.to_bytes()) == fact

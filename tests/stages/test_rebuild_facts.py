@@ -1,0 +1,160 @@
+"""Qdrant has lost its facts: the reflector refuses to begin anew, and memory.facts brings them back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.vectors.store import QdrantStore
+from memstream.agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
+from memstream.agents.reflector.state import check_facts_present, publish_state
+from memstream.schemas import ids
+from memstream.schemas.errors import Fatal
+from memstream.schemas.facts import Fact, StoredFact
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.topics import FACTS
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.ports import TopicWanted
+from tests.support.memory import stored_fact
+from tests.support.reflecting import Talk, reflector
+from tests.support.stage_bench import Bench, Killed, open_bench
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
+    log = EmbeddedLog(folder=tmp_path / "log")
+    await log.start()
+    await log.create([TopicWanted(FACTS.name, 2, 1, {"cleanup.policy": "compact"})])
+    yield log
+    await log.close()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    bench = await open_bench(tmp_path / "first", "reflector")
+    bench.stage = reflector(bench)
+    yield bench
+    await bench.store.close()
+
+
+@pytest.fixture
+async def empty(tmp_path: Path, bench: Bench) -> AsyncIterator[QdrantStore]:
+    """Another folder: the collections are there, with nothing in them."""
+    store = await open_store(f"embedded://{tmp_path / 'second'}", embedder=bench.embedder.identity, holds_folder=True)
+    yield store
+    await store.close()
+
+
+async def told(bench: Bench, log: EmbeddedLog) -> None:
+    """What the reflector sent on memory.facts, in the log."""
+    for record in bench.sent:
+        if record.topic == FACTS.name:
+            await log.append(FACTS.name, key=record.key, value=record.value)
+
+
+async def rows(store: QdrantStore) -> dict[str, Fact]:
+    found = await store.select("facts", tenant_id="acme")
+    return {each.id: StoredFact.from_payload(each.payload).public() for each in found}
+
+
+async def test_facts_come_back_and_a_second_time_changes_nothing(
+    bench: Bench, log: EmbeddedLog, empty: QdrantStore
+) -> None:
+    talk = Talk(bench)
+    google = await talk.tell("Works at Google")
+    await talk.tell("Works at Stripe", replaces_observation_id=google.observation_id)
+    await told(bench, log)
+    await empty.ensure("facts")
+    done = await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    assert (done.written, done.kept) == (2, 0)
+    assert await rows(empty) == await rows(bench.store)
+    dense = (await bench.embedder.embed(["Works at Stripe"], tenant_id="acme"))[0]
+    (near,) = await empty.nearest("facts", tenant_id="acme", dense=dense, limit=1)
+    assert near.payload["content"] == "Works at Stripe"
+    assert await rebuild_facts(log=log, store=empty, embedder=bench.embedder) == Rebuilt(read=2, kept=2)
+
+
+async def test_only_lower_versions_are_replaced_and_tombstones_take_out(
+    bench: Bench, log: EmbeddedLog, empty: QdrantStore
+) -> None:
+    talk = Talk(bench)
+    google, tea = await talk.tell("Works at Google"), await talk.tell("Likes tea")
+    await told(bench, log)
+    await empty.ensure("facts")
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    await talk.tell("works at google")
+    ahead = await rows(bench.store)
+    await told(bench, log)
+    tombstone = ids.fact_id("acme/user/u1", tea.observation_id)
+    await log.append(FACTS.name, key=ids.fact_key("acme", tombstone).encode(), value=None)
+    await log.append(FACTS.name, key=b"nonsense", value=b"{")
+    done = await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    assert (done.removed, done.unreadable) == (1, 1)
+    left = await rows(empty)
+    assert list(left.values()) == [fact for fact in ahead.values() if fact.fact_id != tombstone]
+    assert next(iter(left.values())).version == 2
+    assert google.observation_id
+
+
+async def test_the_last_outcome_may_come_again_after_a_rebuild(
+    bench: Bench, log: EmbeddedLog, empty: QdrantStore
+) -> None:
+    talk = Talk(bench)
+    google = await talk.tell("Works at Google")
+    record = talk.turn(talk.says("Works at Stripe", replaces_observation_id=google.observation_id))
+    with pytest.raises(Killed):
+        await bench.run(record, crash_after="publish")
+    await told(bench, log)
+    await empty.ensure("facts", "episodes")
+    await rebuild_facts(log=log, store=empty, embedder=bench.embedder)
+    before = await rows(empty)
+    bench.store, old = empty, bench.store
+    bench.stage = reflector(bench)
+    await bench.run(record)
+    assert await rows(empty) == before == await rows(old)
+    await talk.tell("works at stripe")
+    bench.store = old
+
+
+async def test_it_refuses_while_a_reflector_works(
+    bench: Bench, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def members(group: str) -> int:
+        return 1 if group == "memory-reflector" else 0
+
+    monkeypatch.setattr(log, "members", members)
+    with pytest.raises(RebuildRefused, match="stop them first"):
+        await rebuild_facts(log=log, store=bench.store, embedder=bench.embedder)
+
+
+async def test_a_reflector_does_not_begin_anew(bench: Bench, log: EmbeddedLog, empty: QdrantStore) -> None:
+    await check_facts_present(store=empty, log=log)  # nothing is known yet
+    await Talk(bench).tell("Works at Google")
+    await told(bench, log)
+    await check_facts_present(store=bench.store, log=log)
+    with pytest.raises(Fatal, match="memstream rebuild facts"):
+        await check_facts_present(store=empty, log=log)
+    await empty.ensure("facts")  # another worker made the collection meanwhile
+    with pytest.raises(Fatal, match="memstream rebuild facts"):
+        await check_facts_present(store=empty, log=log)
+
+
+async def test_the_state_that_is_sent_last_is_what_stands(bench: Bench) -> None:
+    """A worker that was presumed dead wakes up between our look and our send."""
+    await Talk(bench).tell("Works at Google")
+    (row,) = (await bench.facts()).values()
+    bench.sent.clear()
+
+    async def send(record: OutRecord) -> None:
+        bench.sent.append(record)
+        if len(bench.sent) == 1:  # another changes the row before our record is in the log
+            changed = stored_fact(row.content).model_copy(update={**dict(row), "version": 2, "applied": ("other",)})
+            await bench.store.set_payload(
+                "facts", tenant_id="acme", ids=[row.fact_id], fields={"version": changed.version}
+            )
+
+    await publish_state([row.fact_id], tenant_id="acme", store=bench.store, send_durably=send, now=bench.now)
+    assert [Fact.read(record.value or b"").version for record in bench.sent] == [1, 2]
