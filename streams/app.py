@@ -12,7 +12,7 @@ import structlog
 from faust.exceptions import ConsumerNotStarted
 
 from ..schemas.errors import Fatal
-from .addresses import is_embedded, kafka_servers
+from .addresses import embedded_folder, is_embedded, kafka_servers
 from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for
 from .ports import Drainable
 from .recovery import StageTableManager
@@ -205,7 +205,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         from .transports.embedded import register  # only who uses it pays for it
 
         register()
-        url = broker
+        url = embedded.url_of(embedded_folder(broker))
     else:
         kafka.register()
         url = ";".join(f"kafka://{server}" for server in kafka_servers(broker))

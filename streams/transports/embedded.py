@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 import structlog
 from faust.exceptions import NotReady
@@ -173,9 +174,14 @@ class Transport(base.Transport):
     def folder(self) -> Path:
         """The folder of the app's address. Raises `Fatal` when it is not `embedded:///folder`."""
         url = self.url[0]
-        if url.host or not url.path.startswith("/") or url.path == "/":
+        if len(self.url) > 1 or url.host or not url.path.startswith("/") or url.path == "/":
             raise Fatal(f"{url}: expected embedded:///folder with an absolute path")
         return Path(url.path)
+
+
+def url_of(folder: Path) -> str:
+    """The address of a folder as Faust must be given it: it takes `;` and `,` for a list and `#` for a fragment."""
+    return f"embedded://{quote(str(folder))}"
 
 
 def register() -> None:

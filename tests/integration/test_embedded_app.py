@@ -163,6 +163,19 @@ def test_an_address_without_an_absolute_folder_is_refused(url: str) -> None:
         _ = Transport([URL(url)], app=None).folder
 
 
+async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "ü #1; 50%41, a?b"
+    log = EmbeddedLog(folder=folder / "log")
+    await log.start()
+    await log.create([TopicWanted(name, 2, 1, {}) for name in ("in", "app-count-changelog")])
+    app = make([], folder, writes=None)
+    await app.start()
+    await log.append("in", key=b"k", value=b"v")
+    await until(lambda: app.seen, what="the record")
+    await app.stop()
+    await log.close()
+
+
 # ----------------------------------------------------------------------------------------------------------- delivery
 
 
