@@ -202,10 +202,10 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         Fatal: the broker's address is neither.
     """
     if is_embedded(broker):
-        from .transports.embedded import register  # only who uses it pays for it
+        from .transports.embedded import register, url_of  # only who uses it pays for it
 
         register()
-        url = embedded.url_of(embedded_folder(broker))
+        url = url_of(embedded_folder(broker))
     else:
         kafka.register()
         url = ";".join(f"kafka://{server}" for server in kafka_servers(broker))
