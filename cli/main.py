@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import logging
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,8 @@ def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
 
 
 def main() -> None:
-    """The entry point. A reader that went away (`memstream watch | head`) is no error."""
-    try:
-        cli()
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    """The entry point."""
+    cli()
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -42,19 +40,18 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 
 
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
+    """How many were written, how many refused. Reading goes on while earlier lines are on their way."""
     async with opened_log(settings) as log:
-        sender = TurnSender(log, "produce")
+        waiting: asyncio.Queue[Line | None] = asyncio.Queue(WINDOW)
+        reading = asyncio.create_task(_read(file, TurnSender(log, "produce"), waiting))
         written = refused = 0
-        waiting: deque[Line] = deque()
-
-        async def answer(line: Line) -> None:
-            nonlocal written, refused
+        while (line := await waiting.get()) is not None:
             try:
                 position = await line.sent
             except Poison as poison:
                 refused += 1
                 print(f"line {line.number}: {poison}", file=sys.stderr, flush=True)
-                return
+                continue
             written += 1
             if as_json:
                 output.line(
@@ -65,13 +62,7 @@ async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[i
                         "turn_id": line.turn_id,
                     }
                 )
-
-        async for line in _lines(file, sender):
-            waiting.append(line)
-            while waiting and (waiting[0].sent.done() or len(waiting) >= WINDOW):
-                await answer(waiting.popleft())
-        while waiting:
-            await answer(waiting.popleft())
+        await reading
         return written, refused
 
 
@@ -84,18 +75,23 @@ class Line:
     sent: asyncio.Future[Position]
 
 
-async def _lines(file: BinaryIO, sender: TurnSender) -> AsyncIterator[Line]:
+async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[Line | None]) -> None:
+    """Lines into the queue as they come; None at the end."""
     number = 0
-    while raw := await asyncio.to_thread(file.readline):
-        number += 1
-        value = raw.strip()
-        if not value:
-            continue
-        try:
-            turn = read_turn(value)
-        except Poison as poison:
-            future: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
-            future.set_exception(poison)
-            yield Line(number, "", future)
-            continue
-        yield Line(number, turn.turn_id, asyncio.ensure_future(sender.send(turn, value)))
+    try:
+        while raw := await asyncio.to_thread(file.readline):
+            number += 1
+            if value := raw.strip():
+                await waiting.put(_line(number, value, sender))
+    finally:
+        await waiting.put(None)
+
+
+def _line(number: int, value: bytes, sender: TurnSender) -> Line:
+    try:
+        turn = read_turn(value)
+    except Poison as poison:
+        refused: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
+        refused.set_exception(poison)
+        return Line(number, "", refused)
+    return Line(number, turn.turn_id, sender.send(turn, value))

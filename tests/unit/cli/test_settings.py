@@ -156,7 +156,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("tyre = 1", "tyre: there is no such setting (did you mean tier?)"),
+            ("teir = 1", "teir: there is no such setting (did you mean tier?)"),
             ('tier = "gold"', "tier: Input should be 'free' or 'standard'"),
             ("[memory.wroking]\ncapacity = 1", "memory.wroking: there is no such setting (did you mean working?)"),
             ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must lie between 1 and 64, not 0"),

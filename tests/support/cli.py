@@ -1,0 +1,176 @@
+"""The command `memstream` as a user runs it: a process of its own, in a folder of its own, with a clean environment."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+from click.testing import CliRunner
+
+from memstream.cli.main import cli
+
+from .kafka import free_port
+
+TIMEOUT = 60.0
+COMMAND = (sys.executable, "-m", "memstream.cli.main")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """Standard output as NDJSON."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Memstream:
+    """`memstream …` in `folder`; `environment` is added to a clean one."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def env(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        ours = ("MEMSTREAM_", "OPENAI_", "QDRANT_")
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        return clean | {"COLUMNS": "200"} | self.environment | dict(more or {})
+
+    def __call__(
+        self, *arguments: str, input: str | bytes = "", env: Mapping[str, str] | None = None, timeout: float = TIMEOUT
+    ) -> Done:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.env(env),
+            input=input.encode() if isinstance(input, str) else input,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    @contextmanager
+    def started(self, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+        """A command that goes on; killed at the end of the block when it still runs."""
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=self.folder,
+            env=self.env(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=TIMEOUT)
+
+    @contextmanager
+    def worker(self, *stages: str, env: Mapping[str, str] | None = None) -> Iterator[Worker]:
+        """A worker that is ready. Its log goes to a file, so that a full pipe never stops it."""
+        port = free_port()
+        log = self.folder / f"worker-{port}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*COMMAND, "worker", *stages],
+                cwd=self.folder,
+                env=self.env({"MEMSTREAM_HEALTH_PORT": str(port)} | dict(env or {})),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        worker = Worker(process, port, log)
+        try:
+            worker.wait_ready()
+            yield worker
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait(TIMEOUT)
+
+
+@dataclass
+class InProcess(Memstream):
+    """The same without a process of its own: for what a command says and ends with, forty times as fast."""
+
+    def __call__(
+        self, *arguments: str, input: str | bytes = "", env: Mapping[str, str] | None = None, timeout: float = TIMEOUT
+    ) -> Done:
+        unset = {name: None for name in os.environ if name not in self.env()}
+        before = Path.cwd()
+        handlers = logging.getLogger().handlers[:]
+        os.chdir(self.folder)
+        try:
+            done = CliRunner().invoke(cli, arguments, input=input, env={**unset, **self.env(env)})
+        finally:
+            os.chdir(before)
+            structlog.reset_defaults()  # its stream is closed now
+            logging.getLogger().handlers[:] = handlers
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Done(done.exit_code, done.stdout, done.stderr)
+
+
+@dataclass
+class Worker:
+    """A worker process and its health port."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_ready(self) -> None:
+        until = time.monotonic() + TIMEOUT
+        while self.get("/readyz")[0] != 200:
+            assert self.process.poll() is None, f"the worker ended: {self.log.read_text()[-2000:]}"
+            assert time.monotonic() < until, f"not ready: {self.get('/readyz')}, {self.log.read_text()[-2000:]}"
+            time.sleep(0.1)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(TIMEOUT)
+
+
+def turn(turn_id: str, text: str, *, tenant: str = "acme", user: str = "u1", session: str = "s1") -> str:
+    """A line for `memstream produce`."""
+    return json.dumps(
+        {
+            "tenant_id": tenant,
+            "user_id": user,
+            "session_id": session,
+            "turn_id": turn_id,
+            "messages": [{"role": "user", "content": text}],
+        }
+    )
