@@ -136,6 +136,8 @@ class Producer(base.Producer):
         check_topic(topic, partitions)
         seconds = None if retention is None else want_seconds(retention)
         made = topic_config(retention=seconds, compacting=compacting, deleting=deleting, config=config)
+        if compacting:  # a table's row may be larger than Kafka's default of 1 MiB
+            made.setdefault("max.message.bytes", str(self.max_request_size))
         await self._opened().create([(topic, partitions, made)])
 
     def supports_headers(self) -> bool:

@@ -112,7 +112,9 @@ def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
 def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
     conn = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
     try:
-        conn.execute("PRAGMA journal_mode = WAL")
+        (mode,) = conn.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise Fatal(f"the file system of {folder} cannot carry the log (SQLite's WAL mode): name a local folder")
         conn.execute("PRAGMA synchronous = FULL")  # an acknowledged append survives a power cut, as with acks=all
         conn.execute("PRAGMA journal_size_limit = 67108864")
         (version,) = conn.execute("PRAGMA user_version").fetchone()
