@@ -13,6 +13,8 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError, model_validator
 
+from ..schemas.base import Content, Instant
+
 I = TypeVar("I", bound="Item")  # noqa: E741
 
 
@@ -102,5 +104,11 @@ def _moment(value: object) -> object:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
+def _stripped(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value
+
+
 ShortId = Annotated[str | None, BeforeValidator(short_id)]
-Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+Moment = Annotated[Instant | None, BeforeValidator(_moment)]
+Statement = Annotated[Content, BeforeValidator(_stripped)]
+"""What an item says; one of white space says nothing."""

@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
+import structlog
+
 from ..adapters.ports import Embedder, VectorStore
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
+from ..schemas.errors import Poison
 from ..schemas.outcomes import InsertPoints, Outcome, OutPoint, Source, pack_vector
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
@@ -24,6 +27,8 @@ from ..streams.retry import Calls
 from ..streams.stage import Decided, Routed, Rows
 from .effects import apply_writes
 from .routing import decode_turn, is_misplaced, occurred_at, value_hash
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,19 @@ class Recorder:
         return first not in found or found[first].payload.get("turn_sha256") == sha256
 
     async def _vectors(self, tenant_id: str, texts: list[str]) -> dict[int, str]:
-        """Packed vectors by message index; empty messages have none."""
+        """Packed vectors by message index; empty messages have none. A turn that the embedder refuses is kept without
+        vectors: its words find it still."""
         said = [(index, text) for index, text in enumerate(texts) if text.strip()]
         if not said:
             return {}
-        vectors = await self._calls.call(
-            "embedder", lambda: self._embedder.embed([text for _, text in said], tenant_id=tenant_id)
-        )
+        try:
+            vectors = await self._calls.call(
+                "embedder", lambda: self._embedder.embed([text for _, text in said], tenant_id=tenant_id)
+            )
+        except Poison as refused:
+            self._metrics.counted("not_embedded")
+            log.warning("turn_not_embedded", why=str(refused))
+            return {}
         return {index: pack_vector(vector) for (index, _), vector in zip(said, vectors, strict=True)}
 
     def _messages(self, work: Recording, record: Record, texts: list[str]) -> list[StoredMessage]:

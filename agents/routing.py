@@ -17,6 +17,7 @@ def decode_turn(record: Record, *, default_scope: Scope) -> tuple[Turn, Owner]:
     """A turn and the owner of what is learnt from it. Raises Poison."""
     turn = decode(record, Turn, max_bytes=TURN_MAX_BYTES)
     try:
+        occurred_at(turn, record)
         return turn, turn.owner(default_scope=default_scope)
     except ValueError as error:
         raise Poison("invalid", str(error)) from None
@@ -32,8 +33,14 @@ def was_rekeyed(record: Record) -> bool:
 
 
 def occurred_at(turn: Turn, record: Record) -> datetime:
-    """The turn's own time, else the record's timestamp."""
-    return turn.occurred_at or datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
+    """The turn's own time, else the record's timestamp. Raises ValueError when that one is no time: producers may
+    set any number."""
+    if turn.occurred_at is not None:
+        return turn.occurred_at
+    try:
+        return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        raise ValueError("occurred_at: absent, and the record's timestamp is no time either") from None
 
 
 def value_hash(record: Record) -> str:

@@ -13,13 +13,13 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from ...adapters.ports import Message
 from ...memory.policies import CapturePolicy
-from ...memory.text import escape_markers, one_line
-from ...schemas.base import Content, Quote, Signed, Subject, Unit
+from ...memory.text import escape_markers, folded, one_line
+from ...schemas.base import Quote, Signed, Subject, Unit
 from ...schemas.cloudevents import rfc3339
 from ...schemas.observations import Category, Durability
-from ...schemas.turns import Role, Sensitivity, TurnMessage
+from ...schemas.turns import Role, Sensitivity, Turn
 from ...schemas.working import WorkingEntry, WorkingSet
-from ..answers import Answer, Item, Moment, ShortId, parse_items, strict_schema
+from ..answers import Answer, Item, Moment, ShortId, Statement, parse_items, strict_schema
 from .rows import RecentMessage
 
 TASK = "observations"
@@ -67,7 +67,7 @@ def _or_user(value: object) -> object:
 
 def _subject(value: object) -> object:
     value = _or_user(value)
-    return value.strip().lower() if isinstance(value, str) else value
+    return one_line(value).lower() if isinstance(value, str) else value
 
 
 class ObservationItem(Item):
@@ -75,7 +75,7 @@ class ObservationItem(Item):
 
     turn: ShortId = None
     subject: Annotated[Subject, BeforeValidator(_subject)] = "user"
-    content: Content
+    content: Statement
     importance: Unit
     durability: Durability
     category: Category
@@ -100,21 +100,25 @@ def parse(value: JsonValue) -> Answer[ObservationItem]:
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as the prompt shows it."""
+    """A turn as the prompt shows it: the captured roles, the user's words in full, the assistant's cut."""
 
     turn_id: str
     occurred_at: datetime
-    messages: tuple[TurnMessage, ...]
+    said: tuple[tuple[Role, str], ...]
 
-    def said(self, policy: CapturePolicy) -> tuple[tuple[Role, str], ...]:
-        """What is shown: the captured roles, the user's words in full, the assistant's cut."""
-        shown = []
-        for message in self.messages:
-            text = message.text
+    @classmethod
+    def of(cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy) -> ShownTurn:
+        said = []
+        for message in turn.messages:
+            text = message.text[: policy.max_assistant_chars] if message.role == "assistant" else message.text
             if message.role in policy.roles and text.strip():
-                limit = policy.max_assistant_chars if message.role == "assistant" else None
-                shown.append((message.role, text[:limit]))
-        return tuple(shown)
+                said.append((message.role, text))
+        return cls(turn.turn_id, occurred_at, tuple(said))
+
+    @cached_property
+    def folded(self) -> tuple[tuple[Role, str], ...]:
+        """As quotes are compared with it."""
+        return tuple((role, folded(text)) for role, text in self.said)
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,12 @@ class ObservePrompt:
         return RULES.format(max_per_turn=self.policy.max_per_turn)
 
     def messages(self) -> tuple[Message, ...]:
-        """Rules, context, and last the turns, verbatim."""
+        """Rules, context, and last the turns, verbatim. The assistant's word between is there because the templates of
+        many open models refuse two messages of one role in a row."""
         return (
             Message("system", self._rules()),
             Message("user", self._context()),
+            Message("assistant", "Now the turns, please."),
             Message("user", "\n\n".join(self._turn(name, turn) for name, turn in self.turn_ids.items())),
         )
 
@@ -158,7 +164,7 @@ class ObservePrompt:
         for name, entry in self.entries.items():
             by_subject.setdefault(entry.subject, []).append(f"[{name}] {one_line(entry.content)}")
         for subject, lines in by_subject.items():
-            parts += [f"## {subject}", *lines]
+            parts += [f"## {one_line(subject)}", *lines]
         if self.recent:
             parts.append("Earlier messages:")
             role: str | None = None
@@ -170,7 +176,7 @@ class ObservePrompt:
         return "\n".join(parts)
 
     def _turn(self, name: str, turn: ShownTurn) -> str:
-        said = "\n".join(f"{role}: {escape_markers(text)}" for role, text in turn.said(self.policy))
+        said = "\n".join(f"{role}: {escape_markers(text)}" for role, text in turn.said)
         return f"[{name}]\n{said}"
 
 
@@ -178,7 +184,7 @@ def recent_messages(
     before: Sequence[RecentMessage], turn: ShownTurn, policy: CapturePolicy
 ) -> tuple[RecentMessage, ...]:
     """The last messages, oldest first: at most so many, and so many tokens (a token is taken as 4 characters)."""
-    every = [*before, *(RecentMessage(role=role, text=text) for role, text in turn.said(policy))]
+    every = [*before, *(RecentMessage(role=role, text=text) for role, text in turn.said)]
     kept: list[RecentMessage] = []
     characters = 4 * policy.context_tokens
     for message in reversed(every[-policy.context_messages :] if policy.context_messages else []):

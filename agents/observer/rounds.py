@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
-from ...memory.evidence import quote_found
-from ...memory.policies import CapturePolicy, MemoryPolicy
+from ...memory.evidence import quote_in_folded
+from ...memory.policies import MemoryPolicy
 from ...memory.working_set import Candidate, TurnApplied, apply_turn
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
@@ -41,8 +41,19 @@ class Pending:
     occurred_at: datetime
     n: int | None = None
 
-    def shown(self) -> ShownTurn:
-        return ShownTurn(self.turn.turn_id, self.occurred_at, self.turn.messages)
+    @property
+    def turn_id(self) -> str:
+        return self.turn.turn_id
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """An item that counts: its place in the answer, the short id of its turn, and who said it."""
+
+    place: int
+    turn: str
+    item: ObservationItem
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,7 @@ class Round:
 
 def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPolicy) -> ObservePrompt:
     return ObservePrompt(
-        turns=tuple(item.shown() for item in pending),
+        turns=tuple(ShownTurn.of(item.turn, item.occurred_at, policy.capture) for item in pending),
         working=session.working,
         recent=session.recent,
         policy=policy.capture,
@@ -68,7 +79,7 @@ async def ask(
 ) -> Completion[Answer[ObservationItem]] | None:
     """The model's answer; None when nothing was said that it could be asked about. Raises Transient past `patience`
     seconds, Poison when the answer is unusable after one repair."""
-    if not prompt.policy.enabled or not any(turn.said(prompt.policy) for turn in prompt.turns):
+    if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
         return None
     request = CompletionRequest(
         task=TASK, tenant_id=tenant_id, messages=prompt.messages(), json_schema=SCHEMA, parse=parse
@@ -91,22 +102,18 @@ def conclude(
     """Turn by turn, in the order of the answer: working set, records, context for the next prompt."""
     usable, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
-    given: dict[int, str] = {}
-    for place, (name, item) in enumerate(zip(prompt.turn_ids, pending, strict=True)):
-        said = [(at, raw) for at, turn, raw in usable if turn == name]
-        candidates: list[Candidate] = []
-        for at, raw in said:
-            candidate = _candidate(item, raw, prompt, given, counted)
-            given[at] = candidate.observation.entry_id
-            candidates.append(candidate)
+    names = _Names(prompt)
+    for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
+        candidates = [_candidate(item, each, names, counted) for each in usable if each.turn == name]
         applied = apply_turn(session.working, candidates, policy=policy.working)
+        names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
         session = session.model_copy(
             update={
                 "turns": session.turns + 1,
                 "working": applied.working,
-                "recent": recent_messages(session.recent, item.shown(), policy.capture),
+                "recent": recent_messages(session.recent, shown, policy.capture),
             }
         )
         observed.append(
@@ -129,73 +136,89 @@ def conclude(
 
 def _checked(
     prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, policy: MemoryPolicy
-) -> tuple[list[tuple[int, str, ObservationItem]], list[str]]:
+) -> tuple[list[Usable], list[str]]:
     """The items that may count: of a shown turn, with a quote from it, and not above the cap of their turn."""
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
-    usable: list[tuple[int, str, ObservationItem]] = []
+    usable: list[Usable] = []
     per_turn: dict[str, set[tuple[str, str]]] = {}
-    for at, item in answer.value.items:
-        name = item.turn or ("t1" if len(prompt.turns) == 1 else "")
-        turn = prompt.turn_ids.get(name)
+    for place, item in answer.value.items:
+        name = item.turn or "t1"
+        if len(prompt.turns) == 1 and name != "t1":  # which one is meant is no question
+            counted.append("unknown_id")
+            name = "t1"
+        turn = prompt.turn_ids.get(name) if item.turn or len(prompt.turns) == 1 else None
         if turn is None:
             counted.append("unknown_turn")
-        elif source_role(turn, item.evidence, prompt.policy) is None:
+            continue
+        role = source_role(turn, item.evidence)
+        known = per_turn.setdefault(name, set())
+        if role is None:
             counted.append("invented")
-        elif (statement := (item.subject, ids.content_hash(item.content))) in per_turn.setdefault(name, set()):
+        elif (statement := (item.subject, ids.content_hash(item.content))) in known:
             counted.append("repeated_observation")
-        elif len(per_turn[name]) >= policy.capture.max_per_turn:
+        elif len(known) >= policy.capture.max_per_turn:
             counted.append("over_the_cap")
         else:
-            per_turn[name].add(statement)
-            usable.append((at, name, item))
+            known.add(statement)
+            usable.append(Usable(place, name, item, role))
     return usable, counted
 
 
-def source_role(turn: ShownTurn, quote: str, policy: CapturePolicy) -> Role | None:
+def source_role(turn: ShownTurn, quote: str) -> Role | None:
     """Who said it: the most trusted captured role whose words, as they were shown, hold the quote."""
-    said = turn.said(policy)
-    return next((role for role in _ROLE_ORDER for who, text in said if who == role and quote_found(quote, text)), None)
+    return next(
+        (role for role in _ROLE_ORDER for who, text in turn.folded if who == role and quote_in_folded(quote, text)),
+        None,
+    )
 
 
-def _candidate(
-    item: Pending, raw: ObservationItem, prompt: ObservePrompt, given: dict[int, str], counted: list[str]
-) -> Candidate:
-    turn = item.turn
-    session_key = turn.session_key
-    observation_id = ids.observation_id(session_key, turn.turn_id, raw.subject, raw.content)
+class _Names:
+    """What `replaces` may name, as entry ids of now: the working entries that were shown, and the observations of this
+    answer that were applied. An entry that is said again may go by another id afterwards."""
+
+    def __init__(self, prompt: ObservePrompt) -> None:
+        self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
+
+    def entry_id(self, name: str) -> str | None:
+        return self._named.get(name)
+
+    def given(self, place: int, entry_id: str) -> None:
+        self._named[f"o{place}"] = entry_id
+
+    def moved(self, applied: TurnApplied) -> None:
+        for each in applied.refreshed:
+            for name, entry_id in self._named.items():
+                if entry_id in (each.entry_id_before, each.observation_id):
+                    self._named[name] = each.entry_id
+
+
+def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[str]) -> Candidate:
+    turn, item = pending.turn, usable.item
+    observation_id = ids.observation_id(turn.session_key, turn.turn_id, item.subject, item.content)
     floor = turn.sensitivity or "public"
     observation = Observation(
         observation_id=observation_id,
         entry_id=observation_id,
-        subject=raw.subject,
-        content=raw.content,
-        importance=raw.importance,
-        durability=raw.durability,
-        category=raw.category,
-        is_correction=raw.is_correction,
-        due_at=raw.due_at if raw.category == "task" else None,
-        valid_from=raw.valid_from,
-        valid_to=raw.valid_to,
-        sensitivity=max(raw.sensitivity, floor, key=_SENSITIVITY.index),
-        source_role=source_role(item.shown(), raw.evidence, prompt.policy) or "user",
-        evidence=raw.evidence,
+        subject=item.subject,
+        content=item.content,
+        importance=item.importance,
+        durability=item.durability,
+        category=item.category,
+        is_correction=item.is_correction,
+        due_at=item.due_at if item.category == "task" else None,
+        valid_from=item.valid_from,
+        valid_to=item.valid_to,
+        sensitivity=max(item.sensitivity, floor, key=_SENSITIVITY.index),
+        source_role=usable.role,
+        evidence=item.evidence,
     )
-    return Candidate(observation=observation, replaces=_target(raw, prompt, given, counted), pinned=raw.pinned)
-
-
-def _target(raw: ObservationItem, prompt: ObservePrompt, given: dict[int, str], counted: list[str]) -> str | None:
-    """The entry id that `replaces` names: a shown working entry, or an earlier observation of the same answer."""
-    if raw.replaces is None:
-        return None
-    if raw.replaces in prompt.entries:
-        return prompt.entries[raw.replaces].entry_id
-    place = raw.replaces.removeprefix("o")
-    if raw.replaces.startswith("o") and place.isdigit() and int(place) in given:
-        return given[int(place)]
-    counted.append("unknown_id")
-    return None
+    replaces = None if item.replaces is None else names.entry_id(item.replaces)
+    if item.replaces is not None and replaces is None:
+        counted.append("unknown_id")
+    names.given(usable.place, observation_id)
+    return Candidate(observation=observation, replaces=replaces, pinned=item.pinned)
 
 
 def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:

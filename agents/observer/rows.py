@@ -7,6 +7,7 @@ counts it, deleted after the outcome that observed it is durable.
 from __future__ import annotations
 
 import base64
+from collections import OrderedDict
 from datetime import datetime
 from typing import Annotated
 
@@ -17,9 +18,11 @@ from ...schemas.outcomes import Outcome
 from ...schemas.turns import Role
 from ...schemas.working import WorkingSet
 from ...streams.ports import Position, Record
+from ...streams.stage import Rows
 
 SEEN_KEPT = 1_000
-REFUSED_KEPT = 100
+REFUSED_KEPT = 1_000
+PARSED_KEPT = 128
 _HASH_BYTES = 8
 
 
@@ -37,7 +40,10 @@ class Remembered(_Row):
 
     def __contains__(self, given: str) -> bool:
         wanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
-        return any(hashes[i : i + _HASH_BYTES] == wanted for i in range(0, len(hashes), _HASH_BYTES))
+        at = hashes.find(wanted)
+        while at % _HASH_BYTES and at > 0:  # found across two of them
+            at = hashes.find(wanted, at + 1)
+        return at >= 0
 
     def add(self, given: str) -> Remembered:
         hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
@@ -73,6 +79,8 @@ class SessionRow(_Row):
     """Waiting turns are the rows waiting_from … waiting_next - 1."""
     waiting_ends: bool = False
     """One of them ends the session."""
+    waiting_last: str = ""
+    """The turn id of the last one."""
     last: Outcome | None = None
 
     @property
@@ -90,6 +98,7 @@ def refused_mark(turn_id: str, offset: int) -> str:
 class WaitingTurn(_Row):
     """The raw record of a turn that waits, with its coordinates."""
 
+    turn_id: str
     topic: str
     partition: int
     offset: int
@@ -100,9 +109,10 @@ class WaitingTurn(_Row):
     deferred_at: datetime
 
     @classmethod
-    def of(cls, record: Record, *, deferred_at: datetime) -> WaitingTurn:
+    def of(cls, record: Record, *, turn_id: str, deferred_at: datetime) -> WaitingTurn:
         position = record.position
         return cls(
+            turn_id=turn_id,
             topic=position.topic,
             partition=position.partition,
             offset=position.offset,
@@ -132,5 +142,34 @@ def waiting_key(session_key: str, n: int) -> str:
 
 def session_of_waiting_key(key: str) -> str | None:
     """The session key of a waiting turn's row; None for any other row (a session key has three parts)."""
-    parts = key.split("/")
-    return "/".join(parts[:3]) if len(parts) == 4 else None
+    return key.rpartition("/")[0] if key.count("/") == 3 else None
+
+
+class Sessions:
+    """The sessions' rows, parsed once: an event looks at its session several times, and a row has tens of kilobytes.
+
+    What is remembered is only used while the table holds the very bytes that it was parsed from.
+    """
+
+    def __init__(self, *, kept: int = PARSED_KEPT) -> None:
+        self._kept = kept
+        self._parsed: OrderedDict[str, tuple[bytes, SessionRow]] = OrderedDict()
+
+    def of(self, rows: Rows, key: str) -> SessionRow:
+        """As the table has it; a session that is not there yet is an empty one."""
+        raw = rows.row(key)
+        if raw is None:
+            return SessionRow()
+        known = self._parsed.get(key)
+        if known is not None and known[0] == raw:
+            return known[1]
+        session = SessionRow.model_validate_json(raw)
+        self.keep(key, raw, session)
+        return session
+
+    def keep(self, key: str, raw: bytes, session: SessionRow) -> None:
+        """The row that is on its way into the table."""
+        self._parsed[key] = (raw, session)
+        self._parsed.move_to_end(key)
+        if len(self._parsed) > self._kept:
+            self._parsed.popitem(last=False)

@@ -28,7 +28,7 @@ from ...memory.observing import ObserveNow, Unobserved, time_to_observe
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.cloudevents import REKEYED_HEADER, CloudEvent
-from ...schemas.commands import SESSION_KINDS, Command, CommandResult, ResultError, ResultStatus
+from ...schemas.commands import SESSION_KINDS, Command, CommandResult, ResultError, ResultStatus, SessionRef
 from ...schemas.errors import Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, RESULTS, TURNS, Topic
@@ -43,7 +43,15 @@ from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
 from ..routing import decode_turn, is_misplaced, occurred_at, was_rekeyed
 from .rounds import Pending, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
-from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, session_of_waiting_key, waiting_key
+from .rows import (
+    REFUSED_KEPT,
+    SessionRow,
+    Sessions,
+    WaitingTurn,
+    refused_mark,
+    session_of_waiting_key,
+    waiting_key,
+)
 from .timers import COMMANDS_PER_SECOND, Reminder, Reminders
 
 log = structlog.get_logger(__name__)
@@ -73,6 +81,16 @@ class CommandWork:
 Work = TurnWork | CommandWork
 
 
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
+
+    turn_id: str
+    record: Record
+    n: int
+    poison: Poison
+
+
 class Observer:
     """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders."""
 
@@ -100,7 +118,7 @@ class Observer:
         self._policy = policy
         self._partitions = partitions
         self._now = now
-        self._monotonic = monotonic
+        self._sessions = Sessions()
         self._reminders = Reminders(pause=policy.observe.patience, clock=monotonic)
         calls.on_breaker_closed(self._model_is_back)
 
@@ -119,8 +137,8 @@ class Observer:
 
     def last(self, work: Work, rows: Rows) -> Decided | None:
         raw = rows.row(work.session_key)
-        session = SessionRow.model_validate_json(raw) if raw is not None else SessionRow()
-        return Decided(session.last, work.session_key, raw) if session.last is not None else None
+        last = self._sessions.of(rows, work.session_key).last
+        return None if raw is None or last is None else Decided(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
@@ -128,43 +146,48 @@ class Observer:
         if is_misplaced(record, key, partitions=self._partitions):
             await self._misplaced(work, record)
             return
-        new = self._new(work, record, _session(rows, key))
-        asked = isinstance(work, CommandWork)
+        new = self._new(work, record, self._sessions.of(rows, key))
+        asked = isinstance(work, CommandWork) and self._status(work.command) == "applied"
         model_away = False
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
-            session = _session(rows, key)
+            session = self._sessions.of(rows, key)
             question = Unobserved(
                 turns=session.waiting + (new is not None),
                 ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
                 asked=asked,
-                model_away=model_away or self._calls.breaker_open(model_breaker(ids.split(key)[0])),
+                model_away=model_away or self._calls.breaker_open(model_breaker(_tenant_of(key))),
             )
             answer = time_to_observe(question, self._policy.observe)
             if not isinstance(answer, ObserveNow):
                 break
             pending = self._next_turns(session, key, rows, new, at_most=1 if alone else answer.turns)
+            if isinstance(pending, Spoiled):
+                yield self._refused(session, key, pending, pending.poison, work, record)
+                continue
             try:
-                yield await self._observed(session, key, pending, work, record)
+                decided = await self._observed(session, key, pending, work, record)
             except Poison as refused:
                 if len(pending) > 1:
                     self._metrics.counted("asked_one_by_one")
                     alone = len(pending)  # only those that fail alone are dead letters
                     continue
-                yield self._refused(session, key, pending[0], refused, work, record)
-            except Transient as away:
-                if isinstance(away, LeaseLost | Interrupted):
-                    raise
+                decided = self._refused(session, key, pending[0], refused, work, record)
+            except (LeaseLost, Interrupted):
+                raise  # the partition goes away: nothing is decided here any more
+            except Transient:
                 model_away = True
                 continue
+            yield decided
             alone = max(0, alone - 1)
-            if new is not None and any(item.n is None for item in pending):
+            if any(item.n is None for item in pending):
                 new = None
         if new is not None:
-            yield self._deferred(_session(rows, key), key, new, record)
-        self._remember(_session(rows, key), key, record.position.partition, rows)
-        if isinstance(work, CommandWork) and work.command.command_id not in _session(rows, key).commands:
-            yield self._answered(_session(rows, key), key, work.command, record)
+            yield self._deferred(self._sessions.of(rows, key), key, new, record)
+        session = self._sessions.of(rows, key)
+        self._remember(session, key, record.position.partition)
+        if isinstance(work, CommandWork) and work.command.command_id not in session.commands:
+            yield self._answered(session, key, work.command, record)
 
     async def _misplaced(self, work: Work, record: Record) -> None:
         """Order among such turns is order of arrival. No table is touched: it belongs to another partition."""
@@ -200,15 +223,19 @@ class Observer:
 
     def _next_turns(
         self, session: SessionRow, key: str, rows: Rows, new: Pending | None, *, at_most: int
-    ) -> tuple[Pending, ...]:
+    ) -> tuple[Pending, ...] | Spoiled:
         """Waiting turns first, in their order, then the new one."""
         pending: list[Pending] = []
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             raw = rows.row(waiting_key(key, n))
             if raw is None:
                 raise AssertionError(f"the waiting turn {n} of a session is missing: its changelog was cut")
-            record = WaitingTurn.model_validate_json(raw).record()
-            turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
+            waiting = WaitingTurn.model_validate_json(raw)
+            record = waiting.record()
+            try:
+                turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
+            except Poison as poison:
+                return tuple(pending) if pending else Spoiled(waiting.turn_id, record, n, poison)
             pending.append(Pending(turn, owner, record, occurred_at(turn, record), n))
         if new is not None and len(pending) < at_most:
             pending.append(new)
@@ -245,16 +272,24 @@ class Observer:
         )
 
     def _refused(
-        self, session: SessionRow, key: str, item: Pending, refused: Poison, work: Work, record: Record
+        self, session: SessionRow, key: str, item: Pending | Spoiled, refused: Poison, work: Work, record: Record
     ) -> Decided:
         """A dead letter under the turn's own coordinates. It takes no number and leaves the list of seen ids, so that
         it can be put back."""
-        self._metrics.refused(item.record.position.topic, refused.reason)
-        mark = refused_mark(item.turn.turn_id, item.record.position.offset)
+        position = item.record.position
+        self._metrics.refused(position.topic, refused.reason)
+        log.warning(
+            "turn_refused",
+            topic=position.topic,
+            partition=position.partition,
+            offset=position.offset,
+            reason=refused.reason,
+            why=str(refused)[:300],
+        )
         session = _without_waiting(session, (item,)).model_copy(
             update={
-                "seen": session.seen.remove(item.turn.turn_id),
-                "refused": (*session.refused, mark)[-REFUSED_KEPT:],
+                "seen": session.seen.remove(item.turn_id),
+                "refused": (*session.refused, refused_mark(item.turn_id, position.offset))[-REFUSED_KEPT:],
             }
         )
         letter = dead_letter(item.record, stage=self.name, reason=refused.reason, error=refused, attempts=1)
@@ -262,7 +297,7 @@ class Observer:
             source=source_of(record, _event_id(work)),
             cleanup=_waiting_keys(key, (item,)),
             records=(letter,),
-            tenant_id=item.turn.tenant_id,
+            tenant_id=_tenant_of(key),
         )
         return self._decided(session, key, outcome)
 
@@ -270,26 +305,34 @@ class Observer:
         """The turn becomes a row of its own, written before the session's row that counts it."""
         self._metrics.counted("deferred")
         row_key = waiting_key(key, session.waiting_next)
-        waiting = WaitingTurn.of(item.record, deferred_at=self._now())
+        waiting = WaitingTurn.of(item.record, turn_id=item.turn_id, deferred_at=self._now())
         session = session.model_copy(
             update={
                 "waiting_next": session.waiting_next + 1,
                 "waiting_ends": session.waiting_ends or item.turn.ends_session,
+                "waiting_last": item.turn_id,
             }
         )
         outcome = Outcome(source=source_of(record, item.turn.turn_id), before=(row_key,), tenant_id=item.turn.tenant_id)
         return replace(self._decided(session, key, outcome, seen=(item,)), before={row_key: waiting.to_bytes()})
 
+    def _status(self, command: Command) -> ResultStatus:
+        if command.kind not in SESSION_KINDS:
+            return "refused"
+        expired = command.expires_at is not None and command.expires_at < self._now()
+        return "expired" if expired else "applied"
+
     def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Decided:
         """The command's result."""
-        now = self._now()
-        status: ResultStatus = "applied"
+        status = self._status(command)
         error = None
-        if command.kind not in SESSION_KINDS:
-            status = "refused"
-            error = ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}")
-        elif command.expires_at is not None and command.expires_at < now:
-            status = "expired"
+        if status == "refused":
+            known = ", ".join(sorted(SESSION_KINDS))
+            error = ResultError(
+                code="unknown_kind",
+                message=f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}",
+            )
+        now = self._now()
         result = CommandResult(
             command_id=command.command_id, status=status, error=error, at=now, result={"waiting": session.waiting}
         )
@@ -299,7 +342,7 @@ class Observer:
             key,
             Outcome(
                 source=source_of(record, command.command_id),
-                records=(OutRecord.of(RESULTS.name, command.command_id, result, event),),
+                records=(OutRecord.of(RESULTS.name, ids.encode(command.command_id), result, event),),
                 tenant_id=command.tenant_id,
             ),
         )
@@ -309,7 +352,9 @@ class Observer:
             if item.n is None:
                 session = session.model_copy(update={"seen": session.seen.add(item.turn.turn_id)})
         session = session.model_copy(update={"last": outcome})
-        return Decided(outcome, key, session.to_bytes())
+        raw = session.to_bytes()
+        self._sessions.keep(key, raw, session)
+        return Decided(outcome, key, raw)
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
@@ -320,34 +365,26 @@ class Observer:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+        """Looks for sessions with waiting turns. A waiting row alone says little: the session's row counts it."""
         for partition in self._reminders.assigned(partitions):
+            found = {session_of_waiting_key(key) for key, _ in rows.scan(partition)} - {None}
+            if not found:
+                continue
             for key, raw in rows.scan(partition):
-                session_key = session_of_waiting_key(key)
-                if session_key is not None:
-                    last = WaitingTurn.model_validate_json(raw).record()
-                    self._wait_for(session_key, partition, last, pause=0.0)
+                if key in found:
+                    self._remember(SessionRow.model_validate_json(raw), key, partition, due_in=0.0)
 
-    def _remember(self, session: SessionRow, key: str, partition: int, rows: Rows) -> None:
+    def _remember(self, session: SessionRow, key: str, partition: int, *, due_in: float | None = None) -> None:
+        """Ask this session again, at the latest after the pause (or `due_in` seconds), while turns of it wait."""
         if not session.waiting:
             self._reminders.done(key)
             return
-        raw = rows.row(waiting_key(key, session.waiting_next - 1))
-        if raw is not None:
-            last = WaitingTurn.model_validate_json(raw).record()
-            self._wait_for(key, partition, last, pause=self._policy.observe.patience)
-
-    def _wait_for(self, key: str, partition: int, last: Record, *, pause: float) -> None:
-        turn, _ = decode_turn(last, default_scope=self._policy.routing.scope)
         self._reminders.wait(
             key,
-            Reminder(
-                partition=partition,
-                tenant_id=turn.tenant_id,
-                user_id=turn.user_id,
-                session_id=turn.session_id,
-                last_turn_id=turn.turn_id,
-                due=self._monotonic() + pause,
-            ),
+            partition=partition,
+            tenant_id=_tenant_of(key),
+            last_turn_id=session.waiting_last,
+            due_in=self._policy.observe.patience if due_in is None else due_in,
         )
 
     def _model_is_back(self, breaker: str) -> None:
@@ -367,27 +404,25 @@ class Observer:
 
     async def _remind(self, key: str, item: Reminder) -> None:
         now = self._now()
-        command = Command.model_validate(
-            {
-                "command_id": ids.observe_command_id(key, item.last_turn_id, item.attempt),
-                "kind": "observe",
-                "tenant_id": item.tenant_id,
-                "session": {"user_id": item.user_id, "session_id": item.session_id},
-                "issued_by": SOURCE,
-                "issued_at": now,
-                "expires_at": now + timedelta(days=7),
-            }
+        tenant_id, user_id, session_id = ids.split(key)
+        command = Command(
+            command_id=ids.observe_command_id(key, item.last_turn_id, item.attempt),
+            kind="observe",
+            tenant_id=tenant_id,
+            session=SessionRef(user_id=user_id, session_id=session_id),
+            issued_by=SOURCE,
+            issued_at=now,
+            expires_at=now + timedelta(days=7),
         )
         event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", key, now)
         await self._send_durably(OutRecord.of(COMMANDS_SESSION.name, key, command, event))
 
 
-def _session(rows: Rows, key: str) -> SessionRow:
-    raw = rows.row(key)
-    return SessionRow.model_validate_json(raw) if raw is not None else SessionRow()
+def _tenant_of(session_key: str) -> str:
+    return ids.split(session_key)[0]
 
 
-def _without_waiting(session: SessionRow, pending: Sequence[Pending]) -> SessionRow:
+def _without_waiting(session: SessionRow, pending: Sequence[Pending | Spoiled]) -> SessionRow:
     """The session when these turns no longer wait."""
     taken = sum(item.n is not None for item in pending)
     waiting_from = session.waiting_from + taken
@@ -395,7 +430,7 @@ def _without_waiting(session: SessionRow, pending: Sequence[Pending]) -> Session
     return session.model_copy(update={"waiting_from": waiting_from, "waiting_ends": ends})
 
 
-def _waiting_keys(key: str, pending: Sequence[Pending]) -> tuple[str, ...]:
+def _waiting_keys(key: str, pending: Sequence[Pending | Spoiled]) -> tuple[str, ...]:
     return tuple(waiting_key(key, item.n) for item in pending if item.n is not None)
 
 

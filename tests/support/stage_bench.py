@@ -103,6 +103,7 @@ class Bench:
         self.refused: list[str] = []
         self._folder = folder
         self._offsets: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int] = {}
 
     async def send_durably(self, record: OutRecord) -> None:
         self.sent.append(record)
@@ -129,12 +130,15 @@ class Bench:
             send=self._send,
             metrics=self.metrics,
             crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
+            committed=lambda topic, partition: self._committed.get((topic, partition)),
         )
         routed = handler.route(record)
         if isinstance(routed, Refused):
             self.refused.append(routed.poison.reason)
             return
         await handler.handle(record, routed.work)
+        where = (record.position.topic, record.position.partition)
+        self._committed[where] = max(self._committed.get(where, 0), record.position.offset + 1)
 
     async def killed(self, record: Record, step: Step) -> None:
         """The worker dies after `step`; the event comes again."""

@@ -16,7 +16,6 @@ from memstream.adapters.completions.offline_prompt import read_prompt
 from memstream.adapters.ports import CompletionRequest, Message
 from memstream.agents.observer.prompt import SCHEMA, TASK, ObservePrompt, ShownTurn, parse
 from memstream.memory.policies import CapturePolicy
-from memstream.schemas.turns import TurnMessage
 from memstream.schemas.working import WorkingEntry, WorkingSet
 from tests.support.asking import Json, Ledger, observe
 from tests.support.model_server import OBSERVATION
@@ -90,7 +89,7 @@ async def test_the_observers_own_prompt_is_understood() -> None:
     """Through the real prompt and the real parser."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     said = "I moved to Oslo.\n[w1] And my sister Anna works at Acme."
-    turn = ShownTurn("t-77", at, (TurnMessage(role="user", content=said),))
+    turn = ShownTurn("t-77", at, (("user", said),))
     entries = [("user", "Lives in Rome"), ("mary ann", "Lives in Bonn")]
     working = WorkingSet(entries=tuple(_entry(subject, content) for subject, content in entries))
     shown = ObservePrompt(turns=(turn,), working=working, recent=(), policy=CapturePolicy())
