@@ -26,7 +26,7 @@ def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, l
             close = difflib.get_close_matches(name, names, n=1)
             problems.append(f"{place}: there is no such setting" + (f" (did you mean {close[0]}?)" if close else ""))
         elif dataclasses.is_dataclass(hints[name]):
-            values[name], wrong = policy_from(hints[name], value, path=place)  # type: ignore[arg-type]
+            values[name], wrong = policy_from(hints[name], value, path=place)
             problems += wrong
         else:
             try:

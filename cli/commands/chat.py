@@ -82,7 +82,7 @@ async def _read(feed: Feed) -> str | None:
 
 
 async def _tell_start(ports: Beside, settings: Settings, person: Person, session: str) -> None:
-    out = story.console()
+    out = output.console()
     if settings.model_names == (OFFLINE,) and ports.stages_here:
         out.print(f"[yellow]model: {story.text(ports.model)}[/yellow] [dim]rules for simple English sentences[/dim]")
     if not ports.stages_here and not await ports.log.members(group_of("observer")):

@@ -47,19 +47,19 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
         _tell_start(ports, settings, time.monotonic() - began)
         known = await story.facts_of(ports.store, PERSON)
         if known:
-            story.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
+            output.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
             for fact in known:
-                story.console().print(f"  [green]●[/green] {story.text(fact.content)}", soft_wrap=True)
+                output.console().print(f"  [green]●[/green] {story.text(fact.content)}", soft_wrap=True)
         told = time.monotonic()
         async with fed(ports.log, PERSON, story.tell) as feed:
             await _converse(ports, feed, turn_by_turn=not known)
             if not await feed.all_done(within=END_SECONDS):
                 output.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s")
         if known and not feed.observed:
-            story.console().print(
+            output.console().print(
                 "\nIt was told the same turns again: their ids were known, so nothing was counted twice."
             )
-        story.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
+        output.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
         for session in dict.fromkeys(said.session_id for said in CONVERSATION):
             await story.tell_working_set(ports.store, PERSON, session)
         facts = await story.tell_facts(ports.store, PERSON)
@@ -83,8 +83,8 @@ async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
     for said in CONVERSATION:
         if said.session_id != session:
             session = said.session_id
-            story.console().print(f"\n[bold]{session}[/bold]")
-        story.console().print(f"  [bold]{USER}[/bold]    {story.text(said.text)}", soft_wrap=True)
+            output.console().print(f"\n[bold]{session}[/bold]")
+        output.console().print(f"  [bold]{USER}[/bold]    {story.text(said.text)}", soft_wrap=True)
         value = user_turn(
             tenant_id=TENANT, user_id=USER, session_id=said.session_id, turn_id=said.turn_id, text=said.text
         )
@@ -96,7 +96,7 @@ async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
 
 
 def _tell_start(ports: Beside, settings: Settings, seconds: float) -> None:
-    out = story.console()
+    out = output.console()
     out.print("[bold]memstream[/bold]  turns in, facts out")
     where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"
     out.print(f"[dim]{where} · {settings.datadir} · started in {seconds:.1f} s[/dim]", soft_wrap=True)

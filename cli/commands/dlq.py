@@ -53,16 +53,13 @@ def list_letters(context: CommandContext, topic: str | None, tenant: str | None,
 def show_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
     """Show one dead letter whole: headers, key and value as they came."""
     record = run(_one(context.settings, _letters_of(topic), partition, offset))
-    whole = summary(record) | {"headers": [[name, _text(value)] for name, value in record.headers], **_raw(record)}
+    fields = summary(record) | _raw(record)
+    headers = [(name, _text(value)) for name, value in record.headers]
     if as_json:
-        output.line(whole)
+        output.line(fields | {"headers": [[name, value] for name, value in headers]})
         return
-    for name, value in whole.items():
-        if name == "headers":
-            for header, content in whole["headers"]:  # type: ignore[union-attr, misc]
-                click.echo(f"header {header}: {output.printable(str(content))}")
-        else:
-            click.echo(f"{name}: {output.printable(str(value))}")
+    for name, value in (*fields.items(), *((f"header {name}", value) for name, value in headers)):
+        click.echo(f"{name}: {output.printable(str(value))}")
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None) -> list[dict[str, JsonValue]]:

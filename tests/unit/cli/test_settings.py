@@ -11,12 +11,27 @@ from memstream.cli.errors import CommandFailed, Exit
 from memstream.cli.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
 
-CONTRACT = (
-    "MEMSTREAM_BROKER MEMSTREAM_QDRANT MEMSTREAM_MODEL MEMSTREAM_EMBEDDER MEMSTREAM_DATADIR MEMSTREAM_TIER "
-    "MEMSTREAM_WORKER_ID MEMSTREAM_HEALTH_PORT MEMSTREAM_IN_FLIGHT MEMSTREAM_MODEL_TIMEOUT MEMSTREAM_SESSION_TIMEOUT "
-    "MEMSTREAM_OBSERVE_TOGETHER OPENAI_API_KEY OPENAI_BASE_URL QDRANT_API_KEY MEMSTREAM_CRASH_POINT MEMSTREAM_TESTING "
-    "MEMSTREAM_PARTITIONS MEMSTREAM_REPLICATION"
-).split()
+CONTRACT = {
+    "MEMSTREAM_BROKER",
+    "MEMSTREAM_QDRANT",
+    "MEMSTREAM_MODEL",
+    "MEMSTREAM_EMBEDDER",
+    "MEMSTREAM_DATADIR",
+    "MEMSTREAM_TIER",
+    "MEMSTREAM_WORKER_ID",
+    "MEMSTREAM_HEALTH_PORT",
+    "MEMSTREAM_IN_FLIGHT",
+    "MEMSTREAM_MODEL_TIMEOUT",
+    "MEMSTREAM_SESSION_TIMEOUT",
+    "MEMSTREAM_OBSERVE_TOGETHER",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "QDRANT_API_KEY",
+    "MEMSTREAM_CRASH_POINT",
+    "MEMSTREAM_TESTING",
+    "MEMSTREAM_PARTITIONS",
+    "MEMSTREAM_REPLICATION",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +50,7 @@ def refusal(config: Path | None = None) -> str:
 
 
 def test_the_names_are_the_contracts() -> None:
-    assert {variable(field) for field in Settings.model_fields} == set(CONTRACT)
+    assert {variable(field) for field in Settings.model_fields} == CONTRACT
 
 
 def test_nothing_set_is_the_embedded_default(tmp_path: Path) -> None:
