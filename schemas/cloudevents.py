@@ -56,5 +56,6 @@ def major_version(headers: Headers) -> int | None:
     for name, value in headers:
         if name == "ce_type":
             tail = value.decode("utf-8", "replace").rpartition(".v")[2]
-            return int(tail) if tail.isascii() and tail.isdigit() else None
+            # nine digits are unknown enough; int() refuses thousands of them
+            return int(tail[:9]) if tail.isascii() and tail.isdigit() else None
     return None

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ class StageHarness:
         self.calls = self._make_calls()
         self.stage = self._make(self)
         self.handler: Handler[Any] = Handler(
-            stage=_SteppedStage(self.stage, self.pass_step),  # type: ignore[arg-type]
+            stage=_SteppedStage(self.stage, self.pass_step),
             rows=self.rows,
             calls=self.calls,
             boundary=Boundary(deaths=Deaths(Path(self._folder.name))),
@@ -217,8 +217,8 @@ class StageHarness:
 class _Done:
     """Durable already."""
 
-    def __await__(self) -> Iterator[Any]:
-        return iter(())
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
 
 
 def ce_id(record: OutRecord) -> str:

@@ -31,6 +31,7 @@ class World:
 
     async def wait(self, wake: asyncio.Event, seconds: float) -> None:
         self.waits.append(seconds)
+        assert len(self.waits) < 1000, "it never ends"
         self.now += seconds
         await asyncio.sleep(0)
 
@@ -102,7 +103,10 @@ async def test_who_gives_up_does_not_wait_for_a_server_that_asks_for_longer() ->
     assert world.waits == []
 
 
-@pytest.mark.parametrize("error", [Poison("refused_by_model", "no"), LeaseLost("gone"), RuntimeError("odd")])
+@pytest.mark.parametrize(
+    "error",
+    [Poison("refused_by_model", "no"), LeaseLost("gone"), Interrupted("store", "a call within"), RuntimeError("odd")],
+)
 async def test_what_is_not_transient_leaves_at_once(error: Exception) -> None:
     world = World(breaker=STRICT)
 

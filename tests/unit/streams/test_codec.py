@@ -1,0 +1,226 @@
+"""Hostile bytes leave the codec as poison with the right reason, and as nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.schemas.base import Contract
+from memstream.schemas.commands import Command
+from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.errors import Poison
+from memstream.schemas.observations import Observed
+from memstream.schemas.turns import Turn
+from memstream.streams.codec import RECORD_MAX_BYTES, decode, lane_key, tenant_of
+from memstream.streams.ports import Position, Record
+
+CONTRACTS: tuple[type[Contract], ...] = (Turn, Command, Observed, EpisodesRecorded)
+LEAST: dict[str, Any] = {
+    "tenant_id": "acme",
+    "user_id": "u1",
+    "session_id": "s1",
+    "turn_id": "t1",
+    "messages": [{"role": "user", "content": "hello"}],
+}
+
+
+def record(value: bytes | None, *, headers: tuple[tuple[str, bytes], ...] = (), key: bytes | None = b"k") -> Record:
+    return Record(Position("memory.turns", 0, 7), key, value, headers, 1_700_000_000_000)
+
+
+def with_content(content: str) -> bytes:
+    """A turn whose content is given as raw JSON."""
+    fields = {name: value for name, value in LEAST.items() if name != "messages"}
+    head = json.dumps(fields)[:-1]
+    return f'{head}, "messages": [{{"role": "user", "content": {content}}}]}}'.encode("utf-8", "surrogatepass")
+
+
+def refused(value: bytes | None, **more: Any) -> Poison:
+    with pytest.raises(Poison) as caught:
+        decode(record(value, **more), Turn)
+    return caught.value
+
+
+def reason_of(hostile: Record, contract: type[Contract]) -> str | None:
+    """None: it was taken."""
+    try:
+        assert isinstance(decode(hostile, contract), contract)
+    except Poison as poison:
+        return poison.reason
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------- hostile
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(None, id="null value"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff\xfe", id="not UTF-8"),
+        pytest.param(with_content('"x"').replace(b"hello", b"\xff").replace(b'"x"', b'"\xff"'), id="not UTF-8 within"),
+        pytest.param(b"hello", id="not JSON"),
+        pytest.param(b'{"tenant_id": "acme"', id="cut off"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"a":' * 100_000, id="deep objects"),
+        pytest.param(json.dumps(LEAST).encode()[:-1] + b', "x": ' + b"[" * 9_000 + b"}", id="deep extra"),
+        pytest.param(with_content('"\\ud800"'), id="a lone surrogate, escaped"),
+        pytest.param(with_content('"\ud800"'), id="a lone surrogate, encoded"),
+        pytest.param(with_content('"a\x00b"'), id="a raw control character"),
+        pytest.param(with_content("9" * 5_000), id="a number that nothing can hold"),
+    ],
+)
+def test_what_is_no_json_is_undecodable(value: bytes | None) -> None:
+    assert refused(value).reason == "undecodable"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(b"null", id="null"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b"7", id="a number"),
+        pytest.param(b'"hello"', id="a string"),
+        pytest.param(b"{}", id="nothing in it"),
+        pytest.param(with_content("7"), id="content is a number"),
+        pytest.param(with_content("9" * 4_000), id="content is a huge number"),
+        pytest.param(json.dumps(LEAST | {"ends_session": 10**4000}).encode(), id="a huge number for a bool"),
+        pytest.param(json.dumps(LEAST | {"metadata": {"x": "y" * 5_000}}).encode(), id="metadata too large"),
+        pytest.param(json.dumps(LEAST | {"tenant_id": "a\u0000b"}).encode(), id="a control character in an id"),
+        pytest.param(json.dumps(LEAST | {"occurred_at": "yesterday"}).encode(), id="no time"),
+        pytest.param(json.dumps(LEAST | {"occurred_at": 10**30}).encode(), id="a time far away"),
+    ],
+)
+def test_what_breaks_the_contract_is_invalid(value: bytes) -> None:
+    assert refused(value).reason == "invalid"
+
+
+@pytest.mark.parametrize(
+    "content", ['"\\u0000"', '"🦜👩‍👩‍👧‍👦"', '"\u200b\u200d\ufeff"', '"\\ud83e\\udd9c"', '""', "null"]
+)
+def test_strange_texts_are_taken(content: str) -> None:
+    turn = decode(record(with_content(content)), Turn)
+    assert turn.messages[0].content == json.loads(content)
+
+
+@pytest.mark.parametrize("extra", [b"1e400", b"-0.0", b"9" * 4_000, b"NaN", b"[[[1]]]"])
+def test_strange_numbers_in_unknown_fields_hurt_nobody(extra: bytes) -> None:
+    value = json.dumps(LEAST).encode()[:-1] + b', "future": ' + extra + b"}"
+    assert reason_of(record(value), Turn) in (None, "undecodable", "invalid")
+
+
+def test_too_large_is_oversized_before_it_is_parsed() -> None:
+    with pytest.raises(Poison) as caught:
+        decode(record(b"[" * 101), Turn, max_bytes=100)
+    assert caught.value.reason == "oversized"
+    assert "101 bytes; at most 100" in str(caught.value)
+    assert refused(b" " * (RECORD_MAX_BYTES + 1)).reason == "oversized"
+    assert decode(record(json.dumps(LEAST).encode()), Turn, max_bytes=len(json.dumps(LEAST))).turn_id == "t1"
+
+
+def test_what_is_wrong_is_said_without_repeating_it() -> None:
+    poison = refused(json.dumps(LEAST | {"scope": "my secret"}).encode())
+    assert str(poison).startswith("scope: ")
+    assert "secret" not in str(poison)
+
+
+# ------------------------------------------------------------------------------------------------------------- version
+@pytest.mark.parametrize("version", ["v2", "v0", "v99999", "v" + "9" * 5_000])
+def test_another_major_version_is_unsupported(version: str) -> None:
+    poison = refused(json.dumps(LEAST).encode(), headers=(("ce_type", f"memstream.turn.{version}".encode()),))
+    assert poison.reason == "unsupported_version"
+
+
+@pytest.mark.parametrize(
+    "header", [b"memstream.turn.v1", b"", b"something", b"\xff", b"x.v", b"x.v1.2.vx", "x.v²".encode()]
+)
+def test_no_or_the_known_version_is_read(header: bytes) -> None:
+    assert decode(record(json.dumps(LEAST).encode(), headers=(("ce_type", header),)), Turn).turn_id == "t1"
+
+
+def test_unknown_fields_of_a_later_minor_version_are_tolerated() -> None:
+    turn = decode(record(json.dumps(LEAST | {"later": {"deep": [1]}}).encode()), Turn)
+    assert turn.model_extra == {"later": {"deep": [1]}}
+    command: dict[str, Any] = {
+        "command_id": "c1",
+        "kind": "observe",
+        "tenant_id": "acme",
+        "issued_at": "2026-11-20T10:00:00Z",
+    }
+    command |= {"session": {"user_id": "u1", "session_id": "s1", "later": 1}, "later": 1}
+    assert decode(record(json.dumps(command).encode()), Command).command_id == "c1"
+
+
+# ---------------------------------------------------------------------------------------------------------- any bytes
+numbers = st.integers() | st.floats() | st.just(10**400)
+json_values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+names = sorted({name for contract in CONTRACTS for name in contract.model_fields})
+objects = st.dictionaries(st.sampled_from(names) | st.text(max_size=9), json_values, max_size=8)
+values = (
+    st.binary(max_size=300)
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | objects.map(lambda fields: json.dumps(LEAST | fields).encode())
+    | objects.map(lambda fields: json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+)
+
+
+@given(
+    st.sampled_from(CONTRACTS),
+    st.none() | values,
+    st.lists(st.tuples(st.just("ce_type") | st.text(max_size=9), st.binary(max_size=30)), max_size=3),
+    st.none() | st.binary(max_size=30),
+)
+def test_nothing_but_poison_ever_leaves(
+    contract: type[Contract], value: bytes | None, headers: list[tuple[str, bytes]], key: bytes | None
+) -> None:
+    hostile = record(value, headers=tuple(headers), key=key)
+    lane_key(hostile)
+    tenant = tenant_of(value)
+    assert tenant is None or 0 < len(tenant.encode()) <= 512
+    assert reason_of(hostile, contract) in (None, "undecodable", "invalid", "unsupported_version")
+
+
+@given(st.binary(min_size=1, max_size=8), st.integers(0, 200), st.booleans())
+def test_nothing_but_poison_leaves_when_a_good_turn_is_damaged(noise: bytes, at: int, replaces: bool) -> None:
+    good = json.dumps(LEAST).encode()
+    at %= len(good)
+    damaged = good[:at] + noise + good[at + (len(noise) if replaces else 0) :]
+    assert reason_of(record(damaged), Turn) in (None, "undecodable", "invalid")
+
+
+# -------------------------------------------------------------------------------------------------------------- tenant
+@pytest.mark.parametrize(
+    ("value", "tenant"),
+    [
+        (b'{"tenant_id": "acme"}', "acme"),
+        ('{"tenant_id": "Bäcker & 🥐"}'.encode(), "Bäcker & 🥐"),
+        ('{"tenant_id": "a\u00a0b\u200b"}'.encode(), "a\u00a0b\u200b"),
+        (b'{"tenant_id": "acme", "messages": 7}', "acme"),
+        (b'{"tenant_id": ""}', None),
+        (b'{"tenant_id": 7}', None),
+        (b'{"tenant_id": "a\\u000ab"}', None),
+        (b'{"tenant_id": "\\ud800"}', None),
+        (json.dumps({"tenant_id": "x" * 129}).encode(), None),
+        (b'["tenant_id"]', None),
+        (b"{", None),
+        (b"\xff", None),
+        (b"[" * 200_000, None),
+        (b'{"tenant_id": ' + b"9" * 5_000 + b"}", None),
+        (b'{"tenant_id": "acme", "x": "' + b"y" * (1024 * 1024) + b'"}', None),
+        (None, None),
+    ],
+)
+def test_the_tenant_of_a_refused_record_where_it_can_be_read(value: bytes | None, tenant: str | None) -> None:
+    assert tenant_of(value) == tenant
+
+
+def test_the_lane_of_what_cannot_be_decoded_is_its_raw_key() -> None:
+    assert lane_key(record(b"x", key=b"\xff\x00a")) == "\xff\x00a"
+    assert lane_key(record(b"x", key=None)) == ""
