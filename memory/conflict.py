@@ -33,6 +33,8 @@ class Neighbours:
     """Same subject, same content hash."""
     near: tuple[Near, ...] = ()
     """Same subject, the nearest by embedding."""
+    closed: tuple[StoredFact, ...] = ()
+    """Same subject, same content hash, no longer believed. Looked at for proposals only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: M
         assert resolution.closed_at is not None
         closed = supersede(old, stamp, by=successor, valid_to=resolution.closed_at, reason=reason, decision=decision)
     decision = resolution.decision(old.fact_id)
+    reason = "corrects an earlier statement" if resolution.kind == "correct" else "replaces an older statement"
     if into is not None:
         again = reinforce(
             into, statement, stamp, policy.confidence, reason=reason, decision=decision, supersedes=old.fact_id
