@@ -1,0 +1,307 @@
+"""The observer on the stage harness: a scripted model, points in a dictionary, turns and commands by the word.
+
+world = ObserverWorld(observing({"I work at Google": [{"content": "Works at Google"}]}))
+await world.deliver(world.turn("I work at Google."))
+world.working(), world.observed()
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from pydantic import JsonValue
+
+from memstream.adapters.ports import Completion, CompletionRequest, Found, Point, Usage, VectorStore
+from memstream.agents.observer.rows import SessionRow, WaitingTurn
+from memstream.agents.observer.stage import Observer
+from memstream.memory.policies import MemoryPolicy, ObservePolicy
+from memstream.schemas import ids
+from memstream.schemas.commands import Command, CommandResult, SessionRef
+from memstream.schemas.observations import Observed
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
+from memstream.schemas.turns import turn_value
+from memstream.streams.partitioner import partition_for
+from memstream.streams.ports import Record
+from memstream.streams.retry import BreakerPolicy, Calls, RetryPolicy
+
+from .memory import NOW
+from .model_server import Ask, Script, nothing
+from .prompt_view import view
+from .stage_harness import Kill, StageHarness, Topics
+
+A = TypeVar("A")
+SESSION = ("acme", "u1", "s1")
+LETTERS = TURNS.name + ".dlq"
+TIMESTAMP = 1_763_632_800_000
+
+
+class Points:
+    """The part of a vector store that observer and recorder use, in dictionaries."""
+
+    def __init__(self) -> None:
+        self.collections: dict[str, dict[str, Point]] = {}
+        self.calls = 0
+
+    def of(self, collection: str) -> dict[str, Point]:
+        return self.collections.setdefault(collection, {})
+
+    async def insert(self, collection: str, points: Sequence[Point]) -> None:
+        self.calls += 1
+        for point in points:
+            self.of(collection).setdefault(point.id, point)
+
+    async def put(self, collection: str, points: Sequence[Point]) -> None:
+        self.calls += 1
+        self.of(collection).update({point.id: point for point in points})
+
+    async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
+        self.calls += 1
+        for each in ids:
+            point = self.of(collection).get(each)
+            if point is not None and point.payload["tenant_id"] == tenant_id:
+                del self.of(collection)[each]
+
+    async def get(
+        self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
+    ) -> dict[str, Found]:
+        self.calls += 1
+        found = {each: self.of(collection)[each] for each in ids if each in self.of(collection)}
+        assert all(point.payload["tenant_id"] == tenant_id for point in found.values())
+        return {each: Found(each, point.payload) for each, point in found.items()}
+
+
+class ScriptedModel:
+    """`Completions` without a wire. The script may raise what the port may raise."""
+
+    model = "scripted"
+    costs_money = True
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asks: list[Ask] = []
+
+    async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
+        messages = tuple((message.role, message.content) for message in request.messages)
+        ask = Ask(
+            number=len(self.asks) + 1,
+            task=request.task,
+            model=self.model,
+            messages=messages,
+            response_format="json_schema",
+            prompt=view(messages),
+            seen_before=0,
+            headers={},
+            body={},
+        )
+        self.asks.append(ask)
+        answer = cast(JsonValue, self.script(ask))
+        return Completion(request.parse(answer), self.model, Usage(calls=1, input_tokens=10, output_tokens=5))
+
+    async def close(self) -> None:
+        return None
+
+
+class Clock:
+    """The time of the test, seconds; every look at `now` is a millisecond later."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._looks = 0
+
+    def now(self) -> datetime:
+        self._looks += 1
+        return NOW + timedelta(seconds=self.seconds, milliseconds=self._looks)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class ObserverWorld:
+    """One observer; its process may die. `session` is (tenant, user, session) wherever it is left out."""
+
+    def __init__(
+        self,
+        script: Script = nothing,
+        *,
+        policy: MemoryPolicy | None = None,
+        partitions: int = 1,
+        breaker: BreakerPolicy | None = None,
+        store: object | None = None,
+    ) -> None:
+        self.model = ScriptedModel(script)
+        self.points = Points()
+        self.clock = Clock()
+        self.topics = Topics()
+        self.partitions = partitions
+        self.policy = policy or MemoryPolicy(observe=ObservePolicy(patience=0.02))
+        self._store = store or self.points
+        self.harness = StageHarness(
+            name="observer",
+            make=self._make,
+            calls=lambda: Calls(
+                retry=RetryPolicy(first=0.001, cap=0.001), breaker=breaker or BreakerPolicy(failures=1_000_000)
+            ),
+        )
+
+    def _make(self, harness: StageHarness) -> Observer:
+        return Observer(
+            store=cast(VectorStore, self._store),
+            completions=self.model,
+            calls=harness.calls,
+            metrics=harness.metrics,
+            send_durably=harness.send_durably,
+            policy=self.policy,
+            partitions=self.partitions,
+            now=self.clock.now,
+            monotonic=self.clock.monotonic,
+        )
+
+    @property
+    def observer(self) -> Observer:
+        return cast(Observer, self.harness.stage)
+
+    # ------------------------------------------------------------------------------------------------ in
+    def turn(
+        self,
+        text: str | Sequence[Mapping[str, Any]] | None = "Hello.",
+        turn_id: str = "t1",
+        *,
+        session: tuple[str, str, str] = SESSION,
+        key: bytes | str | None = "",
+        partition: int | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        timestamp: int = TIMESTAMP,
+        **fields: Any,
+    ) -> Record:
+        """The next record of its partition. `text` is the user's, or the messages."""
+        tenant, user, name = session
+        messages: Any = [{"role": "user", "content": text}] if isinstance(text, str) else list(text or ())
+        value = turn_value(
+            {
+                "tenant_id": tenant,
+                "user_id": user,
+                "session_id": name,
+                "turn_id": turn_id,
+                "messages": messages,
+            }
+            | fields
+        )
+        return self.record(
+            TURNS.name, session, value, key=key, partition=partition, headers=headers, timestamp=timestamp
+        )
+
+    def command(
+        self, command_id: str = "c1", kind: str = "observe", *, session: tuple[str, str, str] = SESSION, **fields: Any
+    ) -> Record:
+        tenant, user, name = session
+        command = Command(
+            command_id=command_id,
+            kind=kind,
+            tenant_id=tenant,
+            session=SessionRef(user_id=user, session_id=name),
+            issued_at=NOW,
+            **fields,
+        )
+        return self.record(COMMANDS_SESSION.name, session, command.to_bytes())
+
+    def record(
+        self,
+        topic: str,
+        session: tuple[str, str, str],
+        value: bytes | None,
+        *,
+        key: bytes | str | None = "",
+        partition: int | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+        timestamp: int = TIMESTAMP,
+    ) -> Record:
+        right = ids.session_key(*session).encode()
+        raw = right if isinstance(key, str) else key
+        where = partition_for(right, self.partitions) if partition is None else partition
+        return self.topics.record(topic, raw, value, partition=where, headers=headers, timestamp=timestamp)
+
+    def again(self, out: OutRecord) -> Record:
+        """What the stage sent comes back: a re-sent turn, a reminder."""
+        assert out.key is not None
+        return self.topics.record(
+            out.topic,
+            out.key,
+            out.value,
+            partition=partition_for(out.key, self.partitions),
+            headers=out.headers,
+            timestamp=TIMESTAMP if out.timestamp is None else out.timestamp,
+        )
+
+    async def deliver(self, *records: Record) -> None:
+        for record in records:
+            await self.harness.deliver(record)
+
+    async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
+        await self.harness.run(records, kill=kill)
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def row(self, session: tuple[str, str, str] = SESSION) -> SessionRow:
+        raw = self.harness.rows.local.get(ids.session_key(*session))
+        return SessionRow() if raw is None else SessionRow.model_validate_json(raw)
+
+    def waiting(self) -> list[str]:
+        """Keys of the waiting rows."""
+        return sorted(key for key in self.harness.rows.local if key.count("/") == 3)
+
+    def waiting_turns(self) -> list[WaitingTurn]:
+        return [WaitingTurn.model_validate_json(self.harness.rows.local[key]) for key in self.waiting()]
+
+    def working(self, session: tuple[str, str, str] = SESSION) -> list[str]:
+        """Contents in the session's row, by salience."""
+        return [entry.content for entry in self.row(session).working.entries]
+
+    def projected(self, session: tuple[str, str, str] = SESSION) -> list[str]:
+        """Contents in Qdrant, sorted."""
+        fields = ("tenant_id", "user_id", "session_id")
+        mine = dict(zip(fields, session, strict=True))
+        points = self.points.of("working").values()
+        return sorted(str(p.payload["content"]) for p in points if all(p.payload[f] == mine[f] for f in fields))
+
+    def observed(self) -> list[Observed]:
+        """What is on memory.observations, each once."""
+        return [Observed.read(value or b"") for value in self.harness.once(OBSERVATIONS.name).values()]
+
+    def contents(self) -> list[list[str]]:
+        return [[each.content for each in record.observations] for record in self.observed()]
+
+    def results(self) -> list[CommandResult]:
+        return [CommandResult.read(value or b"") for value in self.harness.once(RESULTS.name).values()]
+
+    def letters(self) -> list[dict[str, str]]:
+        """Headers of the dead letters, in their order, each place once."""
+        found = [{name: value.decode() for name, value in out.headers} for out in self.harness.on(LETTERS)]
+        return list({(each["kafka_dlt-original-offset"], each["memstream-reason"]): each for each in found}.values())
+
+    def counted(self) -> Counter[str]:
+        """What the stage counted by name."""
+        metrics = self.harness.metrics._metrics
+        return Counter(
+            {
+                sample.labels["what"]: int(sample.value)
+                for family in metrics.counted.collect()
+                for sample in family.samples
+                if sample.name.endswith("_total")
+            }
+        )
+
+    async def reminders(self) -> list[OutRecord]:
+        """What the stage would send itself now."""
+        before = len(self.harness.on(COMMANDS_SESSION.name))
+        for key, item in list(self.observer._reminders.take_due(1_000)):
+            await self.observer._remind(key, item)
+        return self.harness.on(COMMANDS_SESSION.name)[before:]
+
+
+def last_words(record: Record) -> str:
+    """The text of a turn's first message."""
+    return str(json.loads(record.value or b"")["messages"][0]["content"])
