@@ -26,6 +26,8 @@ from .statements import SENSITIVITY, TRUST, Statement
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
 """States in which a row can still be changed by a new statement."""
+CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
+"""States of what was believed once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,11 @@ def _strengthened(
 def _count(fact: StoredFact, added: int) -> int:
     """Distinct turns less one; the count goes on when the evidence is no longer kept whole."""
     return fact.reinforcement_count + added if fact.evidence else max(0, added - 1)
+
+
+def says_nothing_new(fact: StoredFact, statement: Statement) -> bool:
+    """Whether all turns that speak for the statement speak for the row already."""
+    return bool(statement.evidence) and not _with_evidence(fact.evidence, statement.evidence)[1]
 
 
 def _with_evidence(kept: tuple[Evidence, ...], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int]:

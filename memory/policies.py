@@ -180,8 +180,3 @@ class MemoryPolicy:
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
-
-
-def conflict_policy_of(embedder: str) -> ConflictPolicy:
-    """The zones that belong to an embedder, by its name (as in MEMSTREAM_EMBEDDER)."""
-    return ConflictPolicy(lexical=embedder.partition(":")[0] == "hashing")

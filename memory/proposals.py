@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..schemas.commands import Change, VerdictName
 from ..schemas.facts import Decision, StoredFact
 from .conflict import Neighbours, carry_out, resolve
-from .facts import Stamp, Transition, invalidate, merge, prune, reinforce, supersede, update
+from .facts import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
 from .policies import MemoryPolicy
 from .statements import Statement
 from .zones import words
@@ -68,6 +68,10 @@ def settle(
 
 
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> Settled:
+    over = next((row for row in neighbours.closed if says_nothing_new(row, statement)), None)
+    if over is not None and neighbours.equal is None:
+        # An old fact may become true again, but not from the very turns that it was believed from.
+        return Settled("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
     resolution = resolve(statement, neighbours, policy.conflict)
     transitions = carry_out(resolution, statement, stamp, policy)
     into = resolution.into

@@ -126,10 +126,12 @@ async def _settle(
     if change.content is not None and change.action in ("new", "update", "merge"):
         equal = await view.equal(statement.subject, statement.content_hash)
         near: tuple[Near, ...] = ()
+        closed: tuple[StoredFact, ...] = ()
         if equal is None and change.action != "merge":
             vector = vectors[change.content]
             near = await view.near(statement.subject, vector, limit=policy.conflict.neighbours)
-        neighbours = Neighbours(equal=equal, near=near)
+            closed = await view.closed(statement.subject, statement.content_hash)
+        neighbours = Neighbours(equal=equal, near=near, closed=closed)
     return settle(change, statement, targets=targets, neighbours=neighbours, stamp=stamp, policy=policy)
 
 

@@ -55,6 +55,7 @@ from ...streams.metrics import StageMetrics
 from ...streams.ports import Record
 from ...streams.retry import Calls
 from ...streams.stage import Decided, Routed, Rows, same_source
+from ...streams.table import MAX_VALUE
 from ..effects import apply_writes
 from ..routing import is_misplaced
 from .apply import apply, episodes_of
@@ -113,7 +114,9 @@ class Reflector:
         self._calls = calls
         self._metrics = metrics
         self._send_durably = send_durably
-        self._policy = policy
+        # The zones belong to the embedder: hashing knows words, not meanings.
+        lexical = embedder.identity.name.partition(":")[0] == "hashing"
+        self._policy = replace(policy, conflict=replace(policy.conflict, lexical=lexical))
         self._partitions = partitions
         self._now = now
 
@@ -160,8 +163,7 @@ class Reflector:
             return None
         stamp = self._stamp(ids.observed_id(session, observed.turn_id))
         view = self._view(observed.tenant_id, owner_key)
-        policy = self._policy_of_embedder()
-        observations = routed(observed, policy)
+        observations = routed(observed, self._policy)
         vectors = await self._embed(observed.tenant_id, texts_of(observations))
         reflected = await reflect(
             observed,
@@ -169,7 +171,7 @@ class Reflector:
             vectors=vectors,
             view=view,
             stamp=stamp,
-            policy=policy,
+            policy=self._policy,
             count=self._metrics.counted,
         )
         recorded = _recorded(observed, reflected.episodes, reflected.changes)
@@ -192,7 +194,10 @@ class Reflector:
                 "changes": row.changes + len(reflected.changes),
             }
         )
-        return _decided(row, owner_key, outcome)
+        decided = _decided(row, owner_key, outcome)
+        if decided.row is not None and len(decided.row) > MAX_VALUE:
+            raise Poison("oversized", f"what follows from it has {len(decided.row)} bytes; at most {MAX_VALUE} fit")
+        return decided
 
     async def _command(self, work: CommandWork, record: Record, row: OwnerRow) -> Decided | None:
         command, owner_key = work.command, work.owner_key
@@ -230,7 +235,7 @@ class Reflector:
             episodes=episodes,
             view=view,
             stamp=stamp,
-            policy=self._policy_of_embedder(),
+            policy=self._policy,
             count=self._metrics.counted,
         )
         for verdict in applied.verdicts:
@@ -251,8 +256,11 @@ class Reflector:
             tenant_id=command.tenant_id,
             state_ids=touched([each.transition for each in applied.changes]),
         )
-        row = row.model_copy(update={"changes": row.changes + len(applied.changes)})
-        return _decided(row, owner_key, outcome)
+        decided = _decided(row.model_copy(update={"changes": row.changes + len(applied.changes)}), owner_key, outcome)
+        if decided.row is not None and len(decided.row) > MAX_VALUE:
+            message = f"its changes have {len(decided.row)} bytes together; at most {MAX_VALUE} fit: send fewer at once"
+            return self._refused(command, owner_key, row, source, "too_large", message)
+        return decided
 
     def _refused(
         self, command: Command, owner_key: str, row: OwnerRow, source: Source, code: str, message: str
@@ -293,11 +301,6 @@ class Reflector:
 
     def _view(self, tenant_id: str, owner_key: str) -> FactsView:
         return FactsView(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
-
-    def _policy_of_embedder(self) -> MemoryPolicy:
-        """The zones belong to the embedder: hashing knows words, not meanings."""
-        lexical = self._embedder.identity.name.partition(":")[0] == "hashing"
-        return replace(self._policy, conflict=replace(self._policy.conflict, lexical=lexical))
 
     async def _embed(self, tenant_id: str, texts: list[str]) -> dict[str, Vector]:
         """All texts of an event in one call."""

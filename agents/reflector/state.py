@@ -3,6 +3,7 @@ sent is the row as it is now, and it is looked at once more after the send (cont
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
@@ -38,9 +39,8 @@ async def publish_state(
         changed = [row for row in rows if sent.get(row.fact_id, 0) < row.version]
         if not changed:
             return
-        for row in changed:
-            await send_durably(fact_state(row.public(), at=now()))
-            sent[row.fact_id] = row.version
+        await asyncio.gather(*(send_durably(fact_state(row.public(), at=now())) for row in changed))
+        sent |= {row.fact_id: row.version for row in changed}
     raise Fatal("facts change faster than their state can be sent: another writer lives")
 
 

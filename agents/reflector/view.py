@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from qdrant_client import models
 
 from ...adapters.ports import Found, VectorStore
-from ...memory.facts import READABLE, Transition
+from ...memory.facts import CLOSED, READABLE, Transition
 from ...memory.zones import Near, cosine
 from ...schemas import ids
 from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
-from ...schemas.facts import StoredFact
+from ...schemas.facts import FactState, StoredFact
 from ...schemas.outcomes import OutPoint, SwapPoint, pack_vector
 from ...streams.retry import Calls
 
@@ -81,9 +81,18 @@ class FactsView:
         )
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
 
+    async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:
+        """Same subject, same canonical text, believed once and no longer; the newest first."""
+        same = await self._matching(
+            [field_is("content_hash", content_hash), field_is("subject", subject)],
+            lambda each: each.content_hash == content_hash and each.subject == subject,
+            states=CLOSED,
+        )
+        return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
+
     async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[Near, ...]:
         """The nearest of the same subject, best first."""
-        where = self._where([field_is("subject", subject)])
+        where = self._where([field_is("subject", subject)], READABLE)
         found = await self._calls.call(
             "store",
             lambda: self._store.nearest(
@@ -99,7 +108,7 @@ class FactsView:
         near = [
             Near(fact, score)
             for fact, score in rows
-            if fact is not None and fact.subject == subject and self._readable(fact)
+            if fact is not None and fact.subject == subject and self._mine(fact, READABLE)
         ]
         return tuple(sorted(near, key=lambda each: -each.similarity)[:limit])
 
@@ -141,25 +150,29 @@ class FactsView:
         )
 
     # ------------------------------------------------------------------------------------------------ within
-    def _where(self, conditions: Sequence[models.FieldCondition]) -> models.Filter:
-        readable = models.FieldCondition(key="state", match=models.MatchAny(any=list(READABLE)))
-        return models.Filter(must=[field_is("owner_key", self._owner_key), readable, *conditions])
+    def _where(self, conditions: Sequence[models.FieldCondition], states: Sequence[FactState]) -> models.Filter:
+        state = models.FieldCondition(key="state", match=models.MatchAny(any=list(states)))
+        return models.Filter(must=[field_is("owner_key", self._owner_key), state, *conditions])
 
     async def _matching(
-        self, conditions: Sequence[models.FieldCondition], matches: Callable[[StoredFact], bool]
+        self,
+        conditions: Sequence[models.FieldCondition],
+        matches: Callable[[StoredFact], bool],
+        *,
+        states: Sequence[FactState] = READABLE,
     ) -> list[StoredFact]:
-        """Active and pending rows that match, in the store or in this outcome."""
-        where = self._where(conditions)
+        """Rows that match, in the store or in this outcome; active and pending ones unless told otherwise."""
+        where = self._where(conditions, states)
         found = await self._calls.call(
             "store", lambda: self._store.select(FACTS, tenant_id=self._tenant_id, where=where)
         )
         self._remember(found)
         candidates = dict.fromkeys([each.id for each in found] + list(self._changed))
         facts = [fact for each in candidates if (fact := self._current(each)) is not None]
-        return [fact for fact in facts if self._readable(fact) and matches(fact)]
+        return [fact for fact in facts if self._mine(fact, states) and matches(fact)]
 
-    def _readable(self, fact: StoredFact) -> bool:
-        return fact.state in READABLE and fact.owner_key == self._owner_key
+    def _mine(self, fact: StoredFact, states: Sequence[FactState]) -> bool:
+        return fact.state in states and fact.owner_key == self._owner_key
 
     def _current(self, fact_id: str) -> StoredFact | None:
         changed = self._changed.get(fact_id)

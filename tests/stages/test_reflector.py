@@ -11,6 +11,7 @@ import pytest
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.schemas import ids
 from memstream.schemas.episodes import EpisodesRecorded, StoredEpisode
+from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED, OBSERVATIONS, RESULTS
 from memstream.schemas.turns import Owner
@@ -344,3 +345,37 @@ async def test_another_owners_facts_are_unknown_to_a_command(bench: Bench) -> No
     fact = ids.fact_id("acme/user/u2", said.observation_id)
     await bench.run(command(bench, {"action": "invalidate", "target_fact_id": fact}))
     assert bench.changes()[0]["verdict"] == "unknown"
+
+
+async def test_what_was_replaced_is_not_proposed_back(bench: Bench) -> None:
+    talk = Talk(bench)
+    google = await talk.tell("Works at Google")
+    await talk.tell("Works at Stripe", replaces_observation_id=google.observation_id)
+    stale = {
+        "action": "new",
+        "subject": "user",
+        "content": "works at google",
+        "category": "profession",
+        "source_episode_ids": [ids.episode_id(google.observation_id)],
+    }
+    await bench.run(command(bench, stale))
+    assert bench.changes()[0]["verdict"] == "stale"
+    again = await talk.tell("Works at Google")
+    assert again.observation_id != google.observation_id
+    assert bench.actions()[-1] == ("new", "Works at Google")  # said anew, an old fact becomes true again
+    await bench.agree()
+
+
+async def test_changes_that_no_outcome_can_hold_are_refused_with_advice(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memstream.agents.reflector.stage.MAX_VALUE", 20_000)
+    change = {"action": "new", "subject": "user", "category": "pattern"}
+    await bench.run(command(bench, *({**change, "content": f"Likes tea {n}"} for n in range(3))))
+    result = bench.results()[-1]
+    assert result.error is not None
+    assert (result.status, result.error.code) == ("refused", "too_large")
+    assert await bench.facts() == {}
+    talk = Talk(bench)
+    with pytest.raises(Poison, match="at most 20000 fit"):
+        await bench.run(talk.turn(talk.says("Likes tea"), talk.says("Likes milk")))

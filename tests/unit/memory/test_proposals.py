@@ -27,6 +27,7 @@ def apply(
     action: str,
     *targets: StoredFact,
     equal: StoredFact | None = None,
+    closed: tuple[StoredFact, ...] = (),
     episodes: tuple[StoredEpisode, ...] = (NEWS,),
     **fields: Any,
 ) -> Settled:
@@ -46,7 +47,8 @@ def apply(
         target=targets[0] if targets else None,
         policy=POLICY,
     )
-    return settle(change, said, targets=targets, neighbours=Neighbours(equal=equal), stamp=STAMP, policy=POLICY)
+    neighbours = Neighbours(equal=equal, closed=closed)
+    return settle(change, said, targets=targets, neighbours=neighbours, stamp=STAMP, policy=POLICY)
 
 
 def actions(settled: Settled) -> list[str]:
@@ -143,3 +145,14 @@ def test_sources_make_it_as_secret_and_as_trusted_as_the_worst_of_them() -> None
     )
     fact = settled.transitions[0].fact
     assert (fact.sensitivity, fact.trust, fact.reinforcement_count) == ("secret", "assistant", 1)
+
+
+@pytest.mark.parametrize("state", ["superseded", "invalidated", "expired"])
+def test_new_does_not_bring_back_what_was_closed_since_from_the_same_turns(state: str) -> None:
+    gone = stored_fact("Works at Google", changes={"state": state})
+    old = episode("Works at Google", turn="t1")
+    proposed = {"subject": "user", "content": "Works at Google", "category": "profession"}
+    settled = apply("new", closed=(gone,), episodes=(old,), **proposed)
+    assert (settled.verdict, settled.fact_id, actions(settled)) == ("stale", gone.fact_id, [])
+    assert actions(apply("new", closed=(gone,), episodes=(old, NEWS), **proposed)) == ["new"]  # said again since
+    assert actions(apply("new", closed=(gone,), episodes=(), **proposed)) == ["new"]
