@@ -107,7 +107,7 @@ def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Fou
     ]
     if any(item.form is not None and item.form.value == form.value for item in same):
         return _Found(statement, clause)
-    changes = CHANGES.search(clause.text) is not None
+    changes = CHANGES.search(clause.sentence) is not None  # the whole sentence: fillers such as "now" are unfolded away
     named_wrong = [item for item in same if clause.wrong is not None and _mentions(item.content, clause.wrong)]
     if named_wrong:
         return _Found(statement, clause, replaces=named_wrong[0], is_correction=not changes)

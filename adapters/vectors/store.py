@@ -15,6 +15,7 @@ from qdrant_client import models
 
 from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
+from ...schemas.ids import is_derived
 from ..ports import CasResult, EmbedderIdentity, Found, OrderDirection, Payload, Point
 from . import checks
 from .collections import checked_version, ensure_collections
@@ -93,7 +94,7 @@ class QdrantStore:
     ) -> dict[str, Found]:
         self._spec(collection)
         result: dict[str, Found] = {}
-        for page in _pages(list(dict.fromkeys(ids)), PAGE):
+        for page in _pages([each for each in dict.fromkeys(ids) if is_derived(each)], PAGE):
             for each in await self._by_ids(collection, tenant_id, page, with_dense=with_dense):
                 result[each.id] = each
         return result

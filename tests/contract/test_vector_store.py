@@ -411,3 +411,7 @@ async def test_a_word_that_a_question_repeats_weighs_no_more(store: VectorStore)
     found = await store.lexical("turns", tenant_id="acme", text="bassoon, bassoon, bassoon or badminton?", limit=5)
     assert names(found, range(2)) == {0, 1}
     assert found[0].score == pytest.approx(found[1].score)
+
+
+async def test_an_id_that_is_none_of_ours_is_absent(store: VectorStore) -> None:
+    assert await store.get("facts", tenant_id="acme", ids=["nope", "1", ""]) == {}
