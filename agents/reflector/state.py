@@ -4,7 +4,7 @@ sent is the row as it is now, and it is looked at once more after the send (cont
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 
 from ...adapters.ports import VectorStore
@@ -52,17 +52,8 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
     """
     if await log.partitions(FACTS.name) is None:
         return
-    known: dict[str, set[str]] = {}
-    count = 0
-    async for record in log.read(FACTS.name):
-        if record.key is None or record.value is None:
-            continue
-        tenant_id, fact_id = ids.split(record.key.decode())
-        known.setdefault(tenant_id, set()).add(fact_id)
-        count += 1
-        if count >= SAMPLE:
-            break
-    if not count:
+    known = await _first_known(log)
+    if not known:
         return
     if await store.exists(FACTS_COLLECTION):
         for tenant_id, fact_ids in known.items():
@@ -72,3 +63,23 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
         "Qdrant has lost its facts: the collection is missing or empty while memory.facts is not. "
         "Run `memstream rebuild facts`, then start the reflector again"
     )
+
+
+async def _first_known(log: Log) -> dict[str, set[str]]:
+    """Fact ids by tenant, of the first states in the log."""
+    known: dict[str, set[str]] = {}
+    count = 0
+    records = log.read(FACTS.name)
+    try:
+        async for record in records:
+            if record.key is None or record.value is None:
+                continue
+            tenant_id, fact_id = ids.split(record.key.decode())
+            known.setdefault(tenant_id, set()).add(fact_id)
+            count += 1
+            if count >= SAMPLE:
+                break
+    finally:
+        if isinstance(records, AsyncGenerator):
+            await records.aclose()  # it holds a connection
+    return known
