@@ -1,0 +1,106 @@
+"""Seen ids, packed; waiting turns as rows; sessions parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.agents.observer.rows import (
+    SEEN_KEPT,
+    Remembered,
+    SessionRow,
+    Sessions,
+    WaitingTurn,
+    session_of_waiting_key,
+    waiting_key,
+)
+from memstream.schemas import ids
+from memstream.streams.ports import Position, Record
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+class OneRow:
+    def __init__(self, raw: bytes | None) -> None:
+        self.raw = raw
+
+    def row(self, key: str) -> bytes | None:
+        return self.raw
+
+    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+        raise NotImplementedError
+
+    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
+        raise NotImplementedError
+
+
+@given(st.lists(st.tuples(st.booleans(), st.text(max_size=3)), max_size=60))
+def test_seen_ids_are_a_set(steps: list[tuple[bool, str]]) -> None:
+    seen, model = Remembered(), set[str]()
+    for add, given_id in steps:
+        seen = seen.add(given_id) if add else seen.remove(given_id)
+        model = model | {given_id} if add else model - {given_id}
+    assert all((each in seen) == (each in model) for _, each in steps)
+    assert Remembered.model_validate_json(seen.model_dump_json()) == seen
+
+
+def test_the_last_thousand_are_remembered() -> None:
+    seen = Remembered()
+    for n in range(SEEN_KEPT + 5):
+        seen = seen.add(f"turn-{n}")
+    assert [f"turn-{n}" in seen for n in (0, 4, 5, SEEN_KEPT + 4)] == [False, False, True, True]
+    assert len(seen.packed) < 11_000
+
+
+def test_a_hash_that_lies_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = {"a": "0011223344556677", "b": "8899aabbccddeeff", "across": "445566778899aabb"}
+    monkeypatch.setattr(ids, "short_hash", hashes.__getitem__)
+    found = Remembered().add("a").add("b")
+    assert "across" not in found
+    assert "a" in found
+    assert "b" in found.add("across").remove("a")
+
+
+def test_a_waiting_turn_keeps_its_record_byte_for_byte() -> None:
+    record = Record(
+        Position("memory.turns", 3, 77),
+        b"\xff\x00",
+        b'{"a": "\xc3\xa9"}',
+        (("h", b"\xfe"), ("h", b"")),
+        1_700_000_000_000,
+    )
+    waiting = WaitingTurn.of(record, turn_id="t1", deferred_at=AT)
+    assert WaitingTurn.model_validate_json(waiting.to_bytes()).record() == record
+    keyless = Record(Position("memory.turns", 3, 77), None, b"{}")
+    assert WaitingTurn.model_validate_json(WaitingTurn.of(keyless, turn_id="t", deferred_at=AT).to_bytes()).key is None
+
+
+@given(st.lists(st.text(min_size=1), min_size=3, max_size=3), st.integers(0, 10_000))
+def test_waiting_rows_are_told_from_sessions(parts: list[str], n: int) -> None:
+    parts = [part.encode("utf-8", "replace").decode() for part in parts]
+    key = ids.session_key(*parts)
+    assert session_of_waiting_key(waiting_key(key, n)) == key
+    assert session_of_waiting_key(key) is None
+
+
+def test_a_session_is_parsed_once_and_never_read_stale() -> None:
+    sessions = Sessions(kept=1)
+    assert sessions.of(OneRow(None), "k") == SessionRow()
+    one, two = SessionRow(turns=1), SessionRow(turns=2)
+    rows = OneRow(one.to_bytes())
+    first = sessions.of(rows, "k")
+    assert first == one
+    assert sessions.of(rows, "k") is first
+    rows.raw = two.to_bytes()
+    assert sessions.of(rows, "k") == two
+    sessions.keep("k", rows.raw, one)  # decided, but it never came into the table
+    rows.raw = SessionRow(turns=3).to_bytes()
+    assert sessions.of(rows, "k").turns == 3
+    rows.raw = None
+    assert sessions.of(rows, "k").turns == 0
+    sessions.keep("other", b"", two)
+    assert len(sessions._parsed) == 1
