@@ -15,7 +15,7 @@ from .broker import opened_log
 from .errors import CommandFailed, Exit
 from .running import Stages, built_stages
 from .settings import Settings
-from .wiring import NoUsage, new_embedder, new_store, tried_folders
+from .wiring import new_store, reader_identity, tried_folders
 
 READY_SECONDS = 30.0
 LOOK_SECONDS = 0.05
@@ -44,9 +44,7 @@ async def stages_or_beside(settings: Settings, policy: MemoryPolicy, *, purpose:
             yield Beside(stages.log, stages.store, stages.completions.model, stages_here=True)
             return
         log = await stack.enter_async_context(opened_log(settings))
-        embedder = new_embedder(settings, sink=NoUsage())
-        stack.push_async_callback(embedder.close)
-        store = await new_store(settings, embedder=embedder, folders=folders)
+        store = await new_store(settings, identity=reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
         yield Beside(log, store, settings.model_names[0], stages_here=False)
 

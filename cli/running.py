@@ -42,6 +42,8 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "consolidation": (EPISODES, FACTS),
 }
 SLOTS = 1_000
+PROBE_TEXT = PROBE_TENANT = "memstream"
+"""Embedded at the start: it tells whether the embedder answers, and its dimension."""
 PROBE_SECONDS = 5.0
 
 
@@ -146,7 +148,8 @@ async def built_stages(
         stack.push_async_callback(client.close)
         await patience("the log", client.start)
         await patience("the log", lambda: prepare_topics(client, settings))
-        store = await new_store(settings, embedder=embedder, folders=folders, serve_loopback=True)
+        await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
+        store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
         stack.push_async_callback(store.close)
         await patience("Qdrant", lambda: prepare_collections(client, store, names))
         paid = settings.tier != "free"

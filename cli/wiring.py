@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from ..adapters.embedders.factory import create_embedder
 from ..adapters.folders import FolderLock
-from ..adapters.ports import Embedder, Usage, UsageSink
+from ..adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
 from ..adapters.vectors.factory import open_store
 from ..adapters.vectors.store import QdrantStore
 from ..streams.ports import Log
@@ -108,13 +108,19 @@ async def _acquire(lock: FolderLock, patience: float) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------ the store
+def reader_identity(settings: Settings) -> EmbedderIdentity:
+    """For commands that read and never embed: they work while the embedder's server is away. Such a store must not
+    make collections."""
+    return EmbedderIdentity(name=settings.embedder, dimension=0)
+
+
 async def new_store(
-    settings: Settings, *, embedder: Embedder, folders: Folders, serve_loopback: bool = False
+    settings: Settings, *, identity: EmbedderIdentity, folders: Folders, serve_loopback: bool = False
 ) -> QdrantStore:
     """The store, open, its collections not looked at."""
     return await open_store(
         settings.qdrant,
-        embedder=embedder.identity,
+        embedder=identity,
         api_key=secret(settings.qdrant_api_key),
         holds_folder=folders.holds(settings.qdrant_folder),
         serve_loopback=serve_loopback,
@@ -123,23 +129,18 @@ async def new_store(
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a command works with."""
+    """What a command that reads works with."""
 
-    settings: Settings
     log: Log
     store: QdrantStore
-    embedder: Embedder
-    folders: Folders
 
 
 @asynccontextmanager
 async def opened(settings: Settings, *, purpose: str) -> AsyncIterator[Opened]:
-    """Log, embedder and store for a command; closed in the opposite order."""
+    """Log and store for a command that reads; closed in the opposite order."""
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
         log = await stack.enter_async_context(opened_log(settings))
-        embedder = new_embedder(settings, sink=NoUsage())
-        stack.push_async_callback(embedder.close)
-        store = await new_store(settings, embedder=embedder, folders=folders)
+        store = await new_store(settings, identity=reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
-        yield Opened(settings, log, store, embedder, folders)
+        yield Opened(log, store)

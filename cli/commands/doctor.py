@@ -13,6 +13,7 @@ import click
 import httpx
 
 from ...adapters.folders import holder_of
+from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
@@ -24,7 +25,7 @@ from ..broker import COMMAND_TIMEOUT, deployment, new_log
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..settings import OFFLINE, Settings
-from ..wiring import NoUsage, new_embedder, new_store, secret, tried_folders
+from ..wiring import NoUsage, new_embedder, new_store, reader_identity, secret, tried_folders
 
 DEFAULT_SERVER = "https://api.openai.com/v1"
 
@@ -63,10 +64,8 @@ def doctor(context: CommandContext, as_json: bool) -> None:
 async def _all(settings: Settings) -> list[Check]:
     checks = [_python(), _settings(settings), _datadir(settings)]
     checks += [check async for check in _of_log(settings)]
-    checks.append(await _qdrant(settings))
-    checks.append(await _embedder(settings))
-    checks.append(await _model(settings))
-    return checks
+    embedder, identity = await _embedder(settings)
+    return [*checks, await _qdrant(settings, identity), embedder, await _model(settings)]
 
 
 def _python() -> Check:
@@ -143,25 +142,23 @@ async def _stage(log: Log, stage: StageName) -> Check:
 
 
 # ------------------------------------------------------------------------------------------------ the others
-async def _qdrant(settings: Settings) -> Check:
+async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Check:
+    """`identity` None: the embedder does not answer, so whose vectors lie there is not looked at."""
     folder = settings.qdrant_folder
     if folder is not None and not folder.exists():
         return Check("qdrant", True, f"{settings.qdrant}: not there yet, the first worker makes it")
-    embedder = new_embedder(settings, sink=NoUsage())
     try:
         async with tried_folders(settings, purpose="doctor") as folders:
-            store = await new_store(settings, embedder=embedder, folders=folders)
+            store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
             try:
                 problem = await _problem(store.ping)
-                if problem is None:
+                if problem is None and identity is not None:
                     problem = await _problem(lambda: _collections(store))
             finally:
                 await store.close()
             held = folder is not None and not folders.holds(folder)
     except StageError as error:
         return Check("qdrant", False, *_told(error))
-    finally:
-        await embedder.close()
     if problem is not None:
         return Check("qdrant", False, *problem)
     beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
@@ -175,17 +172,17 @@ async def _collections(store: QdrantStore) -> None:
         await store.ensure(*standing)
 
 
-async def _embedder(settings: Settings) -> Check:
+async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]:
     try:
         embedder = new_embedder(settings, sink=NoUsage())
     except CommandFailed as error:
-        return Check("embedder", False, str(error), "set what is missing")
+        return Check("embedder", False, str(error), "set what is missing"), None
     try:
         problem = await _problem(lambda: embedder.embed(["memstream"], tenant_id="doctor"))
         if problem is not None:
-            return Check("embedder", False, *problem)
+            return Check("embedder", False, *problem), None
         identity = embedder.identity
-        return Check("embedder", True, f"{identity.name}, {identity.dimension} dimensions")
+        return Check("embedder", True, f"{identity.name}, {identity.dimension} dimensions"), identity
     finally:
         await embedder.close()
 

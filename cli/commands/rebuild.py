@@ -58,7 +58,7 @@ async def _rebuild(settings: Settings, progress: Callable[[Rebuilt], None]) -> R
         log = await stack.enter_async_context(opened_log(settings))
         embedder = new_embedder(settings, sink=NoUsage())
         stack.push_async_callback(embedder.close)
-        store = await new_store(settings, embedder=embedder, folders=folders)
+        store = await new_store(settings, identity=embedder.identity, folders=folders)
         stack.push_async_callback(store.close)
         try:
             await store.ensure(FACTS)
