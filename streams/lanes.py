@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from ..schemas.errors import Transient
+from ..schemas.errors import Fatal, Transient
 from .boundary import failure_of
 from .exits import LeaseLost
 
@@ -36,6 +36,20 @@ UNACKNOWLEDGED = 1_000
 """What a stage remembers of a key (the last 1 000 ids): were more than that to come again after a death, because one
 slow event held the commit back, then the first of them would be taken for new. It bounds the memory too."""
 T = TypeVar("T")
+
+
+def beyond_the_end(tp: TP, committed: int) -> str:
+    """What to do when a group has committed an offset that its log does not have (yet, or any more)."""
+    return (
+        f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was made anew "
+        "or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
+        "group's offsets on this topic to the earliest (kafka-consumer-groups --reset-offsets --to-earliest) and "
+        "start again"
+    )
+
+
+class BeyondTheEnd(Fatal):
+    """See `beyond_the_end`."""
 
 
 class LostDelivery(RuntimeError):
@@ -198,6 +212,10 @@ class Lanes(Generic[T]):
         not there (compaction, retention, transaction markers) may be passed over."""
         known = epoch.highest.get(tp)
         expected = known + 1 if known is not None else (committed or 0)
+        if known is None and offset < expected:
+            epoch.broken = True
+            await self._crash(BeyondTheEnd(beyond_the_end(tp, expected)))
+            return False
         if offset <= expected:
             return True
         first = await self._look(epoch, tp, expected)

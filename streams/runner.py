@@ -23,7 +23,7 @@ from .app import AppSettings, StageApp, create_app
 from .boundary import Boundary, Deaths, failure_of
 from .crash import CrashPoint
 from .exits import DONE, exit_code_for
-from .lanes import TP, Lanes
+from .lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from .metrics import StageMetrics
 from .ports import Log, Position, Record
 from .retry import Calls
@@ -252,6 +252,17 @@ class StageRunner:
                 )
                 if end is not None and offset is not None:
                     self._metrics.lag(tp.topic, tp.partition, max(0, end - offset))
+                    if end < offset:  # perhaps of an older assignment: the log itself is asked
+                        await self._check_end(tp.topic, tp.partition, offset)
+
+    async def _check_end(self, topic: str, partition: int, committed: int) -> None:
+        """Without a new record nobody would notice that a group waits beyond the end of its log."""
+        try:
+            ends = await self._log.ends(topic)
+        except Transient:
+            return
+        if ends[partition] < committed:
+            await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
 
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memstream.schemas.errors import Transient
 from memstream.streams.exits import LeaseLost
-from memstream.streams.lanes import TP, Lanes, LostDelivery
+from memstream.streams.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
 
 TOPIC_A, TOPIC_B = "a", "b"
 
@@ -198,6 +198,16 @@ async def test_a_jump_over_an_existing_record_crashes() -> None:
     world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
     await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
     assert isinstance(world.crashed, LostDelivery)
+    assert world.done == set()
+
+
+async def test_an_offset_before_the_committed_one_stops_the_worker() -> None:
+    """The consumer began again at the start: the group's offset lies beyond the end of a log that was made anew."""
+    world = World({(TOPIC_A, 0): ["x", "x"]}, seed=1, in_flight=2, backlog=4)
+    await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=500, current=lambda: True)
+    assert isinstance(world.crashed, BeyondTheEnd)
+    assert "500" in str(world.crashed)
+    assert "reset the group's offsets" in str(world.crashed)
     assert world.done == set()
 
 
