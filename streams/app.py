@@ -189,6 +189,16 @@ class StageApp(faust.App):
             await self.lanes.close()
         await super().on_stop()
 
+    async def _producer_flush(self, logger: Any) -> None:
+        if not self._crashed.is_set():
+            await super()._producer_flush(logger)
+        elif self._producer is not None:
+            # Its buffer ended with the crash: a flush raises, and hides why the worker stops. What waits there is of
+            # events that come again.
+            pending = self._producer.buffer.pending
+            while not pending.empty():
+                pending.get_nowait()
+
 
 def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) -> StageApp:
     """The app of one stage; nothing is connected.

@@ -131,6 +131,7 @@ class Boundary:
                     deaths=deaths,
                     of=DEATHS_MAX,
                     error=repr(cause),
+                    exc_info=cause,
                 )
                 raise
             fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")

@@ -120,7 +120,8 @@ class Lanes(Generic[T]):
     `acknowledge(item)`: the event may be committed. Called in offset order per partition.
     `commit(offsets)`: commit now, within a revocation (the next offset to read per partition).
     `first_at_or_after(tp, offset)`: the first offset that really is in the log, or None.
-    `crash(exception)`: stop the worker. `interrupt()`: whoever waits for something outside gives up.
+    `crash(exception)`: stop the worker. `crashed()`: it is on its way to its end, nothing becomes durable any more.
+    `interrupt()`: whoever waits for something outside gives up.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Lanes(Generic[T]):
         commit: Callable[[Mapping[TP, int]], Awaitable[bool]],
         first_at_or_after: Callable[[TP, int], Awaitable[int | None]],
         crash: Callable[[BaseException], Awaitable[None]],
+        crashed: Callable[[], bool] = lambda: False,
         interrupt: Callable[[], None] = lambda: None,
         lease_ok: Callable[[], bool] = lambda: True,
         in_flight: int = 64,
@@ -143,6 +145,7 @@ class Lanes(Generic[T]):
         self._commit = commit
         self._first_at_or_after = first_at_or_after
         self._crash = crash
+        self._crashed = crashed
         self._interrupt = interrupt
         self._lease_ok = lease_ok
         self._slots = asyncio.Semaphore(in_flight)
@@ -323,7 +326,8 @@ class Lanes(Generic[T]):
         return {tp: queue[0].offset for tp, queue in self._epoch.pending.items() if queue}
 
     async def drain(self, revoked: frozenset[TP]) -> None:
-        """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`.
+        """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`. After a
+        crash nobody is waited for, and nothing is committed.
 
         Called while the group waits for us, or at a stop. What stays assigned is delivered again from its committed
         offset, as Faust seeks after every rebalance.
@@ -341,17 +345,18 @@ class Lanes(Generic[T]):
         self.stats.dropped += dropped
         self._lanes.clear()
         self._interrupt()
-        running = set(self._tasks)
+        doomed = old.broken or self._crashed()
+        running = set(self._tasks) - {task for task in (asyncio.current_task(),) if task is not None}
         late: set[asyncio.Task[None]] = set()
         if running:
-            _, late = await asyncio.wait(running, timeout=self._drain_timeout)
+            _, late = await asyncio.wait(running, timeout=0 if doomed else self._drain_timeout)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=5)
         offsets = {tp: offset for tp, offset in old.next_offset.items() if tp in revoked}
         committed: bool | str | None = None
-        if offsets and not old.broken:
+        if offsets and not doomed:
             try:
                 committed = await asyncio.wait_for(self._commit(offsets), self._drain_timeout)
             except TimeoutError:  # not committed = delivered again, never lost

@@ -26,6 +26,9 @@ BreakerState = Literal["closed", "open", "half-open"]
 LOG_EVERY = 10.0
 """Seconds between two log lines about one component that is away."""
 BREAKERS_MAX = 10_000
+PROBE_GRACE = 0.2
+"""Seconds that a call which failed itself leaves to others when a breaker is half-open: one event that the store never
+takes must not use up every probe while the store would take all others."""
 
 
 class Interrupted(Transient):
@@ -194,6 +197,7 @@ class Calls:
         interruptions = self._interruptions
         began = self._clock()
         last = Transient(name, f"{name} is away")
+        grace = 0.0
 
         def too_late(pause: float) -> bool:
             return give_up_after is not None and self._clock() - began + pause > give_up_after
@@ -205,15 +209,15 @@ class Calls:
                 raise Interrupted(name, f"partitions go away while {name} is waited for") from last
 
         async def attempt() -> T:
-            nonlocal last
+            nonlocal last, grace
             while (pause := breaker.wait(self._clock())) > 0:
                 if too_late(pause):
                     raise _GaveUp(last)
-                await sleep(pause, for_breaker=True)
+                await sleep(pause + grace, for_breaker=True)
             try:
                 return await self._once(name, breaker, make)
             except Transient as failure:
-                last = failure
+                last, grace = failure, PROBE_GRACE
                 raise
 
         def pause_after(state: tenacity.RetryCallState) -> float:

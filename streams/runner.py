@@ -159,6 +159,7 @@ class StageRunner:
             commit=self._commit,
             first_at_or_after=lambda tp, offset: self._log.first_at_or_after(tp[0], tp[1], offset),
             crash=self.app.crash,
+            crashed=self.app._crashed.is_set,
             interrupt=calls.interrupt,
             lease_ok=self.app.lease_ok,
             in_flight=self._settings.in_flight,
@@ -293,10 +294,16 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
             log.info("worker_started", stages=[runner.name for runner in runners])
             await _first(*waits)
     finally:
-        await asyncio.gather(*(app.stop() for app in apps))
+        stops = await asyncio.gather(*(app.stop() for app in apps), return_exceptions=True)
         for wait in waits:
             wait.cancel()
+    failed = [stop for stop in stops if isinstance(stop, BaseException)]
+    for error in failed:
+        log.error("stage_stopped_badly", error=repr(error))
     reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
+    reasons += failed
+    if reasons:
+        log.critical("worker_stopped", why=str(reasons[0]), kind=type(reasons[0]).__name__)
     return exit_code_for(reasons[0]) if reasons else DONE
 
 

@@ -222,8 +222,8 @@ async def test_a_jump_over_what_is_not_in_the_log_is_passed() -> None:
     async def acknowledge(item: tuple[TP, int]) -> None:
         acked.append(item[1])
 
-    world.lanes._first_at_or_after = compacted  # type: ignore[method-assign]
-    world.lanes._acknowledge = acknowledge  # type: ignore[method-assign]
+    world.lanes._first_at_or_after = compacted
+    world.lanes._acknowledge = acknowledge
     await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
     await until(world.lanes.idle)
     assert world.crashed is None
@@ -241,7 +241,7 @@ async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
         if item[1] == 0:
             raise RuntimeError("on purpose")
 
-    world.lanes._handle = handle  # type: ignore[method-assign]
+    world.lanes._handle = handle
     for offset, key in enumerate(log[TOPIC_A, 0]):
         await world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
     await until(world.lanes.idle)
@@ -262,8 +262,8 @@ async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
             raise LeaseLost("away")
         world.done.add(item)
 
-    world.lanes._handle = handle  # type: ignore[method-assign]
-    world.lanes._lease_ok = lambda: lease["ok"]  # type: ignore[method-assign]
+    world.lanes._handle = handle
+    world.lanes._lease_ok = lambda: lease["ok"]
     await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
     await until(world.lanes.idle)
     assert attempts == [False, True]
@@ -280,8 +280,8 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure() -> None:
         await interrupted.wait()
         raise Transient("store", "away")
 
-    world.lanes._handle = handle  # type: ignore[method-assign]
-    world.lanes._interrupt = interrupted.set  # type: ignore[method-assign]
+    world.lanes._handle = handle
+    world.lanes._interrupt = interrupted.set
     await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
     await waiting.wait()
     await world.lanes.drain(frozenset({(TOPIC_A, 0)}))
@@ -309,7 +309,7 @@ async def test_the_backlog_pushes_back() -> None:
         await gate.wait()
         world.done.add(item)
 
-    world.lanes._handle = handle  # type: ignore[method-assign]
+    world.lanes._handle = handle
 
     async def feed() -> None:
         for offset in range(10):
@@ -339,7 +339,7 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
         handled.append(item[1])
         world.done.add(item)
 
-    world.lanes._handle = handle  # type: ignore[method-assign]
+    world.lanes._handle = handle
     for offset in range(5):
         await world.lanes.submit((TOPIC_A, 0), offset, "x", ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
     await started.wait()
@@ -351,3 +351,127 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
     assert world.acked == {}, "Faust has forgotten its acks by then: the offsets are committed by name"
     assert world.committed == {(TOPIC_A, 0): 1}
     assert world.lanes.stats.held == 0
+
+
+async def test_what_waits_for_a_slow_event_is_bounded() -> None:
+    """More than a stage remembers of a key must never come again after a death."""
+    log = {(TOPIC_A, 0): ["slow"] + ["x"] * 30, (TOPIC_B, 0): ["y"] * 3}
+    world = World(log, seed=1, in_flight=4, backlog=100)
+    world.lanes._unacknowledged = 10
+    gate = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if item == ((TOPIC_A, 0), 0):
+            await gate.wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+
+    async def feed() -> None:
+        for offset, key in enumerate(log[TOPIC_A, 0]):
+            item = ((TOPIC_A, 0), offset)
+            await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
+
+    for offset in range(3):
+        item = ((TOPIC_B, 0), offset)
+        await world.lanes.submit((TOPIC_B, 0), offset, "y", item, committed=0, current=lambda: True)
+    feeding = asyncio.create_task(feed())
+    await until(lambda: len(world.done) == 9 + 3)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(world.done) == 9 + 3, "the slow one and nine behind it, and no more"
+    assert world.committed == {(TOPIC_B, 0): 3}
+    gate.set()
+    await asyncio.wait_for(feeding, 5)
+    await until(world.lanes.idle)
+    assert world.committed == {(TOPIC_A, 0): 31, (TOPIC_B, 0): 3}
+
+
+@pytest.mark.parametrize("how", ["drain", "crash"])
+async def test_who_waits_for_room_goes_on_when_there_will_be_none(how: str) -> None:
+    log = {(TOPIC_A, 0): ["slow", "x", "y", "z"]}
+    world = World(log, seed=1, in_flight=4, backlog=100)
+    world.lanes._unacknowledged = 2
+    fail = asyncio.Event()
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if item[1] == 0:
+            await fail.wait()
+            raise RuntimeError("on purpose")
+        world.done.add(item)
+
+    world.lanes._handle = handle
+
+    async def feed() -> None:
+        for offset, key in enumerate(log[TOPIC_A, 0]):
+            item = ((TOPIC_A, 0), offset)
+            await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
+
+    feeding = asyncio.create_task(feed())
+    await until(lambda: len(world.done) == 1)
+    if how == "drain":
+        world.lanes._drain_timeout = 0.01
+        await world.lanes.drain(frozenset(log))
+    else:
+        fail.set()
+    await asyncio.wait_for(feeding, 5)
+    await until(world.lanes.idle)
+    assert world.committed == {}
+    assert world.lanes.stats.held == 0
+
+
+async def test_a_jump_is_checked_again_when_the_log_was_away() -> None:
+    world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
+    answers: list[int | Exception] = [Transient("broker", "away"), Transient("broker", "away"), 2]
+
+    async def first_at_or_after(tp: TP, offset: int) -> int | None:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    acked: list[int] = []
+
+    async def acknowledge(item: tuple[TP, int]) -> None:
+        acked.append(item[1])
+
+    world.lanes._first_at_or_after = first_at_or_after
+    world.lanes._acknowledge = acknowledge
+    await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
+    await until(world.lanes.idle)
+    assert (answers, acked, world.crashed) == ([], [2], None)
+
+
+@pytest.mark.parametrize("by", ["a failed event", "the app"])
+async def test_a_drain_after_a_crash_waits_for_nobody(by: str) -> None:
+    """The producer's buffer ends with a crash: who waits for a changelog entry would wait for ever."""
+    log = {(TOPIC_A, 0): ["done", "stuck", "odd"]}
+    world = World(log, seed=1, in_flight=4, backlog=8)
+    crashed = [False]
+    world.lanes._crashed = lambda: crashed[0]
+    world.lanes._drain_timeout = 60.0
+    cancelled: list[int] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        if item[1] == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.append(1)
+        if item[1] == 2 and by == "a failed event":
+            raise RuntimeError("on purpose")
+        world.done.add(item)
+
+    async def acknowledge(item: tuple[TP, int]) -> None:
+        return
+
+    world.lanes._handle = handle
+    world.lanes._acknowledge = acknowledge
+    for offset, key in enumerate(log[TOPIC_A, 0]):
+        item = ((TOPIC_A, 0), offset)
+        await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
+    await until(lambda: world.crashed is not None or len(world.done) == 2)
+    crashed[0] = by == "the app"
+    await asyncio.wait_for(world.lanes.drain(frozenset(log)), 5)
+    assert cancelled == [1]
+    assert world.committed == {}, "a worker that crashes commits nothing"

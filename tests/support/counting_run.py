@@ -1,0 +1,173 @@
+"""A run of counting workers on a log: processes that are killed and started again, and what is left afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
+from memstream.streams import admin
+from memstream.streams.ports import Log, Record
+from tests.support.counting import CountRow
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUP = "memory-observer"
+CHANGELOG = "memory-observer-working_set-changelog"
+LETTERS = "memory.turns.dlq"
+
+
+class CountingRun:
+    """`log` is open. `sent` is what was produced: per key the ids in their order, each once."""
+
+    def __init__(self, *, log: Log, broker: str, folder: Path, partitions: int) -> None:
+        self.log, self.broker, self.folder, self.partitions = log, broker, folder, partitions
+        self.sent: dict[str, list[str]] = defaultdict(list)
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    async def prepare(self) -> None:
+        deployment = admin.Deployment(partitions=self.partitions, replication=1)
+        await admin.create(self.log, deployment=deployment)
+
+    # ------------------------------------------------------------------------------------------------ in
+    async def produce(self, count: int, *, keys: int = 6, duplicates: bool = True) -> None:
+        """`count` new records over `keys` keys; every tenth comes twice."""
+        for n in range(count):
+            key = f"k{n % keys}"
+            await self.send(key, str(len(self.sent[key])))
+            if duplicates and n % 10 == 9:
+                await self._append(key, self.sent[key][-1], "again")
+
+    async def send(self, key: str, id: str, value: str = "x") -> Record:
+        if value == "x":
+            self.sent[key].append(id)
+        return await self._append(key, id, value)
+
+    async def _append(self, key: str, id: str, value: str) -> Record:
+        raw = json.dumps({"id": id, "value": value}).encode()
+        position = await self.log.append(TURNS.name, key=key.encode(), value=raw)
+        return Record(position, key.encode(), raw)
+
+    # ------------------------------------------------------------------------------------------------ workers
+    def start(self, worker: str = "w", **options: str) -> subprocess.Popen[bytes]:
+        given = {
+            "broker": self.broker,
+            "folder": str(self.folder),
+            "partitions": str(self.partitions),
+            "worker": worker,
+        }
+        with (self.folder / f"{worker}.log").open("ab") as out:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.support.counting_worker",
+                    json.dumps(given | options),
+                ],
+                cwd=ROOT,
+                stdout=out,
+                stderr=out,
+            )
+        self._workers.append(process)
+        return process
+
+    def output(self, worker: str = "w") -> str:
+        path = self.folder / f"{worker}.log"
+        return path.read_text()[-5000:] if path.exists() else ""
+
+    async def ended(self, process: subprocess.Popen[bytes], timeout: float = 40) -> int:
+        await self.until(lambda: process.poll() is not None, "the worker ends", timeout=timeout)
+        return process.returncode
+
+    async def stop(self, process: subprocess.Popen[bytes]) -> None:
+        """SIGTERM, and a clean end."""
+        process.send_signal(signal.SIGTERM)
+        assert await self.ended(process) == 0, self.output()
+
+    async def kill(self, process: subprocess.Popen[bytes]) -> None:
+        os.kill(process.pid, signal.SIGKILL)
+        assert await self.ended(process) == -signal.SIGKILL
+
+    def close(self) -> None:
+        for process in self._workers:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    # ------------------------------------------------------------------------------------------------ waiting
+    async def until(
+        self, true: Callable[[], bool] | Callable[[], Awaitable[bool]], what: str, *, timeout: float = 40
+    ) -> None:
+        end = time.monotonic() + timeout
+        while True:
+            answer = true()
+            if answer if isinstance(answer, bool) else await answer:
+                return
+            assert time.monotonic() < end, f"{what}: not within {timeout} s\n{self.output()}"
+            await asyncio.sleep(0.05)
+
+    async def handled(self, at_least: int) -> None:
+        """So many records came out."""
+
+        async def came() -> bool:
+            return sum(await self.log.ends(OBSERVATIONS.name)) >= at_least
+
+        await self.until(came, f"{at_least} records out")
+
+    async def drained(self, timeout: float = 40) -> None:
+        """Lag 0 on all that the stage reads."""
+
+        async def without_lag() -> bool:
+            return await self.lag() == 0
+
+        await self.until(without_lag, "lag 0", timeout=timeout)
+
+    async def lag(self) -> int:
+        lag = 0
+        for topic in (TURNS.name, COMMANDS_SESSION.name):
+            committed, ends = await self.log.committed(GROUP, topic), await self.log.ends(topic)
+            lag += sum(end - (at or 0) for at, end in zip(committed, ends, strict=True))
+        return lag
+
+    # ------------------------------------------------------------------------------------------------ looking
+    async def records(self, topic: str) -> list[Record]:
+        return [record async for record in self.log.read(topic)]
+
+    def points(self) -> list[tuple[str, str]]:
+        with sqlite3.connect(self.folder / "sink.db") as sink:
+            return list(sink.execute("SELECT id, payload FROM point"))
+
+    async def check(self) -> None:
+        """Nothing lost, nothing counted twice, order of each key kept; what came twice is equal in every byte."""
+        forms: dict[str, set[str]] = defaultdict(set)
+        order: dict[str, list[str]] = defaultdict(list)
+        counts: dict[str, list[int]] = defaultdict(list)
+        for record in await self.records(OBSERVATIONS.name):
+            assert record.value is not None
+            fields = json.loads(record.value)
+            name = f"{fields['key']}/{fields['id']}"
+            if name not in forms:
+                order[fields["key"]].append(fields["id"])
+                counts[fields["key"]].append(fields["count"])
+            forms[name].add(record.value.decode())
+        assert order == self.sent
+        assert counts == {key: list(range(1, len(ids) + 1)) for key, ids in self.sent.items()}
+        stored: set[str] = set()
+        for name, payload in self.points():
+            forms[name].add(payload)
+            stored.add(name)
+        assert {name: len(each) for name, each in forms.items() if len(each) > 1} == {}
+        assert stored == set(forms), "a point and a record for each"
+        rows = {record.key: record.value for record in await self.records(CHANGELOG)}
+        table = {key.decode(): raw for key, raw in rows.items() if key is not None and raw is not None}
+        kept = {key: CountRow.model_validate_json(raw).count for key, raw in table.items() if "#" not in key}
+        assert kept == {key: len(ids) for key, ids in self.sent.items()}
+        assert not [key for key in table if key.endswith("#gone")]
