@@ -107,6 +107,7 @@ async def run_deferred(world: ObserverWorld, model: Moody, *, kill: Kill | None)
     turns = [world.turn("a word"), world.turn("a poison word", "t2"), world.turn("c word", "t3", ends_session=True)]
     turns.append(world.turn("a word", session=OTHER))
     await world.run(turns, kill=kill)
+    assert world.harness.rows.local == world.harness.rows.changelog  # waiting rows are on the broker too
     model.away = False
     left = None
     if kill is not None and world.harness.step is None:

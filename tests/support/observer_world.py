@@ -7,7 +7,6 @@ world.working(), world.observed()
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from memstream.agents.observer.stage import Observer
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas import ids
 from memstream.schemas.commands import Command, CommandResult, SessionRef
+from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.observations import Observed
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
@@ -30,7 +30,7 @@ from memstream.streams.ports import Record
 from memstream.streams.retry import BreakerPolicy, Calls, RetryPolicy
 
 from .memory import NOW
-from .model_server import Ask, Script, nothing
+from .model_server import OBSERVATION, Answer, Ask, Script, nothing
 from .prompt_view import view
 from .stage_harness import Kill, StageHarness, Topics
 
@@ -302,6 +302,41 @@ class ObserverWorld:
         return self.harness.on(COMMANDS_SESSION.name)[before:]
 
 
-def last_words(record: Record) -> str:
-    """The text of a turn's first message."""
-    return str(json.loads(record.value or b"")["messages"][0]["content"])
+# ------------------------------------------------------------------------------------------------ a model that is away
+def item(turn: str, content: str, evidence: str = "word", **fields: Any) -> dict[str, Any]:
+    return {**OBSERVATION, "turn": turn, "content": content, "evidence": evidence, **fields}
+
+
+class AwayModel:
+    """Away for tenants in `away`; `answers` by number of the answered ask, else nothing."""
+
+    def __init__(self, *answers: list[dict[str, Any]]) -> None:
+        self.away: set[str] = set()
+        self.answers = list(answers)
+        self.shown: list[list[str]] = []
+        """The texts of each call that was answered."""
+
+    def __call__(self, ask: Ask) -> Answer:
+        texts = list(ask.turns.values())
+        if any(name in text for name in self.away for text in texts):
+            raise Transient("model", "away")
+        if any("poison" in text for text in texts):
+            self.shown.append(["refused", *texts])
+            raise Poison("refused_by_model", "unusable")
+        self.shown.append(texts)
+        return {"observations": self.answers.pop(0) if self.answers else []}
+
+
+def policy(**fields: Any) -> MemoryPolicy:
+    return MemoryPolicy(observe=ObservePolicy(**{"patience": 0.02, "together": 8} | fields))
+
+
+async def deferred(model: AwayModel, *texts: str, **fields: Any) -> ObserverWorld:
+    """A session whose turns t1, t2 … all wait."""
+    world = ObserverWorld(model, policy=fields.pop("policy", policy()), **fields)
+    model.away = {"word"}
+    for n, text in enumerate(texts, 1):
+        await world.deliver(world.turn(text, f"t{n}"))
+    assert world.observed() == []
+    model.away = set()
+    return world
