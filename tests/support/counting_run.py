@@ -81,7 +81,7 @@ class CountingRun:
 
     def output(self, worker: str = "w") -> str:
         path = self.folder / f"{worker}.log"
-        return path.read_text()[-5000:] if path.exists() else ""
+        return path.read_text() if path.exists() else ""
 
     async def ended(self, process: subprocess.Popen[bytes], timeout: float = 40) -> int:
         await self.until(lambda: process.poll() is not None, "the worker ends", timeout=timeout)
@@ -111,7 +111,7 @@ class CountingRun:
             answer = true()
             if answer if isinstance(answer, bool) else await answer:
                 return
-            assert time.monotonic() < end, f"{what}: not within {timeout} s\n{self.output()}"
+            assert time.monotonic() < end, f"{what}: not within {timeout} s\n{self.output()[-5000:]}"
             await asyncio.sleep(0.05)
 
     async def handled(self, at_least: int) -> None:
