@@ -58,7 +58,8 @@ def main() -> int:
         clean = Path(folder) / "venv"
         venv.create(clean, with_pip=True)
         python = clean / "bin" / "python"
-        run(python, "-m", "pip", "install", "--quiet", wheel, "openai-agents", "--constraint", ROOT / "requirements.txt")
+        pins = ("--constraint", ROOT / "requirements.txt")
+        run(python, "-m", "pip", "install", "--quiet", wheel, "openai-agents", *pins)
         run(clean / "bin" / "memstream", "--version")
         run(python, "-c", PROOF)
     return 0
