@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
@@ -19,7 +21,10 @@ from memstream.schemas.topics import OBSERVATIONS, TURNS
 from tests.support.model_server import OBSERVATION, Answer, Ask, Script, observing
 from tests.support.observer_world import SESSION, ObserverWorld
 
-GOOGLE = {"I work at Google": [{"content": "Works at Google", "category": "profession", "durability": "permanent"}]}
+Known = Mapping[str, Sequence[Mapping[str, JsonValue]]]
+GOOGLE: dict[str, Sequence[Mapping[str, JsonValue]]] = {
+    "I work at Google": [{"content": "Works at Google", "category": "profession", "durability": "permanent"}]
+}
 
 
 def item(content: str, evidence: str, **fields: Any) -> dict[str, Any]:
@@ -231,7 +236,7 @@ async def test_with_one_turn_there_is_no_question_which_is_meant() -> None:
 
 
 async def test_what_replaces_something_takes_it_out_also_when_it_is_pinned() -> None:
-    known = {
+    known: Known = {
         "I work at Google": [{"content": "Works at Google", "pinned": True}],
         "I joined Stripe": [{"content": "Works at Stripe", "replaces": "Works at Google", "is_correction": True}],
     }
@@ -265,7 +270,7 @@ async def test_an_earlier_observation_of_the_answer_can_be_replaced() -> None:
 
 
 async def test_said_again_is_no_second_entry_and_no_replacement() -> None:
-    known = {
+    known: Known = {
         "Tea": [{"content": "Likes tea", "durability": "session"}],
         "tea": [{"content": "likes  TEA", "durability": "permanent", "replaces": "Likes tea"}],
     }
@@ -280,7 +285,9 @@ async def test_said_again_is_no_second_entry_and_no_replacement() -> None:
 
 
 async def test_what_must_make_room_is_reported_when_it_was_lasting() -> None:
-    known = {f"fact {n} here": [{"content": f"Fact {n}", "importance": n / 10}] for n in range(1, 5)}
+    known: dict[str, list[dict[str, JsonValue]]] = {
+        f"fact {n} here": [{"content": f"Fact {n}", "importance": n / 10}] for n in range(1, 5)
+    }
     known["fact 2 here"][0]["durability"] = "session"
     policy = MemoryPolicy(working=WorkingSetPolicy(capacity=2, max_pinned=1))
     world = ObserverWorld(observing(known), policy=policy)

@@ -39,17 +39,18 @@ async def test_past_its_patience_a_turn_becomes_a_row_and_is_done() -> None:
 
 
 async def test_when_the_breaker_is_open_a_turn_is_deferred_at_once_and_other_tenants_go_on() -> None:
-    model = AwayModel()
-    model.away = {"word"}
-    world = ObserverWorld(model, policy=policy(), breaker=BreakerPolicy(failures=2, probe_after=1_000))
-    await world.deliver(world.turn("a word"))
-    asked = len(world.model.asks)
-    assert asked == 2
-    for n in range(2, 5):
-        await world.deliver(world.turn("a word", f"t{n}"), world.turn("fine", f"t{n}", session=OTHER))
-    assert len(world.model.asks) == asked + 3
+    world = ObserverWorld(policy=policy(patience=60.0), breaker=BreakerPolicy(failures=1, probe_after=10.0))
+
+    async def away() -> None:
+        raise Transient("model", "away")
+
+    with pytest.raises(Transient):
+        await world.harness.calls.call("model:acme", away, give_up_after=0.0)
+    async with asyncio.timeout(5):
+        for n in range(1, 4):
+            await world.deliver(world.turn("a word", f"t{n}"), world.turn("fine", f"t{n}", session=OTHER))
     assert [(r.tenant_id, r.turn_number) for r in world.observed()] == [("globex", 1), ("globex", 2), ("globex", 3)]
-    assert world.row().waiting == 4
+    assert world.row().waiting == len(world.model.asks) == 3
 
 
 async def test_the_next_turn_takes_those_that_wait_and_numbers_follow_the_order() -> None:

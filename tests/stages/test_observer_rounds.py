@@ -99,3 +99,17 @@ async def test_a_waiting_turn_that_no_longer_decodes_is_refused_alone() -> None:
     assert [each["kafka_dlt-original-offset"] for each in world.letters()] == ["0", "1"]
     assert {each["memstream-reason"] for each in world.letters()} == {"invalid"}
     assert world.waiting() == []
+
+
+async def test_those_before_it_are_observed_first() -> None:
+    model = AwayModel()
+    world = ObserverWorld(model, policy=policy())
+    model.away = {"word"}
+    await world.deliver(world.turn("a word", agent_id="bot"), world.turn("b word", "t2"))
+    model.away = set()
+    world.policy = MemoryPolicy(observe=policy().observe, routing=RoutingPolicy(scope="agent"))
+    world.harness.start()
+    await world.deliver(world.command())
+    assert [(r.turn_id, r.owner.scope) for r in world.observed()] == [("t1", "agent")]
+    assert [each["kafka_dlt-original-offset"] for each in world.letters()] == ["1"]
+    assert world.waiting() == []

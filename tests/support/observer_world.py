@@ -324,7 +324,7 @@ class AwayModel:
             self.shown.append(["refused", *texts])
             raise Poison("refused_by_model", "unusable")
         self.shown.append(texts)
-        return {"observations": self.answers.pop(0) if self.answers else []}
+        return {"observations": list[JsonValue](self.answers.pop(0) if self.answers else [])}
 
 
 def policy(**fields: Any) -> MemoryPolicy:
