@@ -23,7 +23,7 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import CRASHED, Pipeline, actions, running, turn, wait_for
-from tests.support.qdrant import QdrantServer, qdrant_server
+from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -32,12 +32,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 def model() -> Iterator[ModelServer]:
     with ModelServer(observing(KNOWN)) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def shared_qdrant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QdrantServer]:
-    with qdrant_server(tmp_path_factory.mktemp("qdrant")) as qdrant:
-        yield qdrant
 
 
 @pytest.fixture

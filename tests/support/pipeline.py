@@ -19,8 +19,19 @@ from typing import Any
 
 from memstream.schemas import ids
 from memstream.schemas.facts import Fact, FactUpdated
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, STAGES, TURNS, group_of, read_by
+from memstream.schemas.topics import (
+    DEAD_LETTER_SUFFIX,
+    FACTS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    STAGES,
+    TURNS,
+    catalogue,
+    group_of,
+    read_by,
+)
 from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.codec import tenant_of
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record
@@ -32,6 +43,14 @@ MOVING = ("strength", "retrieval_count", "last_accessed_at")
 """Live in Qdrant only, change without version or event: comparisons leave them out."""
 Json = dict[str, Any]
 CRASHED = 137
+END_OF_COMMAND = "\x1e"
+SEVERAL_COMMANDS = """
+import json, sys
+from memstream.cli.main import cli
+for args in json.load(sys.stdin):
+    cli(args, standalone_mode=False)
+    print("\\x1e")
+"""
 
 
 class Pipeline:
@@ -55,6 +74,8 @@ class Pipeline:
         self._model = model
         self._env = dict(env or {})
         self.workers: list[subprocess.Popen[bytes]] = []
+        self._letters_before: dict[str, dict[int, int]] = {}
+        """Where the dead letters of others end, on a broker that is shared."""
         self.log: Log = (
             EmbeddedLog(folder=embedded_folder(broker))
             if is_embedded(broker)
@@ -100,6 +121,36 @@ class Pipeline:
 
     def json_lines(self, *args: str, **options: Any) -> list[Json]:
         return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
+
+    def several(self, *commands: Sequence[str], **env: str) -> list[list[Json]]:
+        """What each command prints with --json, run one after the other in one process, which imports once."""
+        done = subprocess.run(
+            [sys.executable, "-c", SEVERAL_COMMANDS],
+            cwd=self.folder,
+            env=self.environment(**env),
+            input=json.dumps([[*command, "--json"] for command in commands]),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}"
+        parts = done.stdout.split(END_OF_COMMAND)[:-1]
+        return [[json.loads(line) for line in part.splitlines() if line.strip()] for part in parts]
+
+    def shown(self, *kinds: str, tenants: Sequence[str] = ()) -> dict[str, dict[str, list[Json]]]:
+        """By tenant (this pipeline's unless told) and kind what `memstream show` prints, facts of all states."""
+        wanted = [(tenant, kind) for tenant in tenants or [self.tenant] for kind in kinds]
+        found = self.several(
+            *(
+                ["show", kind, "--tenant", tenant, *(["--state", "all"] if kind == "facts" else [])]
+                for tenant, kind in wanted
+            )
+        )
+        shown: dict[str, dict[str, list[Json]]] = defaultdict(dict)
+        for (tenant, kind), rows in zip(wanted, found, strict=True):
+            shown[tenant][kind] = rows
+        return shown
 
     def spawn(self, *stages: str, **env: str) -> subprocess.Popen[bytes]:
         """A worker process; its log goes to a file in the folder."""
@@ -181,10 +232,19 @@ class Pipeline:
     async def observed(self) -> list[bytes]:
         """The values on memory.observations, in log order."""
         values = [record.value or b"" for record in await self.records(OBSERVATIONS.name)]
-        return [value for value in values if json.loads(value)["tenant_id"] == self.tenant]
+        return [value for value in values if tenant_of(value) == self.tenant]
+
+    async def letters_begin(self) -> None:
+        """`letters` are those from now on."""
+        for topic in catalogue():
+            if topic.name.endswith(DEAD_LETTER_SUFFIX) and await self.log.partitions(topic.name) is not None:
+                self._letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
 
     async def letters(self, topic: str = TURNS.name) -> list[Record]:
-        return await self.records(f"{topic}.dlq")
+        """The dead letters since this pipeline began, by place of the record that was refused."""
+        name = f"{topic}{DEAD_LETTER_SUFFIX}"
+        found = [record async for record in self.log.read(name, start=self._letters_before.get(name))]
+        return sorted(found, key=refused_at)
 
     async def folded(self) -> dict[str, Json]:
         """What a subscriber who folds memory.facts.updated believes: per fact the highest version."""
@@ -229,6 +289,12 @@ class Pipeline:
         assert all(seen == list(range(1, len(seen) + 1)) for seen in versions.values()), versions
 
 
+def refused_at(letter: Record) -> tuple[int, int]:
+    """Partition and offset of the record that became this dead letter."""
+    headers = dict(letter.headers)
+    return int(headers["kafka_dlt-original-partition"]), int(headers["kafka_dlt-original-offset"])
+
+
 def comparable(fact: Json) -> Json:
     return {name: value for name, value in fact.items() if name not in MOVING}
 
@@ -240,6 +306,7 @@ async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
     try:
         if not is_embedded(pipeline.broker):
             pipeline.cli("topics", "create")
+        await pipeline.letters_begin()
         yield pipeline
     finally:
         pipeline.kill()
@@ -267,7 +334,7 @@ async def wait_for(condition: Callable[[], bool], what: str, deadline: float = 3
 def actions(updates: Sequence[FactUpdated]) -> list[tuple[str, str]]:
     """(action, content), each event once, in log order."""
     seen: set[str] = set()
-    told = []
+    told: list[tuple[str, str]] = []
     for event in updates:
         if event.event_id not in seen:
             seen.add(event.event_id)

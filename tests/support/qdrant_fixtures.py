@@ -10,6 +10,14 @@ import pytest
 from .qdrant import QdrantServer, qdrant_server
 
 
+@pytest.fixture(scope="session")
+def shared_qdrant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QdrantServer]:
+    """The one server of a run's tests that run whole pipelines on the shared broker: facts that are on the broker and
+    not in Qdrant stop a reflector. Tests tell themselves apart by tenant."""
+    with qdrant_server(tmp_path_factory.mktemp("shared-qdrant")) as server:
+        yield server
+
+
 @pytest.fixture
 def qdrant(tmp_path: Path) -> Iterator[QdrantServer]:
     """A server for this test alone, started; the test may stop, kill and start it. `environment` is for workers."""
