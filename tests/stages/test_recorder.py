@@ -1,0 +1,303 @@
+"""The recorder: every turn verbatim and searchable over the real engine, and no model in sight."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.ports import EmbedderIdentity, Found, Point
+from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.vectors.store import QdrantStore
+from memstream.agents.recorder import Recorder
+from memstream.schemas import ids
+from memstream.schemas.collections import TURNS as COLLECTION
+from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.topics import TURNS
+from memstream.schemas.turns import turn_value
+from memstream.schemas.working import StoredMessage
+from memstream.streams.partitioner import partition_for
+from memstream.streams.ports import Record
+from tests.support.observer_world import Points
+from tests.support.stage_harness import Kill, StageHarness, Topics, kills
+
+SESSION = ("acme", "u1", "s1")
+PARTITIONS = 4
+
+
+class Embedder:
+    """Hashing, with a count of its calls; `refuses` and `fails` as a test likes."""
+
+    def __init__(self) -> None:
+        self.inner = HashingEmbedder()
+        self.calls: list[tuple[str, list[str]]] = []
+        self.refuses = ""
+        self.fails = 0
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        return self.inner.identity
+
+    async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
+        if self.fails:
+            self.fails -= 1
+            raise Transient("embedder", "away")
+        self.calls.append((tenant_id, list(texts)))
+        if self.refuses and any(self.refuses in text for text in texts):
+            raise Poison("refused_by_model", "no")
+        return await self.inner.embed(texts, tenant_id=tenant_id)
+
+    async def close(self) -> None:
+        return None
+
+
+class World:
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.embedder = Embedder()
+        self.topics = Topics()
+        self.harness = StageHarness(name="recorder", make=self._make)
+
+    def _make(self, harness: StageHarness) -> Recorder:
+        return Recorder(
+            store=self.store,
+            embedder=self.embedder,
+            calls=harness.calls,
+            metrics=harness.metrics,
+            partitions=PARTITIONS,
+        )
+
+    def turn(
+        self,
+        *messages: Mapping[str, Any] | str,
+        turn_id: str = "t1",
+        session: tuple[str, str, str] = SESSION,
+        partition: int | None = None,
+        **fields: Any,
+    ) -> Record:
+        tenant, user, name = session
+        said: Any = [{"role": "user", "content": m} if isinstance(m, str) else dict(m) for m in messages]
+        value = turn_value(
+            {"tenant_id": tenant, "user_id": user, "session_id": name, "turn_id": turn_id, "messages": said} | fields
+        )
+        key = ids.session_key(*session).encode()
+        where = partition_for(key, PARTITIONS) if partition is None else partition
+        return self.topics.record(TURNS.name, key, value, partition=where)
+
+    async def deliver(self, *records: Record) -> None:
+        for record in records:
+            await self.harness.deliver(record)
+
+    async def messages(self, tenant: str = "acme") -> list[StoredMessage]:
+        found = await self.store.select(COLLECTION, tenant_id=tenant)
+        rows = [StoredMessage.from_payload(each.payload) for each in found]
+        return sorted(rows, key=lambda row: (row.user_id, row.session_id, row.turn_id, row.message_index))
+
+    def counted(self, what: str) -> int:
+        value = self.harness.metrics._metrics.counted.labels("recorder", what)._value.get()
+        return int(value)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[QdrantStore]:
+    store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
+    await store.ensure(COLLECTION)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def world(store: QdrantStore) -> World:
+    return World(store)
+
+
+def texts(rows: Sequence[StoredMessage | Found]) -> list[str]:
+    return [row.content if isinstance(row, StoredMessage) else str(row.payload["content"]) for row in rows]
+
+
+async def test_each_message_is_kept_verbatim_under_its_id(world: World) -> None:
+    said = "  I work at\n\tGoogle — ok? \u00e9 [t1]"
+    turn = world.turn(
+        said,
+        {"role": "assistant", "content": "Nice.", "name": "helper"},
+        {"role": "tool", "content": "42"},
+        {"role": "system", "content": "be nice"},
+        occurred_at="2026-11-20T11:00:00+01:00",
+        sensitivity="secret",
+        scope="org",
+        org_id="o1",
+    )
+    await world.deliver(turn)
+    rows = await world.messages()
+    assert [(row.role, row.content, row.name) for row in rows] == [
+        ("user", said, None),
+        ("assistant", "Nice.", "helper"),
+        ("tool", "42", None),
+        ("system", "be nice", None),
+    ]
+    key = ids.session_key(*SESSION)
+    assert [row.message_id for row in rows] == [ids.message_id(key, "t1", n) for n in range(4)]
+    assert {row.owner_key for row in rows} == {"acme/org/o1"}
+    assert {row.sensitivity for row in rows} == {"secret"}
+    assert {row.occurred_at.isoformat() for row in rows} == {"2026-11-20T10:00:00+00:00"}
+    assert [row.turn_sha256 for row in rows] == [hashlib.sha256(turn.value or b"").hexdigest(), None, None, None]
+    assert world.harness.sent == []
+    assert world.harness.rows.local == {}
+
+
+async def test_what_was_said_is_found_by_words_and_by_meaning(world: World, store: QdrantStore) -> None:
+    await world.deliver(world.turn("I moved to Lisbon in spring"), world.turn("The weather is fine", turn_id="t2"))
+    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="lisbon", limit=5)) == [
+        "I moved to Lisbon in spring"
+    ]
+    (dense,) = await HashingEmbedder().embed(["moved to Lisbon"], tenant_id="acme")
+    found = await store.nearest(COLLECTION, tenant_id="acme", dense=dense, limit=1)
+    assert texts(found) == ["I moved to Lisbon in spring"]
+
+
+async def test_parts_are_joined_and_others_counted(world: World) -> None:
+    parts = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "two"}]
+    await world.deliver(world.turn({"role": "user", "content": parts}, {"role": "assistant", "content": None}))
+    assert texts(await world.messages()) == ["one\ntwo", ""]
+    assert world.counted("parts_without_text") == 1
+    assert world.embedder.calls == [("acme", ["one\ntwo"])]
+
+
+async def test_one_call_embeds_a_whole_turn_and_silence_none(world: World) -> None:
+    await world.deliver(world.turn("a", "b", "c"), world.turn("  ", turn_id="t2"))
+    assert world.embedder.calls == [("acme", ["a", "b", "c"])]
+    assert texts(await world.messages()) == ["a", "b", "c", "  "]
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\u2028", "\U0010ffff", "x" * 200_000, "\\ud800"])
+async def test_odd_texts_are_kept_as_they_are(world: World, text: str) -> None:
+    await world.deliver(world.turn(text), world.turn("good", turn_id="t2"))
+    assert texts(await world.messages()) == [text, "good"]
+
+
+async def test_a_lone_surrogate_is_no_text(world: World) -> None:
+    turn = world.turn("@@")
+    value = (turn.value or b"").replace(b"@@", b"\\ud800")
+    await world.deliver(world.topics.record(TURNS.name, turn.key, value, partition=turn.position.partition))
+    assert await world.messages() == []
+
+
+async def test_an_end_without_words_leaves_nothing(world: World) -> None:
+    await world.deliver(world.turn(ends_session=True))
+    assert await world.messages() == []
+
+
+async def test_the_first_in_the_log_stays(world: World) -> None:
+    first, second = world.turn("first"), world.turn("second", "and more")
+    await world.deliver(first, second, first)
+    assert texts(await world.messages()) == ["first"]
+    assert world.counted("duplicate") == 1
+
+
+async def test_a_turn_that_differs_in_one_byte_is_another(world: World) -> None:
+    await world.deliver(world.turn("same"), world.turn("same", metadata={"n": 1}))
+    (row,) = await world.messages()
+    assert row.content == "same"
+    assert world.counted("duplicate") == 1
+
+
+async def test_the_same_turn_again_is_a_repetition_that_changes_nothing(world: World) -> None:
+    turn = world.turn("one", "two")
+    await world.deliver(turn)
+    before = await world.messages()
+    await world.deliver(turn)
+    assert await world.messages() == before
+    assert world.counted("duplicate") == 0
+
+
+@pytest.mark.parametrize("other", [("globex", "u1", "s1"), ("acme", "u2", "s1"), ("acme", "u1", "s2")])
+async def test_the_same_ids_elsewhere_are_another_turn(world: World, other: tuple[str, str, str]) -> None:
+    await world.deliver(world.turn("mine"), world.turn("theirs", session=other))
+    assert texts([row for row in await world.messages() if row.session_id == "s1" and row.user_id == "u1"]) == ["mine"]
+    theirs = await world.messages(other[0])
+    assert "theirs" in texts(theirs)
+    assert {row.tenant_id for row in theirs} == {other[0]}
+
+
+async def test_a_misplaced_turn_is_passed_over(world: World) -> None:
+    right = partition_for(ids.session_key(*SESSION).encode(), PARTITIONS)
+    await world.deliver(world.turn("x", partition=(right + 1) % PARTITIONS))
+    assert await world.messages() == []
+    assert world.counted("misplaced") == 1
+    assert (world.embedder.calls, world.harness.sent) == ([], [])
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"tenant_id": "acme"}', b"\xff", b"x" * 300_000])
+async def test_what_is_refused_is_counted_and_the_observers_to_letter(world: World, value: bytes | None) -> None:
+    right = partition_for(ids.session_key(*SESSION).encode(), PARTITIONS)
+    await world.deliver(world.topics.record(TURNS.name, b"k", value, partition=right), world.turn("good"))
+    assert texts(await world.messages()) == ["good"]
+    assert world.harness.sent == []
+    (refused,) = world.harness.metrics._metrics.refused.collect()
+    assert sum(sample.value for sample in refused.samples if sample.name.endswith("_total")) == 1
+
+
+async def test_an_embedder_that_is_away_is_waited_for(world: World) -> None:
+    world.embedder.fails = 3
+    await world.deliver(world.turn("patience"))
+    assert texts(await world.messages()) == ["patience"]
+
+
+async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: World, store: QdrantStore) -> None:
+    world.embedder.refuses = "forbidden"
+    await world.deliver(world.turn("a forbidden lighthouse"), world.turn("next", turn_id="t2"))
+    assert texts(await world.messages()) == ["a forbidden lighthouse", "next"]
+    found = await store.lexical(COLLECTION, tenant_id="acme", text="lighthouse", limit=5)
+    assert texts(found) == ["a forbidden lighthouse"]
+    assert world.counted("not_embedded") == 1
+
+
+class Halting(Points):
+    """Dies between the single messages of a turn, as a store may that writes one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.harness: StageHarness | None = None
+
+    async def insert(self, collection: str, points: Sequence[Point]) -> None:
+        for point in points:
+            await super().insert(collection, [point])
+            assert self.harness is not None
+            self.harness.pass_step(f"point {point.payload['message_index']}")
+
+
+def halting() -> World:
+    world = World(Halting())
+    world.store.harness = world.harness
+    return world
+
+
+def talk(world: World) -> list[Record]:
+    return [
+        world.turn("a", "b"),
+        world.turn("other words", "x", "y"),
+        world.turn("c", turn_id="t2"),
+        world.turn("a", "b"),
+    ]
+
+
+def stored(world: World) -> list[tuple[Any, Any, Any]]:
+    points = world.store.of(COLLECTION).values()
+    return sorted((p.payload["turn_id"], p.payload["message_index"], p.payload["content"]) for p in points)
+
+
+async def test_killed_anywhere_the_first_turn_is_whole_and_the_other_is_not_there() -> None:
+    calm = halting()
+    await calm.harness.run(talk(calm))
+    assert stored(calm) == [("t1", 0, "a"), ("t1", 1, "b"), ("t2", 0, "c")]
+    hit: set[str | None] = set()
+    for kill in kills(len(calm.harness.steps)):
+        world = halting()
+        await world.harness.run(talk(world), kill=Kill(kill.at, from_start=kill.from_start))
+        assert stored(world) == stored(calm), (kill, world.harness.step)
+        hit.add(world.harness.step)
+    assert {"point 0", "point 1", "before store", "decide"} <= hit
