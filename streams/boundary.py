@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,7 @@ T = TypeVar("T")
 DEATHS_MAX = 3
 """The third death by one record sends it to the dead letters."""
 LETTERS_IN_A_ROW_MAX = 20
+TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
 
@@ -131,7 +133,8 @@ class Boundary:
                     deaths=deaths,
                     of=DEATHS_MAX,
                     error=repr(cause),
-                    exc_info=cause,
+                    # not exc_info: renderers may show local variables, and in them what users said
+                    where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
                 )
                 raise
             fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")

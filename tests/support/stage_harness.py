@@ -142,6 +142,8 @@ class StageHarness:
 
     def start(self) -> None:
         """A new process over what is durable."""
+        self._buffer: list[OutRecord] = []
+        """The producer's: handed over, not durable yet."""
         self.calls = self._make_calls()
         self.stage = self._make(self)
         self.handler: Handler[Any] = Handler(
@@ -187,9 +189,15 @@ class StageHarness:
         await (await self._send(record))
 
     async def _send(self, record: OutRecord) -> Awaitable[object]:
-        self.sent.append(record)
-        self.pass_step(f"sent {record.topic}")
-        return _Done()
+        self._buffer.append(record)
+        return _Durable(self, self._buffer, record)
+
+    def flush(self, buffer: list[OutRecord], until: OutRecord) -> None:
+        """What was handed over is on its topic, in its order, up to this record."""
+        while buffer is self._buffer and until in buffer:
+            record = buffer.pop(0)
+            self.sent.append(record)
+            self.pass_step(f"sent {record.topic}")
 
     # ------------------------------------------------------------------------------------------------ looking
     def on(self, topic: str) -> list[OutRecord]:
@@ -214,10 +222,16 @@ class StageHarness:
         assert not unequal, f"came twice, and not the same: {unequal} (killed at {self.step})"
 
 
-class _Done:
-    """Durable already."""
+@dataclass(frozen=True, eq=False)
+class _Durable:
+    """Who does not wait for this has sent nothing yet."""
+
+    harness: StageHarness
+    buffer: list[OutRecord]
+    record: OutRecord
 
     def __await__(self) -> Generator[Any, None, None]:
+        self.harness.flush(self.buffer, self.record)
         yield from ()
 
 

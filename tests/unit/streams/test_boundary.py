@@ -308,11 +308,20 @@ async def test_letters_of_producers_between_do_not_break_the_row(event: Event) -
         await event.fails(Poison("refused_by_model", "no"))
 
 
-@given(st.lists(st.sampled_from(["ours", "producer", "success"]), max_size=120))
-async def test_it_stops_exactly_at_twenty_in_a_row(tmp_path_factory: pytest.TempPathFactory, events: list[str]) -> None:
+async def test_a_success_ends_the_row(event: Event) -> None:
+    for _ in range(3):
+        for _ in range(LETTERS_IN_A_ROW_MAX - 1):
+            await event.fails(Poison("refused_by_model", "no"))
+        await event.succeeds()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ours", "producer", "success"]), st.integers(1, 21)), max_size=9))
+async def test_it_stops_exactly_at_twenty_in_a_row(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[str, int]]
+) -> None:
     event = Event(tmp_path_factory.getbasetemp() / "unused")
     row = 0
-    for what in events:
+    for what in [kind for kind, times in runs for _ in range(times)]:
         if what == "success":
             row = 0
             await event.succeeds()
