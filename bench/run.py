@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import platform
 import statistics
@@ -104,7 +105,7 @@ async def measure(turns: int, sessions: int, alone: int) -> dict[str, float]:
 @click.option("--alone", default=100, show_default=True, help="Turns whose latency is taken, one at a time.")
 def main(turns: int, sessions: int, alone: int) -> None:
     """Measure the pipeline on this machine."""
-    logs.configure()
+    logs.configure(level=logging.ERROR)
     figures = asyncio.run(measure(turns, sessions, alone))
     report = {
         "at": datetime.now(UTC).isoformat(),

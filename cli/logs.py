@@ -38,3 +38,5 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+    # A commit that waits for a slow disk is no news: lag and readiness tell it.
+    logging.getLogger("mode.timers").setLevel(logging.ERROR)

@@ -8,9 +8,12 @@ import signal
 import sys
 
 import click
+import structlog
 
 from ...memory.policies import MemoryPolicy
+from ...schemas.errors import StageError
 from ...schemas.topics import STAGES, StageName
+from ...streams.exits import exit_code_for
 from .. import logs
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit, usage
@@ -18,6 +21,7 @@ from ..running import built_stages
 from ..settings import Settings
 from ..wiring import own_folders
 
+log = structlog.get_logger(__name__)
 ALL = "all"
 
 
@@ -53,7 +57,12 @@ async def _work(settings: Settings, policy: MemoryPolicy, names: tuple[StageName
         work.cancel()
         await asyncio.wait((work,))
         return Exit.DONE
-    return await work
+    await asyncio.wait((work,))
+    error = work.exception()
+    if error is not None and not isinstance(error, StageError | click.ClickException):
+        log.critical("worker_failed", error=repr(error), exc_info=error)
+        return exit_code_for(error)
+    return work.result()
 
 
 async def _run(
