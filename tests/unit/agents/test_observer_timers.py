@@ -87,3 +87,12 @@ def test_a_session_that_waits_anew_starts_with_the_first_attempt(world: World) -
     world.reminders.done("a")
     world.wait("a", last="t9", due_in=0)
     assert world.due() == [("a", "t9", 0)]
+
+
+def test_a_session_that_was_woken_is_not_asked_twice(world: World) -> None:
+    world.wait("a")
+    world.now += 10
+    world.reminders.wake("acme")
+    assert world.due() == [("a", "t1", 0)]
+    world.now += 60  # past the old time and the new one
+    assert world.due() == [("a", "t1", 1)]
