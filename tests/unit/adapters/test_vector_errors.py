@@ -163,7 +163,7 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
     async with scripted(answer) as store:
         for served[:] in ([record], [nobodys]):
             for read in (
-                store.get("facts", tenant_id="acme", ids=["x"]),
+                store.get("facts", tenant_id="acme", ids=["00000000-0000-5000-8000-000000000001"]),
                 store.select("facts", tenant_id="acme"),
                 store.select("facts", tenant_id="acme", order_by="version"),
                 store.nearest("facts", tenant_id="acme", dense=[1, 0], limit=1),
