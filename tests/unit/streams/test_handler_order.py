@@ -1,0 +1,71 @@
+"""A worker that died in the middle of an event may get another event of that key first: nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
+from memstream.streams.ports import Record
+from tests.support.counting import Counting
+from tests.support.stage_harness import Kill, Killed, StageHarness, Topics
+
+
+def counted(topics: Topics, topic: str, id: str) -> Record:
+    return topics.record(topic, b"k", json.dumps({"id": id, "value": "x"}).encode())
+
+
+def ids_sent(harness: StageHarness) -> list[str]:
+    return [json.loads(record.value or b"{}")["id"] for record in harness.on(OBSERVATIONS.name)]
+
+
+def new_harness() -> StageHarness:
+    return StageHarness(name="observer", make=lambda harness: Counting())
+
+
+async def dies_in(harness: StageHarness, record: Record, step: str) -> None:
+    """The process dies after this step of the event, and a new one starts."""
+    probe = new_harness()
+    await probe.deliver(record)
+    harness._kill_at = len(harness.steps) + probe.steps.index(step) + 1
+    with pytest.raises(Killed):
+        await harness.deliver(record)
+    harness.start()
+
+
+@pytest.mark.parametrize("step", ["table", "store", "publish"])
+async def test_an_event_of_another_topic_that_comes_first_applies_what_is_still_to_be_done(step: str) -> None:
+    topics, harness = Topics(), new_harness()
+    turn, command = counted(topics, TURNS.name, "turn"), counted(topics, COMMANDS_SESSION.name, "command")
+    await dies_in(harness, turn, step)
+    await harness.deliver(command)
+    await harness.deliver(turn)
+    assert list(dict.fromkeys(ids_sent(harness))) == ["turn", "command"]
+    assert json.loads(harness.rows.changelog["k"])["count"] == 2
+
+
+async def test_an_older_event_of_the_same_topic_applies_it_too() -> None:
+    """Older events come again when the one before them holds the commit; they may lead to new outcomes."""
+    topics, harness = Topics(), new_harness()
+    old, new = counted(topics, TURNS.name, "old"), counted(topics, TURNS.name, "new")
+    await harness.deliver(old)
+    await dies_in(harness, new, "table")
+    await harness.deliver(old)
+    assert ids_sent(harness) == ["old", "new"]
+
+
+async def test_what_was_applied_in_full_is_not_sent_again() -> None:
+    topics, harness = Topics(), new_harness()
+    for topic, id in ((TURNS, "a"), (COMMANDS_SESSION, "b"), (TURNS, "c"), (COMMANDS_SESSION, "d")):
+        await harness.deliver(counted(topics, topic.name, id))
+    assert ids_sent(harness) == ["a", "b", "c", "d"]
+
+
+async def test_what_was_committed_is_not_sent_again_by_the_next_process() -> None:
+    topics, harness = Topics(), new_harness()
+    await harness.run([counted(topics, TURNS.name, "a")], kill=Kill(at=1_000))
+    harness.start()
+    harness.handler._committed = lambda topic, partition: 1 if topic == TURNS.name else None
+    await harness.deliver(counted(topics, COMMANDS_SESSION.name, "b"))
+    assert ids_sent(harness) == ["a", "b"]
