@@ -151,7 +151,8 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
         async with tried_folders(settings, purpose="doctor") as folders:
             store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
             try:
-                problem = await _problem(store.ping)
+                problem = await _problem(store.version)
+                version = await store.version() if problem is None else ""
                 if problem is None and identity is not None:
                     problem = await _problem(lambda: _collections(store))
             finally:
@@ -162,7 +163,7 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
     if problem is not None:
         return Check("qdrant", False, *problem)
     beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
-    return Check("qdrant", True, f"{_without_password(settings.qdrant)} answers{beside}")
+    return Check("qdrant", True, f"{_without_password(settings.qdrant)} answers, version {version}{beside}")
 
 
 async def _collections(store: QdrantStore) -> None:
