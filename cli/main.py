@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "Show facts, episodes, the working set, or turns.",
     "trace": "Show why a fact is believed.",
     "consolidate": "Make facts of a user's episodes now.",
+    "verify": "Check that nothing was lost, doubled or mixed up.",
     "rebuild": "Fill Qdrant's facts from the log.",
     "dlq": "Look at dead letters.",
     "doctor": "Check what a worker needs, and say what to do.",

@@ -1,0 +1,92 @@
+"""`memstream verify`: hold what lies in the topics and in the store to the invariants (docs/verify.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from pydantic import JsonValue
+
+from ...adapters.completions.offline import NAME as OFFLINE_MODEL
+from ...agents.history import Expected, Reading, Verdict, read_history
+from ...agents.history import verify as judged
+from ...schemas.topics import STAGES
+from .. import options, output
+from ..context import CommandContext, pass_context, run
+from ..errors import Exit
+from ..wiring import opened
+
+SHOWN = 10
+"""Violations of one invariant that are told to a person; with --json all are."""
+
+Cut = dict[str, dict[int, int]]
+
+
+@click.command()
+@click.option("--tenant", type=options.GIVEN_ID, help="Only this tenant's. [default: all]")
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    type=click.Choice(STAGES),
+    help="Ask only of this stage's work; may be repeated. [default: all]",
+)
+@options.as_json
+@pass_context
+def verify(context: CommandContext, tenant: str | None, stages: tuple[str, ...], as_json: bool) -> None:
+    """Check that nothing was lost, doubled, mixed up or left behind: the log against itself and against the store.
+
+    Reads every topic once and writes nothing. Run it when nothing is being worked on: it says so when something is.
+    Exit 1 when an invariant is broken.
+    """
+    verdicts, cut = run(_verify(context, tenant, stages))
+    if as_json:
+        for verdict in verdicts:
+            output.line(record(verdict, cut))
+    else:
+        _tell(verdicts, cut)
+    if not all(verdict.ok for verdict in verdicts):
+        raise SystemExit(Exit.PARTLY)
+
+
+async def _verify(
+    context: CommandContext, tenant: str | None, stages: tuple[str, ...]
+) -> tuple[tuple[Verdict, ...], Cut]:
+    settings, policy = context.settings, context.policy
+    async with opened(settings, purpose="verify") as ports:
+        history = await read_history(log=ports.log, store=ports.store, reading=Reading(tenant=tenant, policy=policy))
+    expected = Expected(
+        stages=frozenset(stage for stage in STAGES if not stages or stage in stages),
+        policy=policy,
+        tier=settings.tier,
+        free_models=frozenset((OFFLINE_MODEL,)),
+    )
+    return judged(history, expected), history.cut()
+
+
+def record(verdict: Verdict, cut: Cut) -> dict[str, JsonValue]:
+    """One invariant in a line. `speaks_from`: where retention has taken records, the first offset that is kept."""
+    return {
+        "invariant": verdict.invariant,
+        "ok": verdict.ok,
+        "checked": verdict.checked,
+        "violations": [{"what": each.what, "records": list(each.records)} for each in verdict.violations],
+        "title": verdict.title,
+        "notes": list(verdict.notes),
+        "speaks_from": {topic: {str(part): at for part, at in parts.items()} for topic, parts in cut.items()},
+    }
+
+
+def _tell(verdicts: Sequence[Verdict], cut: Cut) -> None:
+    for verdict in verdicts:
+        click.echo(f"{'ok   ' if verdict.ok else 'WRONG'}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
+        for violation in verdict.violations[:SHOWN]:
+            click.echo(f"         - {output.printable(violation.what)}")
+            if violation.records:
+                click.echo(f"           {output.printable(', '.join(violation.records))}")
+        if len(verdict.violations) > SHOWN:
+            click.echo(f"         … and {len(verdict.violations) - SHOWN} more: --json tells all")
+        for note in verdict.notes:
+            click.echo(f"         {output.printable(note)}")
+    for topic, partitions in cut.items():
+        click.echo(f"of {topic} it can speak from {', '.join(f'{part}@{at}' for part, at in partitions.items())} on")
