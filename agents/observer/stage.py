@@ -18,7 +18,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 import structlog
@@ -27,11 +27,11 @@ from ...adapters.ports import Completions, VectorStore
 from ...memory.observing import ObserveNow, Unobserved, time_to_observe
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
-from ...schemas.cloudevents import REKEYED_HEADER, CloudEvent
-from ...schemas.commands import SESSION_KINDS, Command, CommandResult, ResultError, ResultStatus, SessionRef
+from ...schemas.cloudevents import REKEYED_HEADER
+from ...schemas.commands import Command
 from ...schemas.errors import Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
-from ...schemas.topics import COMMANDS_SESSION, RESULTS, TURNS, Topic
+from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Owner, Turn
 from ...streams.codec import decode
 from ...streams.deadletters import dead_letter
@@ -42,6 +42,7 @@ from ...streams.retry import Calls, Interrupted
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
 from ..routing import decode_turn, is_misplaced, occurred_at, was_rekeyed
+from .commands import reminder_record, result_record, status_of
 from .rounds import Pending, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
 from .rows import (
     REFUSED_KEPT,
@@ -52,11 +53,13 @@ from .rows import (
     session_of_waiting_key,
     waiting_key,
 )
-from .timers import COMMANDS_PER_SECOND, Reminder, Reminders
+from .timers import COMMANDS_PER_SECOND, Reminders
 
 log = structlog.get_logger(__name__)
-SOURCE = "/memstream/observer"
 TICK = 0.2
+SENT_AGAIN_MAX_BYTES = 1_000_000
+"""Of key, value and headers. What a topic takes by default (1 048 588) has to hold the batch around them too; a
+producer whose record was refused as too large no longer knows its sequence, so none is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ class Observer:
             await self._misplaced(work, record)
             return
         new = self._new(work, record, self._sessions.of(rows, key))
-        asked = isinstance(work, CommandWork) and self._status(work.command) == "applied"
+        asked = isinstance(work, CommandWork) and status_of(work.command, now=self._now()) == "applied"
         model_away = False
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
@@ -199,15 +202,20 @@ class Observer:
                 f"sent again with {REKEYED_HEADER} and still on another partition than murmur2 of "
                 "its session key says: does every producer know the right partition count?",
             )
-        await self._send_durably(
-            OutRecord(
-                topic=TURNS.name,
-                key=work.session_key.encode(),
-                value=record.value,
-                headers=(*record.headers, (REKEYED_HEADER, b"1")),
-                timestamp=record.timestamp,
-            )
+        again = OutRecord(
+            topic=TURNS.name,
+            key=work.session_key.encode(),
+            value=record.value,
+            headers=(*record.headers, (REKEYED_HEADER, b"1")),
+            timestamp=record.timestamp,
         )
+        if again.size > SENT_AGAIN_MAX_BYTES:
+            raise Poison(
+                "oversized",
+                f"it lies on the wrong partition and is too large to be sent again: key, value and headers have "
+                f"{again.size} bytes; at most {SENT_AGAIN_MAX_BYTES} are. Leave headers out, or set the key",
+            )
+        await self._send_durably(again)
         self._metrics.counted("rekeyed")
 
     def _new(self, work: Work, record: Record, session: SessionRow) -> Pending | None:
@@ -304,6 +312,14 @@ class Observer:
     def _deferred(self, session: SessionRow, key: str, item: Pending, record: Record) -> Decided:
         """The turn becomes a row of its own, written before the session's row that counts it."""
         self._metrics.counted("deferred")
+        position = item.record.position
+        log.info(
+            "turn_deferred",
+            topic=position.topic,
+            partition=position.partition,
+            offset=position.offset,
+            waiting=session.waiting + 1,
+        )
         row_key = waiting_key(key, session.waiting_next)
         waiting = WaitingTurn.of(item.record, turn_id=item.turn_id, deferred_at=self._now())
         session = session.model_copy(
@@ -316,33 +332,14 @@ class Observer:
         outcome = Outcome(source=source_of(record, item.turn.turn_id), before=(row_key,), tenant_id=item.turn.tenant_id)
         return replace(self._decided(session, key, outcome, seen=(item,)), before={row_key: waiting.to_bytes()})
 
-    def _status(self, command: Command) -> ResultStatus:
-        if command.kind not in SESSION_KINDS:
-            return "refused"
-        expired = command.expires_at is not None and command.expires_at < self._now()
-        return "expired" if expired else "applied"
-
     def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Decided:
         """The command's result."""
-        status = self._status(command)
-        error = None
-        if status == "refused":
-            known = ", ".join(sorted(SESSION_KINDS))
-            error = ResultError(
-                code="unknown_kind",
-                message=f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}",
-            )
-        now = self._now()
-        result = CommandResult(
-            command_id=command.command_id, status=status, error=error, at=now, result={"waiting": session.waiting}
-        )
-        event = CloudEvent(command.command_id, SOURCE, "memstream.command.result.v1", key, now)
         return self._decided(
             session.model_copy(update={"commands": session.commands.add(command.command_id)}),
             key,
             Outcome(
                 source=source_of(record, command.command_id),
-                records=(OutRecord.of(RESULTS.name, ids.encode(command.command_id), result, event),),
+                records=(result_record(command, waiting=session.waiting, now=self._now()),),
                 tenant_id=command.tenant_id,
             ),
         )
@@ -397,25 +394,10 @@ class Observer:
         while True:
             for key, item in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
                 try:
-                    await self._remind(key, item)
+                    await self._send_durably(reminder_record(key, item, now=self._now()))
                 except Transient as away:  # due again after the pause
                     log.warning("reminder_not_sent", why=str(away))
             await asyncio.sleep(TICK)
-
-    async def _remind(self, key: str, item: Reminder) -> None:
-        now = self._now()
-        tenant_id, user_id, session_id = ids.split(key)
-        command = Command(
-            command_id=ids.observe_command_id(key, item.last_turn_id, item.attempt),
-            kind="observe",
-            tenant_id=tenant_id,
-            session=SessionRef(user_id=user_id, session_id=session_id),
-            issued_by=SOURCE,
-            issued_at=now,
-            expires_at=now + timedelta(days=7),
-        )
-        event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", key, now)
-        await self._send_durably(OutRecord.of(COMMANDS_SESSION.name, key, command, event))
 
 
 def _tenant_of(session_key: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from pydantic import JsonValue
 
 from memstream.adapters.ports import Completion, CompletionRequest, Found, Point, Usage, VectorStore
+from memstream.agents.observer.commands import reminder_record
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.observer.stage import Observer
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
@@ -298,7 +299,7 @@ class ObserverWorld:
         """What the stage would send itself now."""
         before = len(self.harness.on(COMMANDS_SESSION.name))
         for key, item in list(self.observer._reminders.take_due(1_000)):
-            await self.observer._remind(key, item)
+            await self.harness.send_durably(reminder_record(key, item, now=self.clock.now()))
         return self.harness.on(COMMANDS_SESSION.name)[before:]
 
 
