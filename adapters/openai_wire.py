@@ -15,6 +15,7 @@ from typing import Final
 import openai
 
 from ..schemas.errors import Transient
+from .well_formed import well_formed
 
 MAX_RETRY_AFTER: Final = 3600.0
 """Seconds. A server that asks for more is asked again after an hour: a wait must never look like a hang."""
@@ -29,15 +30,6 @@ _NO_KEY: Final = "no-key-set"
 def api_key_or_placeholder(api_key: str | None) -> str:
     """The client insists on a key; servers of one's own often need none."""
     return api_key or _NO_KEY
-
-
-def well_formed(text: str) -> str:
-    """`text` with lone surrogates replaced (U+FFFD): they have no UTF-8 form, so they could not be sent at all."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:

@@ -158,6 +158,12 @@ class StageTableManager(TableManager):
 
     _recovery: StageRecovery | None = None
 
+    async def on_start(self) -> None:
+        # Faust sleeps a second first (`faust/tables/manager.py:138`), for tables that are registered late. Ours are
+        # there before the app starts, and every worker would be a second later.
+        await self._update_channels()
+        await self.recovery.start()
+
     @property
     def recovery(self) -> StageRecovery:
         if self._recovery is None:

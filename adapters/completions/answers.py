@@ -8,8 +8,8 @@ from typing import Final, NoReturn
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from ..openai_wire import well_formed
 from ..ports import Usage
+from ..well_formed import well_formed
 
 MAX_ANSWER: Final = 1_000_000
 """Code points. An answer holds a handful of statements of 2 000 code points at most: more is no answer."""

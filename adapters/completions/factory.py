@@ -8,7 +8,6 @@ import structlog
 
 from ..ports import Completions, UsageSink
 from .offline import OfflineCompletions
-from .openai import OpenAICompletions
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +40,8 @@ def create_completions(
         return offline
     if not (api_key or base_url):
         raise ValueError(f"MEMSTREAM_MODEL={model} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)")
+    from .openai import OpenAICompletions  # the client takes most of a second to import: only who uses it pays
+
     log.info("model_chosen", model=name, not_used_yet=names[1:], server=base_url or "default")
     return OpenAICompletions(
         model=name, api_key=api_key, base_url=base_url, timeout=timeout, concurrency=concurrency, sink=sink

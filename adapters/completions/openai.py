@@ -18,8 +18,9 @@ from openai.types.chat import ChatCompletionMessageParam
 from openai.types.chat.completion_create_params import ResponseFormat
 
 from ...schemas.errors import Poison, Transient
-from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient, well_formed
+from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
+from ..well_formed import well_formed
 from .answers import ChatReply, answer_of, decode_reply
 
 A = TypeVar("A")

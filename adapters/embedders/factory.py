@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..ports import Embedder, UsageSink
-from .fastembed import FastEmbedder
 from .hashing import HashingEmbedder
-from .openai import OpenAIEmbedder
 
 DEFAULT_EMBEDDER = "hashing"
 
@@ -26,12 +24,16 @@ def create_embedder(
     if kind == "hashing" and not rest:
         return HashingEmbedder()
     if kind == "fastembed" and rest:
+        from .fastembed import FastEmbedder  # only who uses it pays for its imports
+
         return FastEmbedder(rest)
     if kind == "openai" and rest:
         if not (api_key or base_url):
             raise ValueError(
                 f"MEMSTREAM_EMBEDDER={name} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)"
             )
+        from .openai import OpenAIEmbedder
+
         return OpenAIEmbedder(model=rest, api_key=api_key, base_url=base_url, timeout=timeout, sink=sink)
     raise ValueError(
         f"MEMSTREAM_EMBEDDER={name}: unknown; it is hashing, fastembed:<name or folder> or openai:<model>, "

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Fatal, Transient
-from ..openai_wire import well_formed
 from ..ports import EmbedderIdentity
+from ..well_formed import well_formed
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

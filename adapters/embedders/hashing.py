@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
-from ..openai_wire import well_formed
 from ..ports import EmbedderIdentity
+from ..well_formed import well_formed
 
 DIMENSION: Final = 2048
 _WORD: Final = re.compile(r"\w+")

@@ -11,8 +11,9 @@ import openai
 from pydantic import BaseModel, Field, ValidationError
 
 from ...schemas.errors import Fatal, Poison, Transient
-from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient, well_formed
+from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient
 from ..ports import EmbedderIdentity, Usage, UsageSink
+from ..well_formed import well_formed
 
 COMPONENT: Final = "embedder"
 SETTING: Final = "MEMSTREAM_EMBEDDER"

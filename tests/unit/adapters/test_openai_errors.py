@@ -20,8 +20,8 @@ from memstream.adapters.openai_wire import (
     retry_after,
     shortened,
     to_transient,
-    well_formed,
 )
+from memstream.adapters.well_formed import well_formed
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
