@@ -43,6 +43,12 @@ class OutRecord(_Part):
     def of(cls, topic: str, key: str, contract: BaseModel, event: CloudEvent) -> OutRecord:
         return cls(topic=topic, key=key.encode(), value=contract.model_dump_json().encode(), headers=event.headers())
 
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers, without what a log adds."""
+        headers = sum(len(name.encode()) + len(content) for name, content in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
 
 def pack_vector(vector: Sequence[float]) -> str:
     """float32, little endian, base64: 4/3 of 4 bytes a dimension."""
