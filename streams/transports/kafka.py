@@ -158,6 +158,12 @@ class Consumer(driver.Consumer):
                 # In a rebalance: the new assignment starts from the committed offsets anyway.
                 log.warning("give_back_failed", error=repr(exc))
 
+    async def commit_and_end_transactions(self) -> None:
+        """Faust's last commit in a stop. After a crash the consumer's thread may have ended, and nobody answers: the
+        worker would hang until it is cut off. What is not committed comes again."""
+        if not self.app._crashed.is_set():
+            await super().commit_and_end_transactions()
+
     async def create_topic(self, topic: str, *_: Any, **__: Any) -> None:
         return await _not_ours_to_make(topic)
 
