@@ -191,7 +191,10 @@ class Calls:
         """Await `make()` until it does not raise `Transient`. `name` is the breaker's (`store`, `model:<tenant>`).
 
         With `give_up_after` (seconds, from the first attempt) the last `Transient` leaves before a wait that would end
-        later than that. Raises Interrupted when partitions go away while it waits.
+        later than that; and while the breaker is open one such call waits to be the next that tries, the others leave
+        at once, so that one tenant's dead model does not fill the worker with calls that wait.
+
+        Raises Interrupted when partitions go away while it waits.
         """
         breaker = self._breaker(name)
         interruptions = self._interruptions
@@ -211,7 +214,7 @@ class Calls:
         async def attempt() -> T:
             nonlocal last, grace
             while (pause := breaker.wait(self._clock())) > 0:
-                if too_late(pause):
+                if too_late(pause) or (give_up_after is not None and self._waited_for(name)):
                     raise _GaveUp(last)
                 await sleep(pause + grace, for_breaker=True)
             try:
@@ -260,6 +263,9 @@ class Calls:
                 breaker.abandoned()
         self._answered(name, breaker)
         return result
+
+    def _waited_for(self, name: str) -> bool:
+        return any(sleeper.name == name and sleeper.for_breaker for sleeper in self._sleepers)
 
     async def _sleep(self, sleeper: _Sleeper, seconds: float) -> None:
         self._sleepers.add(sleeper)

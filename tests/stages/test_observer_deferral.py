@@ -343,3 +343,19 @@ async def test_switched_off_capture_takes_what_waits_without_a_model() -> None:
     await world.deliver(world.command())
     assert len(world.model.asks) == asked
     assert [r.turn_number for r in world.observed()] == [1]
+
+
+async def test_a_dead_model_does_not_fill_the_worker_with_turns_that_wait() -> None:
+    """Many sessions at once: the breaker opens, one of them waits to try again, the others are deferred."""
+    model = AwayModel()
+    model.away = {"word"}
+    world = ObserverWorld(model, policy=policy(patience=60.0), breaker=BreakerPolicy(failures=5, probe_after=30.0))
+    turns = [world.turn("a word", session=(*SESSION[:2], f"s{n}")) for n in range(20)]
+    tasks = [asyncio.create_task(world.deliver(turn)) for turn in turns]
+    async with asyncio.timeout(5):
+        while sum(task.done() for task in tasks) < 19:
+            await asyncio.sleep(0.005)
+    assert len(world.waiting()) == 19
+    world.harness.calls.interrupt()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results if result is not None] == [Interrupted]
