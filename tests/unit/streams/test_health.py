@@ -1,0 +1,145 @@
+"""/livez, /readyz and /metrics, over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from memstream.schemas.errors import Fatal, Transient
+from memstream.streams.health import served
+from memstream.streams.metrics import Metrics, StageMetrics
+from memstream.streams.ports import Position, Record
+from memstream.streams.retry import BreakerPolicy, Calls
+from memstream.streams.runner import StageRunner
+from tests.support.kafka import free_port
+
+RECORD = Record(Position("memory.turns", 0, 0), b"k", b"v")
+
+
+class Worker:
+    """What a worker shows: one stage whose app is ready or not, and its calls."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.app_ready = True
+        self.calls = Calls(breaker=BreakerPolicy(), clock=lambda: self.now)
+        self.registry = CollectorRegistry()
+        self.metrics = StageMetrics(Metrics(self.registry), "observer")
+        self.runner = StageRunner.__new__(StageRunner)  # ready() alone is asked
+        self.runner.app = cast(Any, self)
+        self.runner._calls = self.calls
+
+    def ready(self) -> bool:
+        return self.app_ready
+
+    async def away(self, name: str) -> None:
+        async def fail() -> None:
+            raise Transient(name, "away")
+
+        for _ in range(5):
+            with pytest.raises(Transient):
+                await self.calls.call(name, fail, give_up_after=0)
+
+
+@pytest.fixture
+def worker() -> Worker:
+    return Worker()
+
+
+@pytest.fixture
+async def health(worker: Worker) -> AsyncIterator[httpx.AsyncClient]:
+    port = free_port()
+    async with (
+        served(port=port, registry=worker.registry, readiness=lambda: {"observer": worker.runner.ready()}),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        yield client
+
+
+async def test_a_worker_that_works_is_alive_and_ready(health: httpx.AsyncClient) -> None:
+    alive = await health.get("/livez")
+    assert (alive.status_code, alive.text) == (200, "ok\n")
+    ready = await health.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json() == {"ready": True, "parts": {"observer": {"ready": True, "why": ""}}}
+
+
+async def test_without_partitions_or_table_it_is_alive_and_not_ready(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.app_ready = False
+    assert (await health.get("/livez")).status_code == 200
+    ready = await health.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["parts"]["observer"] == {"ready": False, "why": "waiting for partitions or for its table"}
+
+
+async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker, health: httpx.AsyncClient) -> None:
+    await worker.away("store")
+    await worker.away("model:acme")
+    ready = await health.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["parts"]["observer"]["why"] == "away: model:acme, store"
+
+    async def answer() -> None:
+        return
+
+    worker.now += 10
+    await worker.calls.call("store", answer)
+    await worker.calls.call("model:acme", answer)
+    assert (await health.get("/readyz")).status_code == 200
+
+
+async def test_metrics_are_in_prometheus_form(worker: Worker, health: httpx.AsyncClient) -> None:
+    with worker.metrics.in_flight(RECORD):
+        worker.metrics.event_out("memory.observations")
+        worker.metrics.event_out("memory.turns.dlq")
+        worker.metrics.refused("memory.turns", "invalid")
+        worker.metrics.retried("store")
+        worker.metrics.lag("memory.turns", 3, 17)
+        during = (await health.get("/metrics")).text
+    answer = await health.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    lines = answer.text.splitlines()
+    for line in (
+        'memstream_events_in_total{stage="observer",topic="memory.turns"} 1.0',
+        'memstream_events_done_total{stage="observer",topic="memory.turns"} 1.0',
+        'memstream_events_out_total{stage="observer",topic="memory.observations"} 1.0',
+        'memstream_dead_letters_total{stage="observer",topic="memory.turns.dlq"} 1.0',
+        'memstream_refused_total{reason="invalid",stage="observer",topic="memory.turns"} 1.0',
+        'memstream_retries_total{component="store",stage="observer"} 1.0',
+        'memstream_lag{partition="3",stage="observer",topic="memory.turns"} 17.0',
+        'memstream_in_flight{stage="observer"} 0.0',
+    ):
+        assert line in lines
+    assert 'memstream_in_flight{stage="observer"} 1.0' in during.splitlines()
+
+
+async def test_an_event_that_failed_is_not_counted_as_done(worker: Worker, health: httpx.AsyncClient) -> None:
+    with pytest.raises(RuntimeError), worker.metrics.in_flight(RECORD):
+        raise RuntimeError
+    text = (await health.get("/metrics")).text
+    assert 'memstream_in_flight{stage="observer"} 0.0' in text
+    assert "memstream_events_done_total{" not in text
+
+
+async def test_a_port_that_is_taken_is_a_clear_error(worker: Worker) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(Fatal, match=rf"MEMSTREAM_HEALTH_PORT={port}: .*address already in use"):
+            async with served(port=port, registry=worker.registry, readiness=dict):
+                raise AssertionError("it must not serve")
+
+
+async def test_it_is_off_with_port_0_and_leaves_the_port_afterwards(worker: Worker) -> None:
+    async with served(port=0, registry=worker.registry, readiness=dict):
+        pass
+    port = free_port()
+    for _ in range(2):
+        async with served(port=port, registry=worker.registry, readiness=dict), httpx.AsyncClient() as client:
+            assert (await client.get(f"http://127.0.0.1:{port}/livez")).status_code == 200

@@ -1,0 +1,184 @@
+"""The runner's own parts: records that do not arrive, an agent that fails, how a worker ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotLeaderForPartitionError
+from faust.exceptions import ProducerSendError
+
+from memstream.schemas.errors import Fatal, Poison, Transient
+from memstream.schemas.outcomes import OutRecord
+from memstream.streams.app import StageApp
+from memstream.streams.exits import BROKEN, DONE, UNREACHABLE, LeaseLost
+from memstream.streams.runner import Sender, StageRunner, record_of, run_worker
+
+RECORD = OutRecord(topic="memory.observations", key=b"k", value=b"v", headers=(("h", b"1"),), timestamp=1234)
+
+
+def caused(cause: Exception) -> ProducerSendError:
+    error = ProducerSendError("failed")
+    error.__cause__ = cause
+    return error
+
+
+class Producer:
+    """Fails when it is told, at once or later."""
+
+    def __init__(self, at_once: Exception | None = None, later: Exception | None = None) -> None:
+        self.at_once, self.later = at_once, later
+        self.sent: list[tuple[Any, ...]] = []
+        self.futures: list[asyncio.Future[Any]] = []
+
+    async def send(self, *record: Any) -> asyncio.Future[Any]:
+        if self.at_once is not None:
+            raise self.at_once
+        self.sent.append(record)
+        future = asyncio.get_running_loop().create_future()
+        self.futures.append(future)
+        if self.later is not None:
+            future.set_exception(self.later)
+        return future
+
+
+def sender(producer: Producer, check_lease: Callable[[], None] = lambda: None) -> Sender:
+    return Sender(cast(StageApp, SimpleNamespace(producer=producer, check_lease=check_lease)))
+
+
+async def test_a_record_is_handed_over_as_it_is_and_durable_when_the_broker_has_it() -> None:
+    producer = Producer()
+    durable = await sender(producer)(RECORD)
+    assert producer.sent == [("memory.observations", b"k", b"v", None, 1.234, [("h", b"1")])]
+    await asyncio.sleep(0)
+    assert not durable.done()
+    producer.futures[0].set_result("here")
+    assert await durable == "here"
+
+
+ERRORS: list[tuple[Exception, type[Exception]]] = [
+    (KafkaTimeoutError(), Transient),
+    (NotLeaderForPartitionError(), Transient),
+    (caused(KafkaTimeoutError()), Transient),
+    (MessageSizeTooLargeError(), Fatal),
+    (caused(MessageSizeTooLargeError()), Fatal),
+    (Poison("oversized", "from the log on disk"), Fatal),
+    (Transient("broker", "from the log on disk"), Transient),
+    (RuntimeError("odd"), RuntimeError),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), ERRORS)
+async def test_what_did_not_arrive_is_tried_again_except_where_that_cannot_help(
+    error: Exception, expected: type[Exception]
+) -> None:
+    with pytest.raises(expected) as at_once:
+        await sender(Producer(at_once=error))(RECORD)
+    with pytest.raises(expected):
+        await sender(Producer(later=error)).durable(RECORD)
+    if expected is Fatal:
+        assert "memory.observations" in str(at_once.value)
+
+
+async def test_without_the_lease_nothing_leaves() -> None:
+    def lost() -> None:
+        raise LeaseLost("gone")
+
+    producer = Producer()
+    with pytest.raises(LeaseLost):
+        await sender(producer, lost)(RECORD)
+    assert producer.sent == []
+
+
+async def test_who_is_cancelled_does_not_take_back_what_is_on_its_way() -> None:
+    producer = Producer()
+    waiting = asyncio.create_task(sender(producer).durable(RECORD))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not producer.futures[0].cancelled()
+    producer.futures[0].set_result(None)
+    await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("headers", [None, [], {}, [("a", b"1"), ("b", None)], {"a": b"1", "b": None}])
+def test_a_message_becomes_a_raw_record(headers: Any) -> None:
+    message = SimpleNamespace(
+        topic="t", partition=1, offset=2, key=None, value=b"v", headers=headers, timestamp=1763632800.123
+    )
+    record = record_of(message)
+    assert record.timestamp == 1763632800123
+    assert record.headers == ((("a", b"1"), ("b", b"")) if headers else ())
+
+
+async def test_an_agent_that_fails_ends_the_worker() -> None:
+    """Faust would acknowledge the event and start the agent again: the event would be lost."""
+    crashes: list[BaseException] = []
+
+    async def crash(reason: BaseException) -> None:
+        crashes.append(reason)
+
+    class Stream:
+        def noack(self) -> Stream:
+            return self
+
+        async def events(self):  # type: ignore[no-untyped-def]
+            raise RuntimeError("odd")
+            yield
+
+    runner = StageRunner.__new__(StageRunner)
+    runner.app = cast(Any, SimpleNamespace(crash=crash))
+    await runner._consume(Stream())
+    assert [repr(reason) for reason in crashes] == ["RuntimeError('odd')"]
+
+
+class App:
+    """Starts, and ends as it is told."""
+
+    def __init__(self, *, crash: BaseException | None = None, bad_stop: Exception | None = None) -> None:
+        self.crash_reason = crash
+        self.bad_stop = bad_stop
+        self._crashed, self._stopped = asyncio.Event(), asyncio.Event()
+        self.stopped = False
+
+    async def start(self) -> None:
+        if self.crash_reason is not None:
+            self._crashed.set()
+
+    async def stop(self) -> None:
+        self.stopped = True
+        if self.bad_stop is not None:
+            raise self.bad_stop
+
+
+def runners(*apps: App) -> list[StageRunner]:
+    return [cast(StageRunner, SimpleNamespace(name="observer", app=app, prepare=lambda: None)) for app in apps]
+
+
+async def test_asked_to_stop_it_ends_with_0() -> None:
+    stopping = asyncio.Event()
+    app = App()
+    asyncio.get_running_loop().call_soon(stopping.set)
+    assert await run_worker(runners(app), stopping=stopping) == DONE
+    assert app.stopped
+
+
+@pytest.mark.parametrize(
+    ("crash", "code"), [(RuntimeError("odd"), BROKEN), (Fatal("x"), BROKEN), (Transient("broker", "x"), UNREACHABLE)]
+)
+async def test_one_stage_that_crashes_ends_all_with_its_code(crash: Exception, code: int) -> None:
+    well, ill = App(), App(crash=crash, bad_stop=RuntimeError("Cannot flush: Producer not Running"))
+    async with asyncio.timeout(5):
+        assert await run_worker(runners(well, ill), stopping=asyncio.Event()) == code
+    assert well.stopped
+    assert ill.stopped
+
+
+async def test_a_stop_that_fails_is_not_a_clean_end() -> None:
+    stopping = asyncio.Event()
+    stopping.set()
+    assert await run_worker(runners(App(bad_stop=RuntimeError("odd"))), stopping=stopping) == BROKEN
