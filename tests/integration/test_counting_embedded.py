@@ -83,7 +83,7 @@ async def test_an_odd_record_stops_the_worker_twice_and_becomes_a_dead_letter(ru
     poison = await run.send("k1", "poison", "poison")
     await run.produce(12)
     for _ in range(2):
-        assert await run.ended(run.start()) == BROKEN, run.output()
+        assert await run.ended(run.start(), timeout=15) == BROKEN, "at once, not by its own cut-off after 20 s"
         assert [letter for letter in await run.records(LETTERS) if letter.value == odd.value] == []
     worker = await started(run)
     letters = {dict(letter.headers)["memstream-reason"]: letter for letter in await run.records(LETTERS)}

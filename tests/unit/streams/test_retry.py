@@ -345,3 +345,46 @@ async def test_a_cancelled_probe_does_not_keep_others_out() -> None:
     with pytest.raises(asyncio.CancelledError):
         await probe
     assert not world.calls.breaker_open("store")
+
+
+async def test_a_half_open_breaker_tries_first_who_has_not_failed_itself() -> None:
+    """One event that the store never takes must not use up every probe."""
+    world = World(retry=RetryPolicy(first=0.001, cap=0.001), breaker=STRICT)
+    tries: list[float] = []
+
+    async def never() -> None:
+        tries.append(world.now)
+        raise Transient("store", "away")
+
+    async def fine() -> None:
+        tries.append(world.now)
+
+    with pytest.raises(Transient):
+        await world.calls.call("store", never, give_up_after=15)
+    *_, opened_at, probed_at = tries
+    assert 10.1 < probed_at - opened_at < 10.5
+    tries.clear()
+    failed_at = probed_at
+    await world.calls.call("store", fine)
+    assert tries == [pytest.approx(failed_at + 10)]
+
+
+async def test_of_those_who_would_give_up_one_waits_for_an_open_breaker() -> None:
+    calls = Calls(breaker=STRICT)
+    breaker = calls._breaker("model:acme")
+    for _ in range(5):
+        breaker.failed(calls._clock())
+
+    async def nothing() -> None:
+        return
+
+    waiting = asyncio.create_task(calls.call("model:acme", nothing, give_up_after=60))
+    async with asyncio.timeout(5):
+        while not calls._sleepers:
+            await asyncio.sleep(0)
+        for _ in range(3):
+            with pytest.raises(Transient, match="is away"):
+                await calls.call("model:acme", nothing, give_up_after=60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
