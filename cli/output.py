@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""What JSON leaves as it is: controls that a terminal obeys, and line ends for whoever splits as Unicode says."""
 WHOLE = frozenset(("fact_id", "topic"))
 """Columns that one copies into the next command: never cut, never folded."""
 
 
 def line(record: Mapping[str, JsonValue]) -> None:
-    """One record as one line of JSON, at once."""
-    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")))
+    """One record as one line of JSON, at once, whatever its reader takes for the end of a line."""
+    click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED))
 
 
 def advice(text: str) -> None:
