@@ -85,7 +85,7 @@ async def until_done(feed: Feed, session_id: str) -> None:
 
 
 async def measure(turns: int, sessions: int, alone: int) -> dict[str, float]:
-    settings, policy = load(environ={})
+    settings, policy = load()
     with tempfile.TemporaryDirectory() as folder:
         address = f"{EMBEDDED}{folder}"
         settings = settings.model_copy(update={"broker": address, "qdrant": address, "datadir": Path(folder)})

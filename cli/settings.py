@@ -166,18 +166,17 @@ def variable(field: str) -> str:
     return (SECRETS | PLAIN).get(field) or f"{PREFIX}{field.upper()}"
 
 
-def load(*, config: Path | None = None, environ: Mapping[str, str] | None = None) -> tuple[Settings, MemoryPolicy]:
+def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     """Read settings and policy. Raises CommandFailed (exit 2) that names what is wrong, all of it at once."""
-    environment = os.environ if environ is None else environ
     file = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.is_file() else None
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
-    problems = [*_unknown_variables(environment), *_unknown_names(table, file)]
+    problems = [*_unknown_variables(os.environ), *_unknown_names(table, file)]
     settings = None
     try:
         settings = Settings(**{name: value for name, value in table.items() if name in Settings.model_fields})
     except ValidationError as error:
-        problems += [_told(item["loc"], item["msg"], environment, file) for item in error.errors(include_url=False)]
+        problems += [_told(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
     policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
     problems += [f"{file}: {line}" for line in wrong]
     if problems or settings is None or policy is None:
@@ -223,10 +222,10 @@ def _perhaps(name: str, known: list[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _told(loc: tuple[int | str, ...], message: str, environment: Mapping[str, str], file: Path | None) -> str:
+def _told(loc: tuple[int | str, ...], message: str, file: Path | None) -> str:
     field = str(loc[0]) if loc else ""
     name = field if field in (SECRETS | PLAIN).values() else variable(field)
-    value = environment.get(name)
+    value = os.environ.get(name)
     text = message.removeprefix("Value error, ")
     if name in SECRETS.values():
         return f"{name}: {text}"

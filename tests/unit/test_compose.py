@@ -63,7 +63,7 @@ def test_its_settings_are_settings(compose: dict[str, Any], name: str, monkeypat
         monkeypatch.delenv(variable(field), raising=False)
     for key, value in values.items():
         monkeypatch.setenv(key, value)
-    settings, _ = load(environ=values)
+    settings, _ = load()
     assert settings.broker == "kafka://kafka:19092"
     assert settings.qdrant == "http://qdrant:6333"
     assert (settings.partition_count, settings.tier, settings.health_port) == (12, "standard", 8080)
