@@ -6,7 +6,6 @@ counts it, deleted after the outcome that observed it is durable.
 
 from __future__ import annotations
 
-import base64
 from collections import OrderedDict
 from datetime import datetime
 from typing import Annotated
@@ -19,40 +18,14 @@ from ...schemas.turns import Role
 from ...schemas.working import WorkingSet
 from ...streams.ports import Position, Record
 from ...streams.stage import Rows
+from ..remembered import Remembered
 
-SEEN_KEPT = 1_000
 REFUSED_KEPT = 1_000
 PARSED_KEPT = 128
-_HASH_BYTES = 8
 
 
 class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
-
-
-class Remembered(_Row):
-    """The last ids, oldest first, 8 bytes of SHA-256 each, in one string: thousands of sessions stay small."""
-
-    packed: str = ""
-
-    def _hashes(self) -> bytes:
-        return base64.b64decode(self.packed)
-
-    def __contains__(self, given: str) -> bool:
-        wanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
-        at = hashes.find(wanted)
-        while at % _HASH_BYTES and at > 0:  # found across two of them
-            at = hashes.find(wanted, at + 1)
-        return at >= 0
-
-    def add(self, given: str) -> Remembered:
-        hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
-        return Remembered(packed=base64.b64encode(hashes[-SEEN_KEPT * _HASH_BYTES :]).decode())
-
-    def remove(self, given: str) -> Remembered:
-        unwanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
-        kept = [hashes[i : i + _HASH_BYTES] for i in range(0, len(hashes), _HASH_BYTES)]
-        return Remembered(packed=base64.b64encode(b"".join(h for h in kept if h != unwanted)).decode())
 
 
 class RecentMessage(_Row):

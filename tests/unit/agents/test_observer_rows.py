@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.agents.observer.rows import (
-    SEEN_KEPT,
-    Remembered,
     SessionRow,
     Sessions,
     WaitingTurn,
     session_of_waiting_key,
     waiting_key,
 )
+from memstream.agents.remembered import SEEN_KEPT, Remembered
 from memstream.schemas import ids
 from memstream.streams.ports import Position, Record
 
