@@ -13,7 +13,7 @@ from itertools import pairwise
 from ...schemas.collections import TURNS as TURNS_COLLECTION
 from ...schemas.topics import RESULTS, TURNS
 from ...streams.ports import Position
-from ..observer.rows import SEEN_KEPT
+from ..remembered import SEEN_KEPT
 from .reflected import observations_are_reflected
 from .rows import CommandRow, History, ObservedRow, PointRow, TurnName, TurnRow
 from .verdicts import Expected, Findings, Verdict, named, positions
