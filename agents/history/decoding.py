@@ -112,7 +112,7 @@ def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> ReadTurn |
 
 
 def refusal(record: Record, stage: StageName, reason: str) -> Refusal:
-    return Refusal(record.position, tenant_of(record.value), stage, reason, digest_of(record.value))
+    return Refusal(record.position, record.timestamp, tenant_of(record.value), stage, reason, digest_of(record.value))
 
 
 def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
@@ -129,6 +129,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
     run_model, proposes = _proposed(found)
     return CommandRow(
         position=record.position,
+        timestamp=record.timestamp,
         tenant_id=found.tenant_id,
         command_id=found.command_id,
         kind=found.kind,
@@ -164,6 +165,7 @@ def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[
     usage = found.cause.usage
     row = ObservedRow(
         position=record.position,
+        timestamp=record.timestamp,
         tenant_id=found.tenant_id,
         owner_key=owner_key,
         key=key_of(record),

@@ -7,11 +7,11 @@ waits (deferred), or was refused under another offset after this one had come.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from ...schemas.collections import TURNS as TURNS_COLLECTION
-from ...schemas.topics import RESULTS, TURNS
+from ...schemas.topics import OBSERVATIONS, RESULTS, TURNS
 from ...streams.ports import Position
 from ..remembered import SEEN_KEPT
 from .reflected import observations_are_reflected
@@ -49,11 +49,7 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
     resent = {(row.name, row.digest) for row in history.turns if row.placed}
     waiting = 0
     for turn, rows in turns.items():
-        for row in rows:
-            if not row.placed and history.processed("observer", row.position) and row.position not in lettered:
-                findings.require(
-                    (turn, row.digest) in resent, f"{named(turn)} lay wrong and was not sent again", row.position
-                )
+        _sent_again(history, [row for row in rows if not row.placed], resent, lettered, findings)
         placed = sorted((row for row in rows if row.placed), key=lambda row: row.position.offset)
         observed = history.observed.get(turn, ())
         _one_value(turn, observed, findings)
@@ -69,6 +65,8 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         last_letter = max(
             (letter.timestamp for row in placed for letter in lettered.get(row.position, ())), default=None
         )
+        if not placed or not history.effect_kept(placed, OBSERVATIONS.name, key=placed[0].owner_key):
+            continue
         for row in placed:
             if not history.processed("observer", row.position) or row.position in lettered:
                 continue
@@ -86,6 +84,21 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
             findings.require(False, f"{named(turn)} was observed and never produced", *positions(observed))
     if waiting:
         findings.note(f"{waiting} turns wait to be observed: they have rows in the observer's table")
+
+
+def _sent_again(
+    history: History,
+    misplaced: Sequence[TurnRow],
+    resent: Collection[tuple[TurnName, str]],
+    lettered: Collection[Position],
+    findings: Findings,
+) -> None:
+    """What lay on another partition than its key's lies on the right one too, with its own time."""
+    for row in misplaced:
+        done = history.processed("observer", row.position) and row.position not in lettered
+        if done and history.letter_kept(row) and history.kept_since(TURNS.name, row.timestamp, key=row.session_key):
+            sent = (row.name, row.digest) in resent
+            findings.require(sent, f"{named(row.name)} lay wrong and was not sent again", row.position)
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
@@ -140,10 +153,12 @@ def _answered(history: History, expected: Expected, findings: Findings) -> None:
         commands[row.key, row.command_id].append(row)
     for (key, command_id), rows in commands.items():
         stage = rows[0].stage
-        if stage not in expected.stages or not history.all_whole(RESULTS.name):
+        if stage not in expected.stages:
             continue
         lettered = history.lettered(stage)
         due = [row for row in rows if history.processed(stage, row.position) and row.position not in lettered]
+        if not history.effect_kept(rows, RESULTS.name, key=None):
+            due = []
         results = history.results.get((key, command_id), ())
         if due:
             findings.require(bool(results), f"command {command_id} of {key} has no result", *positions(due))

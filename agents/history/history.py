@@ -171,7 +171,9 @@ class _Reader:
         if not start:
             return
         async for record in self._log.read(name, start=start):
-            if record.position.offset < spans[record.position.partition].end:
+            partition = record.position.partition
+            if record.position.offset < spans[partition].end:
+                self._history.first_kept.setdefault((name, partition), record.timestamp)
                 yield record
 
     def _keep(self, tenant_id: str) -> bool:

@@ -26,7 +26,8 @@ def letters_are_the_poison(history: History, expected: Expected) -> Verdict:
         else:
             letters[letter.original].append(letter)
     for refusal in history.refusals:
-        if refusal.stage in expected.stages and history.processed(refusal.stage, refusal.position):
+        due = refusal.stage in expected.stages and history.processed(refusal.stage, refusal.position)
+        if due and history.letter_kept(refusal):
             findings.require(
                 refusal.position in letters, f"a record that is {refusal.reason} has no dead letter", refusal.position
             )

@@ -16,21 +16,20 @@ OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted"))
 
 
 class _Changes:
-    """The events of facts, by what caused them."""
+    """The events of facts, by the observation that caused them; not those of proposals, which name observations that
+    were reflected long before."""
 
     def __init__(self, history: History) -> None:
         self._events: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
         for event in (each for rows in history.events.values() for each in rows):
-            for observation_id in event.observation_ids:
+            for observation_id in event.observation_ids if event.command_id is None else ():
                 self._events[event.owner_key, observation_id].append(event)
 
     def of(self, row: ObservedRow, observation_id: str) -> Sequence[EventRow]:
         return self._events.get((row.owner_key, observation_id), ())
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
-        """Made by the turn itself, not by a proposal that names its observations."""
-        events = [event for each in row.observations for event in self.of(row, each.observation_id)]
-        return [event for event in events if event.command_id is None]
+        return [event for each in row.observations for event in self.of(row, each.observation_id)]
 
 
 def observations_are_reflected(history: History, expected: Expected, findings: Findings) -> None:
@@ -42,7 +41,8 @@ def observations_are_reflected(history: History, expected: Expected, findings: F
         if not history.processed("reflector", row.position) or row.position in lettered:
             continue
         recorded = history.recorded.get((row.owner_key, turn), [])
-        findings.require(bool(recorded), f"{named(turn)} was observed and not reflected", row.position)
+        if history.effect_kept([row], EPISODES_RECORDED.name, key=row.owner_key):
+            findings.require(bool(recorded), f"{named(turn)} was observed and not reflected", row.position)
         if recorded:
             _recorded(history, turn, row, recorded, changes, findings)
             stored.look_for(turn, row, findings)
@@ -68,7 +68,7 @@ def _recorded(
         row.position,
         recorded[0].position,
     )
-    if history.whole(FACTS_UPDATED.name, row.owner_key):
+    if history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
         events = changes.of_turn(row)
         findings.require(
             set(recorded[0].fact_ids) == {event.fact.fact_id for event in events},
@@ -80,7 +80,7 @@ def _recorded(
 
 def _believed(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
     """An observation that makes a fact has made one, or another fact has taken it up."""
-    if not history.whole(FACTS_UPDATED.name, row.owner_key):
+    if not history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
         return
     session_id = ids.split(row.session_key)[2]
     for each in row.observations:

@@ -3,15 +3,19 @@ no content leaves through a violation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...schemas.topics import StageName
+from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName
 from ...streams.partitioner import partition_for
 from ...streams.ports import Position
 
 TurnName = tuple[str, str]
 """Session key and turn id."""
+
+
+DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
+"""Milliseconds. Near where retention has cut, a record may be a duplicate of one that is gone, its effect gone too."""
 
 
 def told(position: Position) -> str:
@@ -65,6 +69,7 @@ class Refusal:
     """A record that its stage has to refuse: what it is shows why."""
 
     position: Position
+    timestamp: int
     tenant_id: str | None
     stage: StageName
     reason: str
@@ -105,6 +110,7 @@ class ObservedRow:
     """A value on memory.observations, the first time it came."""
 
     position: Position
+    timestamp: int
     tenant_id: str
     owner_key: str
     key: str
@@ -194,6 +200,7 @@ class StateRow:
 @dataclass(frozen=True, slots=True)
 class CommandRow:
     position: Position
+    timestamp: int
     tenant_id: str
     command_id: str
     kind: str
@@ -250,6 +257,10 @@ class PointRow:
         return f"{self.collection}/{self.id}"
 
 
+Caused = TurnRow | Refusal | ObservedRow | CommandRow
+"""Records from which something follows."""
+
+
 @dataclass(slots=True)
 class History:
     """Everything that was read. Built by history.py, then only looked at."""
@@ -263,6 +274,8 @@ class History:
     turns: list[TurnRow] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     letters: list[LetterRow] = field(default_factory=list)
+    first_kept: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By topic and partition the timestamp of the first record, milliseconds."""
     originals: dict[Position, str] = field(default_factory=dict)
     """Digests of the records that have dead letters."""
     original_turns: dict[Position, TurnName] = field(default_factory=dict)
@@ -311,6 +324,29 @@ class History:
             if letter.stage == stage and letter.original is not None:
                 found.setdefault(letter.original, []).append(letter)
         return found
+
+    def kept_since(self, topic: str, timestamp: int, *, key: str | None = None) -> bool:
+        """Whether all that was sent after this time, under this key (None: under any), is still there. What
+        follows from a record comes after it."""
+        spans = self.spans.get(topic, ())
+        partitions = range(len(spans)) if key is None else (partition_for(key.encode(), len(spans)),) if spans else ()
+        return all(
+            spans[each].whole or timestamp > self.first_kept.get((topic, each), timestamp) for each in partitions
+        )
+
+    def letter_kept(self, row: Caused) -> bool:
+        """Whether a dead letter of this record would still be there."""
+        return self.kept_since(row.position.topic + DEAD_LETTER_SUFFIX, row.timestamp)
+
+    def effect_kept(self, rows: Iterable[Caused], topic: str, *, key: str | None) -> bool:
+        """Whether what followed from the first of these records (they are one thing, sent several times) would still
+        be on this topic, or a dead letter in its stead."""
+        first = min(rows, key=lambda row: row.timestamp)
+        place = first.position
+        span = self.spans[place.topic][place.partition]
+        known_since = self.first_kept.get((place.topic, place.partition), first.timestamp)
+        is_first = span.whole or first.timestamp > known_since + DUPLICATES_WITHIN
+        return is_first and self.letter_kept(first) and self.kept_since(topic, first.timestamp, key=key)
 
     def cut(self) -> dict[str, dict[int, int]]:
         """From which offset on the checker can speak, where retention has taken something: topic → partition."""
