@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
+# Most tests wait for brokers and processes, so more of them run side by side than there are cores.
+TEST_JOBS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types bench docs up down pins schemas hooks clean
@@ -19,7 +21,7 @@ demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server a
 setup: $(VENV)/.ready-dev ## everything that working on memstream needs
 
 test: $(VENV)/.ready-dev ## every test, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas against the code
 	$(BIN)/ruff check .
