@@ -95,10 +95,9 @@ class KafkaLog:
         timestamp: int | None = None,
     ) -> Position:
         producer = self._open(self._producer)
-        if topic not in self._known:  # the producer would look for it until the time-out
-            if await self.partitions(topic) is None:
-                raise Fatal(f"there is no topic {topic}: run `memstream topics create`")
-            self._known.add(topic)
+        if topic not in self._known or self._knowing.locked():
+            async with self._knowing:  # one after the other: appends of one caller keep their order
+                await self._know(topic)
         try:
             async with self._reach(f"append to {topic}"):
                 meta = await producer.send_and_wait(
@@ -110,6 +109,14 @@ class KafkaLog:
             self._known.discard(topic)
             raise
         return Position(topic, meta.partition, meta.offset)
+
+    async def _know(self, topic: str) -> None:
+        """The producer would look for a topic that is not there until its time-out. Raises Fatal."""
+        if topic in self._known:
+            return
+        if await self.partitions(topic) is None:
+            raise Fatal(f"there is no topic {topic}: run `memstream topics create`")
+        self._known.add(topic)
 
     async def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
