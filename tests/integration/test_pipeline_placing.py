@@ -193,6 +193,7 @@ async def test_one_that_was_sent_again_and_still_lies_wrong_is_a_dead_letter(
     )
     assert len(await of_session(pipeline, user)) == 1
     assert not any(json.loads(value)["user_id"] == user for value in await pipeline.observed())
+    assert not any(row["user_id"] == user for row in pipeline.shown("turns")[pipeline.tenant]["turns"])
     await sessions.produce(value, at, key=sessions.key(user))
     await pipeline.settled()
     (observed,) = [json.loads(value) for value in await pipeline.observed() if json.loads(value)["user_id"] == user]
