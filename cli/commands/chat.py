@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import click
@@ -16,6 +17,7 @@ from ..context import CommandContext, pass_context, run
 from ..conversation import TENANT, USER
 from ..feed import Feed, Person, fed
 from ..inprocess import Beside, stages_or_beside
+from ..lines import lines
 from ..settings import OFFLINE, Settings
 from ..turns import TurnSender, read_turn, user_turn
 
@@ -51,8 +53,9 @@ async def _talk(ports: Beside, feed: Feed, person: Person, session: str) -> None
     sender = TurnSender(ports.log, "chat")
     number = 0
     stamp = f"{datetime.now(UTC):%H%M%S%f}"
-    while (line := await _read(feed)) is not None:
-        text = line.strip()
+    typed = lines(sys.stdin.buffer)
+    while (line := await _read(typed, feed)) is not None:
+        text = line.decode("utf-8", "replace").strip()
         if not text:
             continue
         number += 1
@@ -68,17 +71,16 @@ async def _talk(ports: Beside, feed: Feed, person: Person, session: str) -> None
         await feed.turn_done(session, turn_id, within=WAIT_SECONDS)
 
 
-async def _read(feed: Feed) -> str | None:
+async def _read(typed: AsyncIterator[bytes], feed: Feed) -> bytes | None:
     """The next line; None at the end. What comes meanwhile is shown."""
     if sys.stdin.isatty():
         print(PROMPT, end="", flush=True)
     showing = asyncio.create_task(feed.show_for_ever())
     try:
-        line = await asyncio.to_thread(sys.stdin.readline)
+        return await anext(typed, None)
     finally:
         showing.cancel()
         await asyncio.wait((showing,))
-    return line or None
 
 
 async def _tell_start(ports: Beside, settings: Settings, person: Person, session: str) -> None:

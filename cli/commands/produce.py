@@ -15,6 +15,7 @@ from .. import options, output
 from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
+from ..lines import lines
 from ..settings import Settings
 from ..turns import TurnSender, read_turn
 
@@ -78,13 +79,11 @@ class Line:
 async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[Line | None]) -> None:
     """Lines into the queue as they come; None at the end."""
     number = 0
-    try:
-        while raw := await asyncio.to_thread(file.readline):
-            number += 1
-            if value := raw.strip():
-                await waiting.put(_line(number, value, sender))
-    finally:
-        await waiting.put(None)
+    async for raw in lines(file):
+        number += 1
+        if value := raw.strip():
+            await waiting.put(_line(number, value, sender))
+    await waiting.put(None)
 
 
 def _line(number: int, value: bytes, sender: TurnSender) -> Line:

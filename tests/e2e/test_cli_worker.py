@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,16 @@ class TestDemo:
         assert "nothing worth remembering" in done.out
         again = memstream("chat", input="")
         assert "It remembers of ana" in again.out
+
+    def test_chat_ends_at_ctrl_c_while_it_waits_for_a_line(self, memstream: Memstream) -> None:
+        with memstream.started("chat") as running:
+            assert running.stdout is not None
+            while b"Ctrl-D ends" not in (line := running.stdout.readline()):
+                assert line, "it ended before it was ready"
+            running.send_signal(signal.SIGINT)
+            running.wait(30)
+        with memstream.worker("recorder") as worker:  # and it gave the folder back
+            assert worker.stop() == 0
 
     def test_its_sentences_are_not_those_of_the_rules(self) -> None:
         from memstream.cli.conversation import CONVERSATION
