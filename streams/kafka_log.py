@@ -54,6 +54,7 @@ class KafkaLog:
         self._producer: Any = None
         self._probe: Any = None
         self._known: set[str] = set()
+        self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
         """One attempt: whoever wants to wait for the broker calls it again."""
@@ -95,14 +96,17 @@ class KafkaLog:
         timestamp: int | None = None,
     ) -> Position:
         producer = self._open(self._producer)
-        if topic not in self._known or self._knowing.locked():
-            async with self._knowing:  # one after the other: appends of one caller keep their order
-                await self._know(topic)
         try:
+            # Handed over one after the other: both looks for the topic, ours and the producer's, would let later
+            # appends of a caller overtake earlier ones.
+            async with self._handing_over:
+                await self._know(topic)
+                async with self._reach(f"append to {topic}"):
+                    sent = await producer.send(
+                        topic, value, key=key, partition=partition, timestamp_ms=timestamp, headers=list(headers)
+                    )
             async with self._reach(f"append to {topic}"):
-                meta = await producer.send_and_wait(
-                    topic, value, key=key, partition=partition, timestamp_ms=timestamp, headers=list(headers)
-                )
+                meta = await sent
         except Transient as exc:
             if isinstance(exc.__cause__, MessageSizeTooLargeError):
                 raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
