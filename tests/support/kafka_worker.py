@@ -29,6 +29,8 @@ class OneAtATime:
     def __init__(self, app: Any) -> None:
         self.app = app
         self.epoch = 0
+        self.draining: int | None = None
+        """The epoch whose last event is being waited for."""
         self.running = asyncio.Event()
         self.done: dict[Any, int] = {}
 
@@ -36,12 +38,12 @@ class OneAtATime:
         return not self.running.is_set()
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
-        self.epoch += 1
+        self.draining, self.epoch = self.epoch, self.epoch + 1
         end = time.monotonic() + 10
         while self.running.is_set() and time.monotonic() < end:
             await asyncio.sleep(0.01)
         offsets = {tp: o for tp, o in self.done.items() if (tp.topic, tp.partition) in revoked}
-        self.done = {}
+        self.done, self.draining = {}, None
         if offsets and not self.app._crashed.is_set():
             await asyncio.wait_for(self.app.consumer._commit_offsets(offsets), 10)
 
@@ -84,8 +86,9 @@ def main() -> None:
                 done = await handled(event, epoch)
             finally:
                 lanes.running.clear()
-            if done and epoch == lanes.epoch:
+            if done and epoch in (lanes.epoch, lanes.draining):
                 lanes.done[event.message.tp] = event.message.offset + 1
+            if done and epoch == lanes.epoch:
                 event.ack()
 
     async def handled(event: Any, epoch: int) -> bool:
