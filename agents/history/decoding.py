@@ -222,7 +222,7 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
 def letter(record: Record) -> LetterRow:
     """Nothing here fails: a letter that does not say where it comes from is a finding."""
     topic, partition, offset = (_header(record, SPRING + name) for name in ("topic", "partition", "offset"))
-    numbers = [int(text) for text in (partition, offset) if text is not None and text.isdecimal()]
+    numbers = [int(text) for text in (partition, offset) if text is not None and text.isdecimal() and len(text) < 20]
     return LetterRow(
         position=record.position,
         timestamp=record.timestamp,

@@ -75,12 +75,13 @@ def _turn_numbers(history: History, findings: Findings) -> None:
         for number, same in by_number.items():
             if len({row.turn_id for row in same}) > 1:
                 findings.found(f"session {session_key}: several turns have the number {number}", *positions(same))
-        lacking = sorted(set(range(1, max(by_number) + 1)) - set(by_number))
+        numbers = sorted(by_number)
+        lacking = numbers[-1] - len(numbers)
         if lacking and history.all_whole(OBSERVATIONS.name):
-            after = min(number for number in by_number if number > lacking[0])
+            expected_at = next(place for place, number in enumerate(numbers, start=1) if number != place)
             findings.found(
-                f"session {session_key}: {len(lacking)} turn numbers are missing, the first is {lacking[0]}",
-                *positions(by_number[after]),
+                f"session {session_key}: {lacking} turn numbers are missing, the first is {expected_at}",
+                *positions(by_number[numbers[expected_at - 1]]),
             )
         _rising(session_key, rows, findings)
 

@@ -72,4 +72,5 @@ async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline)
     messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
     assert len(messages) == len(POINTS) * len(CONVERSATION)
     assert await pipeline.letters() == []
+    await pipeline.verified()
     pipeline.stop()

@@ -50,7 +50,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline(place: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with whole(place, model) as running:
+    async with whole(place, model, held_to=("I5", "I8")) as running:
         yield running
 
 

@@ -73,6 +73,7 @@ async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipe
     assert [row["content"] for row in sorted(messages, key=lambda row: row["occurred_at"])] == CONVERSATION
     assert len(await pipeline.observed()) == len(CONVERSATION)
     assert await pipeline.letters() == []
+    await pipeline.verified("recorder", "observer", "reflector")
     pipeline.stop()
 
 
@@ -104,6 +105,7 @@ async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing
     assert set(per_owner) == {f"user-{session}" for session in sessions}
     assert all(found == STATES for found in per_owner.values()), per_owner
     assert len(set(await pipeline.observed())) == len(sessions) * len(CONVERSATION)
+    await pipeline.verified("observer", "reflector")
 
 
 @pytest.mark.parametrize("point", ["observer:table:3", "reflector:table:3", "reflector:store:4"])
@@ -123,6 +125,7 @@ async def test_a_crash_between_two_effects_is_made_good(pipeline: Pipeline, mode
     assert actions(await pipeline.updates()) == ACTIONS
     assert states(await pipeline.consistent()) == STATES
     assert len(set(await pipeline.observed())) == len(CONVERSATION)
+    await pipeline.verified("observer", "reflector")
 
 
 async def test_the_working_set_comes_back_from_the_changelog(pipeline: Pipeline) -> None:

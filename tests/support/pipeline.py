@@ -13,10 +13,12 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memstream.agents.history.history import Offsets
+from memstream.agents.history.rows import TurnName
 from memstream.schemas import ids
 from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.topics import (
@@ -26,6 +28,7 @@ from memstream.schemas.topics import (
     OBSERVATIONS,
     STAGES,
     TURNS,
+    StageName,
     catalogue,
     group_of,
     read_by,
@@ -37,6 +40,7 @@ from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record
 from tests.support.model_server import ModelServer
 from tests.support.qdrant import QdrantServer
+from tests.support.verifying import ends_of, name_of, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
@@ -76,6 +80,8 @@ class Pipeline:
         self.workers: list[subprocess.Popen[bytes]] = []
         self._letters_before: dict[str, dict[int, int]] = {}
         """Where the dead letters of others end, on a broker that is shared."""
+        self._began: Offsets = {}
+        self._acknowledged: set[TurnName] = set()
         self.log: Log = (
             EmbeddedLog(folder=embedded_folder(broker))
             if is_embedded(broker)
@@ -194,7 +200,10 @@ class Pipeline:
         for turn in turns:
             turn.setdefault("tenant_id", self.tenant)
             key = ids.session_key(turn["tenant_id"], turn["user_id"], turn["session_id"])
-            await self.log.append(topic, key=key.encode(), value=json.dumps(turn).encode())
+            value = json.dumps(turn).encode()
+            await self.log.append(topic, key=key.encode(), value=value)
+            if topic == TURNS.name and (name := name_of(value)) is not None:
+                self._acknowledged.add(name)
 
     async def settled(self, *stages: str, deadline: float = 60.0) -> None:
         """Until the lag of every topic that these stages read is 0, over all of them in their order, twice."""
@@ -235,7 +244,8 @@ class Pipeline:
         return [value for value in values if tenant_of(value) == self.tenant]
 
     async def letters_begin(self) -> None:
-        """`letters` are those from now on."""
+        """`letters` are those from now on, and so is what is verified."""
+        self._began = await ends_of(self.log)
         for topic in catalogue():
             if topic.name.endswith(DEAD_LETTER_SUFFIX) and await self.log.partitions(topic.name) is not None:
                 self._letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
@@ -274,6 +284,31 @@ class Pipeline:
         assert await self.folded() == stored, "memory.facts.updated and Qdrant disagree"
         assert await self.compacted() == stored, "memory.facts and Qdrant disagree"
         return stored
+
+    async def verified(
+        self,
+        *stages: StageName,
+        tenant: str | None = None,
+        refused_by_model: Collection[TurnName] | None = None,
+        invariants: Collection[str] | None = None,
+    ) -> None:
+        """Every invariant holds (memstream.agents.history) for what this pipeline has done since it began, as far as
+        these stages go (default: all). Call it when it has settled. `invariants`: only these, where a test writes what
+        stages would."""
+        mine = tenant or self.tenant
+        shared = self._qdrant is not None
+        broken = await violations(
+            log=self.log,
+            environment=self.environment(),
+            config=self.folder / "memstream.toml",
+            tenant=mine if shared or tenant else None,
+            since=self._began if shared else {},
+            stages=stages,
+            acknowledged=[name for name in self._acknowledged if not shared or ids.split(name[0])[0] == mine],
+            refused_by_model=refused_by_model,
+            invariants=invariants,
+        )
+        assert not broken, "\n".join([f"{len(broken)} violations", *broken[:20], self.logs()])
 
     async def versions_are_told_once(self) -> None:
         """Events may come twice, then equal in every byte; versions of a fact go up by one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,16 @@ def place_for(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @contextlib.asynccontextmanager
 async def whole(
-    place: Place, model: ModelServer, *, policy: str = "", env: Mapping[str, str] | None = None
+    place: Place,
+    model: ModelServer,
+    *,
+    policy: str = "",
+    env: Mapping[str, str] | None = None,
+    held_to: Collection[str] | None = None,
 ) -> AsyncIterator[Pipeline]:
-    """Topics made and one worker of all stages started; `policy` is its memstream.toml. At the end the worker must
-    still be that one, and end well."""
+    """Topics made and one worker of all stages started; `policy` is its memstream.toml. At the end the invariants
+    hold (`held_to`: only these, where tests write what stages would), the worker must still be that one, and end
+    well."""
     if policy:
         (place.folder / "memstream.toml").write_text(policy)
     settings = {"MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT}
@@ -99,5 +105,8 @@ async def whole(
             pipeline.cli("topics", "create")
         worker = pipeline.spawn(*STAGES)
         yield pipeline
+        if pipeline.workers:
+            await pipeline.settled()
+            await pipeline.verified(invariants=held_to)
         assert worker.poll() is None or worker not in pipeline.workers, f"exit {worker.returncode}\n{pipeline.logs()}"
         pipeline.stop()
