@@ -207,8 +207,9 @@ async def real_run(folder: Path) -> Dump:
         async with stages_or_beside(settings, holding_back, purpose="test") as run:
             for n, text in enumerate(("I like green tea.", "I work at Google."), start=1):
                 await send(run.log, turn(text, n, session="held", user="u1", tenant_id="acme"))
-            for n, extra in enumerate(({}, {}, {"ends_session": True}), start=1):
-                await send(run.log, turn(f"I like green tea, part {n}.", n, session="round", tenant_id="acme", **extra))
+            for n, ends in enumerate((False, False, True), start=1):
+                said = turn(f"I like green tea, part {n}.", n, session="round", tenant_id="acme")
+                await send(run.log, said | {"ends_session": ends})
             await _settled(run)
             assert not model.script_errors
             return await taken(run.log, run.store)

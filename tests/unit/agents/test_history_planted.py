@@ -6,17 +6,20 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from memstream.adapters.ports import VectorStore
+from memstream.agents.history import Expected, Reading, read_history, verify
 from memstream.agents.history.decoding import COMPARED
 from memstream.agents.history.rows import TurnName
 from memstream.schemas import ids
-from memstream.schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
-from tests.support.history_dump import NO_JSON, Dump, Fields, parsed
+from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
+from memstream.streams.ports import Log
+from tests.support.history_dump import NO_JSON, Dump, DumpLog, DumpStore, Fields, parsed
 
 LETTERS = TURNS.name + ".dlq"
 CHANGELOG = "memory-observer-working_set-changelog"
@@ -128,10 +131,34 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
         "facts",
         "differs between memory.facts.updated and the store",
     ),
-    "the state of a fact": (lambda dump: _no_states(dump, GOOGLE), "facts", "is not on memory.facts"),
+    "the state of a fact": (lambda dump: _without(dump, FACTS.name, GOOGLE), "facts", "is not on memory.facts"),
     "a stored fact": (lambda dump: gone(dump, "facts", GOOGLE), "facts", "is not in the store"),
     "an event in the middle": (lambda dump: _middle(dump), "I2", "follows version"),
+    "all events of a fact": (
+        lambda dump: _without(dump, FACTS_UPDATED.name, of(tenant_id="acme", fact__content="Lives in Oslo")),
+        "facts",
+        "was never told on memory.facts.updated",
+    ),
+    "an event that a record names": (
+        lambda dump: dump.drop(FACTS_UPDATED.name, google_event(1)),
+        "I1",
+        "turn t1 of acme/u1/s1: the facts that it changed are not those with events of it",
+    ),
+    "an episode in its record": (
+        lambda dump: dump.edit(EPISODES_RECORDED.name, lambda fields: fields.update(episodes=[]), FIRST),
+        "I1",
+        "its episodes are not those of its observations",
+    ),
+    "a turn's number": (
+        lambda dump: dump.drop(OBSERVATIONS.name, FIRST),
+        "I2",
+        "session acme/u1/s1: 1 turn numbers are missing, the first is 1",
+    ),
 }
+
+
+def _without(dump: Dump, topic: str, which: Callable[[Fields], bool]) -> None:
+    dump.records[topic] = [each for each in dump.records[topic] if not which(parsed(each.value))]
 
 
 def _no_fact(dump: Dump) -> None:
@@ -147,10 +174,6 @@ def _no_fact(dump: Dump) -> None:
         lambda fields: fields["fact_ids"].remove(fact_id),
         lambda fields: fact_id in fields["fact_ids"],
     )
-
-
-def _no_states(dump: Dump, which: Callable[[Fields], bool]) -> None:
-    dump.records[FACTS.name] = [each for each in dump.records[FACTS.name] if not which(parsed(each.value))]
 
 
 def _middle(dump: Dump) -> None:
@@ -206,6 +229,11 @@ DOUBLES: dict[str, tuple[Plant, str, str]] = {
         "I1",
         "was observed and never produced",
     ),
+    "words that nobody produced": (
+        lambda dump: dump.drop(TURNS.name, SECOND),
+        "I1",
+        "turn t2 of acme/u1/s1 is in the store and was never produced",
+    ),
     "two turns with one number": (
         lambda dump: dump.edit(OBSERVATIONS.name, lambda fields: fields.update(turn_number=1), SECOND),
         "I2",
@@ -223,13 +251,16 @@ DOUBLES: dict[str, tuple[Plant, str, str]] = {
     ),
 }
 
+
 # ------------------------------------------------------------------------------------------------ out of order
+def _exchanged_numbers(dump: Dump) -> None:
+    dump.edit(OBSERVATIONS.name, lambda fields: fields.update(turn_number=2), FIRST)
+    dump.edit(OBSERVATIONS.name, lambda fields: fields.update(turn_number=1), SECOND)
+
+
 ORDER: dict[str, tuple[Plant, str, str]] = {
     "turns observed in another order": (
-        lambda dump: (
-            dump.edit(OBSERVATIONS.name, lambda fields: fields.update(turn_number=2), FIRST),
-            dump.edit(OBSERVATIONS.name, lambda fields: fields.update(turn_number=1), SECOND),
-        ),
+        lambda dump: _exchanged_numbers(dump),
         "I7",
         "turn t2 of acme/u1/s1 came after turn t1 and was observed before it",
     ),
@@ -265,6 +296,11 @@ ORDER: dict[str, tuple[Plant, str, str]] = {
         "I2",
         "does not begin where version 1 ended",
     ),
+    "a version without the one before": (
+        lambda dump: dump.edit(FACTS_UPDATED.name, lambda fields: fields.update(before=None), google_event(2)),
+        "I2",
+        "`before` of version 2 is not version 1",
+    ),
     "an event with another id": (
         lambda dump: dump.edit(FACTS_UPDATED.name, lambda fields: fields.update(event_id="x"), google_event(1)),
         "I2",
@@ -296,6 +332,11 @@ STALE: dict[str, tuple[Plant, str, str]] = {
         lambda dump: _everywhere(dump, state="active"),
         "facts",
         "has a successor and is still active",
+    ),
+    "erased, and still stored": (
+        lambda dump: dump.append(replace(dump.records[FACTS.name][dump.find(FACTS.name, GOOGLE)], value=None)),
+        "facts",
+        "is erased and still stored",
     ),
     "replaced by nothing": (
         lambda dump: _everywhere(dump, superseded_by="3f9d3f0e-0000-5000-8000-000000000000"),
@@ -336,6 +377,24 @@ def _key(dump: Dump, topic: str, which: Callable[[Fields], bool]) -> None:
     dump.records[topic][at] = replace(dump.records[topic][at], key=b"zeta/user/u1")
 
 
+def _headers(dump: Dump, topic: str, which: Callable[[Fields], bool], **headers: bytes) -> None:
+    at = dump.find(topic, which)
+    record = dump.records[topic][at]
+    dump.records[topic][at] = replace(record, headers=tuple((dict(record.headers) | headers).items()))
+
+
+def _evidence(dump: Dump, **fields: str) -> Fields:
+    """That of Google, changed."""
+    evidence: Fields = dump.point("facts", GOOGLE)[1]["evidence"][0]
+    return evidence | fields
+
+
+def _observation_of_zeta(dump: Dump) -> str:
+    at = dump.find(OBSERVATIONS.name, of(tenant_id="zeta", turn_id="t1"))
+    found: str = parsed(dump.records[OBSERVATIONS.name][at].value)["observations"][0]["observation_id"]
+    return found
+
+
 FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "a fact": (_of_zeta("facts", GOOGLE), "I3", "not as it was observed"),
     "an episode": (_of_zeta("episodes", FIRST), "I3", "it is not as it was observed"),
@@ -368,6 +427,52 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
         ),
         "I3",
         "an event mixes owners or tenants",
+    ),
+    "a command's key": (
+        lambda dump: _key(dump, COMMANDS.name, of(tenant_id="acme", kind="facts.apply")),
+        "I3",
+        "a command lies under another's key",
+    ),
+    "evidence of nobody": (
+        lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, observation_id="0" * 36)]),
+        "I3",
+        "an observation that nobody of its owner made",
+    ),
+    "evidence with another quote": (
+        lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, quote="I work")]),
+        "I3",
+        "a fact's evidence is not as it was observed",
+    ),
+    "a fact's id": (
+        lambda dump: dump.edit(
+            FACTS_UPDATED.name, lambda fields: fields["cause"].update(observation_ids=[]), google_event(1)
+        ),
+        "I3",
+        "follows neither from its observation nor from its command",
+    ),
+    "an event's cause": (
+        lambda dump: dump.edit(
+            FACTS_UPDATED.name,
+            lambda fields: fields["cause"].update(observation_ids=[_observation_of_zeta(dump)]),
+            google_event(2),
+        ),
+        "I3",
+        "an event's cause is an observation of another owner",
+    ),
+    "an episode's observation": (
+        lambda dump: payload(dump, "episodes", FIRST, observation_id=_observation_of_zeta(dump)),
+        "I3",
+        "an episode has another's id",
+    ),
+    "a working entry of nobody": (
+        lambda dump: payload(dump, "working", of(tenant_id="acme", session_id="s1"), observation_id="0" * 36),
+        "I3",
+        "it is of an observation that nobody of its owner made",
+    ),
+    "a record's ce_id": (
+        lambda dump: _headers(dump, OBSERVATIONS.name, FIRST, ce_id=b"another"),
+        "I3",
+        "the record's ce_id is not that of the turn",
     ),
     "another user's message": (
         lambda dump: payload(dump, "turns", FIRST, owner_key="acme/user/u2"),
@@ -484,6 +589,22 @@ async def test_lag_and_an_offset_beyond_the_end(dump: Dump) -> None:
     said = await shown(dump, "I8")
     assert "observer is 1 records behind | memory.turns/0@" in said
     assert "observer has committed 2 records beyond the end" in said
+
+
+async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
+    class Growing(DumpLog):
+        async def ends(self, topic: str) -> tuple[int, ...]:
+            ends = await super().ends(topic)
+            if topic == FACTS_UPDATED.name:
+                dump.append(dump.records[topic][0])
+            return ends
+
+    history = await read_history(
+        log=cast(Log, Growing(dump)), store=cast(VectorStore, DumpStore(dump)), reading=Reading()
+    )
+    verdicts = {each.invariant: each for each in verify(history, Expected(tier="standard"))}
+    assert [name for name, each in verdicts.items() if not each.ok] == ["I8"]
+    assert "memory.facts.updated moved while it was read" in verdicts["I8"].violations[0].what
 
 
 async def test_a_record_of_ours_that_nobody_can_read(dump: Dump) -> None:
