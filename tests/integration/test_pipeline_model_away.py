@@ -152,11 +152,14 @@ async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline,
     mind.behaviours["dead"] = lambda ask: error(503)
     for n in range(1, 10):
         await dead.say(n)
-        await other.say(n)
     await dead.say(10, messages=[], ends_session=True)
+    await acknowledged(pipeline)  # its breaker is open now
+    for n in range(1, 10):
+        await other.say(n)
     await acknowledged(pipeline)
     assert await dead.observed() == []
     assert things_of(await other.all_observed(9)) == [[f"Likes thing {n}"] for n in range(1, 10)]
+    assert [things for _, things in mind.asked_of("other")] == [(str(n),) for n in range(1, 10)], "some of them waited"
     assert len(mind.asked_of("dead")) < 20  # the breaker spares the server
 
     back = time.monotonic()
