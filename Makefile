@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 PYTEST_ARGS ?=
 # Most tests wait for brokers and processes, so more of them run side by side than there are cores; each has a broker of
 # its own, so with one that is given they run one after the other.
-TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,4)
+TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types bench docs up down pins schemas hooks clean

@@ -22,8 +22,14 @@ from tests.support.conversation import (
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Pipeline, actions, running, wait_for
 
-pytestmark = pytest.mark.timeout(300)
-POINTS = [f"{stage}:{step}" for stage in STAGES for step in STEPS if (stage, step) != ("recorder", "table")]
+pytestmark = pytest.mark.timeout(240)
+
+
+def points_of(stage: str) -> list[str]:
+    """All crash points of a stage, with the time at which it is hit."""
+    steps = [step for step in STEPS if (stage, step) != ("recorder", "table")]
+    once = stage == "consolidation"  # it runs once a conversation
+    return [f"{stage}:{step}:{1 if once else 1 + n % 3}" for n, step in enumerate(steps)]
 
 
 @pytest.fixture
@@ -43,15 +49,15 @@ def of_user(user: str) -> list[dict[str, object]]:
     return [{**turn, "user_id": user} for turn in conversation()]
 
 
-async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize("stage", STAGES)
+async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline, stage: str) -> None:
     """One worker after the other crashes at the next point, with a conversation of another user in hand each time;
     what it leaves is the next one's. At the end every user has exactly the expected memory."""
     pipeline.cli("topics", "create")
-    for n, point in enumerate(POINTS):
+    points = points_of(stage)
+    for n, point in enumerate(points):
         await pipeline.produce(*of_user(f"u{n}"))
-        crashing = pipeline.spawn(
-            "all", MEMSTREAM_CRASH_POINT=f"{point}:{1 + n % 3 if 'consolidation' not in point else 1}"
-        )
+        crashing = pipeline.spawn("all", MEMSTREAM_CRASH_POINT=point)
         await wait_for(lambda crashing=crashing: crashing.poll() is not None, f"the crash at {point}", 60)
         assert crashing.returncode == CRASHED, f"{point}: exit {crashing.returncode}\n{pipeline.logs()}"
     pipeline.spawn("all")
@@ -59,7 +65,7 @@ async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline)
     facts = await pipeline.consistent()
     updates = await pipeline.updates()
     consolidated = (CONSOLIDATED, CONSOLIDATED + AGAIN)
-    for n, point in enumerate(POINTS):
+    for n, point in enumerate(points):
         mine = {key: fact for key, fact in facts.items() if fact["owner"]["id"] == f"u{n}"}
         learnt = {content: state for content, state in states(mine).items() if content not in consolidated}
         assert {content.removesuffix(AGAIN): state for content, state in learnt.items()} == STATES, point
@@ -68,9 +74,9 @@ async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline)
         direct = [(action, content.removesuffix(AGAIN)) for action, content in told if content not in consolidated]
         assert direct == ACTIONS, point
     observed = await pipeline.observed()
-    assert len(set(observed)) == len(POINTS) * len(CONVERSATION)
+    assert len(set(observed)) == len(points) * len(CONVERSATION)
     messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
-    assert len(messages) == len(POINTS) * len(CONVERSATION)
+    assert len(messages) == len(points) * len(CONVERSATION)
     assert await pipeline.letters() == []
     await pipeline.verified()
     pipeline.stop()

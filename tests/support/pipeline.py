@@ -40,6 +40,7 @@ from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record
 from tests.support.model_server import ModelServer
 from tests.support.qdrant import QdrantServer
+from tests.support.supervised import Supervised
 from tests.support.verifying import ends_of, name_of, violations
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +78,8 @@ class Pipeline:
         self._qdrant = qdrant
         self._model = model
         self._env = dict(env or {})
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[Supervised] = []
+        self._spawned = 0
         self._letters_before: dict[str, dict[int, int]] = {}
         """Where the dead letters of others end, on a broker that is shared."""
         self._began: Offsets = {}
@@ -158,18 +160,17 @@ class Pipeline:
             shown[tenant][kind] = rows
         return shown
 
-    def spawn(self, *stages: str, **env: str) -> subprocess.Popen[bytes]:
-        """A worker process; its log goes to a file in the folder."""
-        out = (self.folder / f"worker-{len(self.workers)}-{'-'.join(stages)}.log").open("wb")
-        process = subprocess.Popen(
+    def spawn(self, *stages: str, **env: str) -> Supervised:
+        """A worker process under supervision; its log goes to a file in the folder."""
+        worker = Supervised(
             [sys.executable, "-m", "memstream.cli.main", "worker", *stages],
             cwd=self.folder,
             env=self.environment(**env),
-            stdout=out,
-            stderr=subprocess.STDOUT,
+            log=self.folder / f"worker-{self._spawned}-{'-'.join(stages)}.log",
         )
-        self.workers.append(process)
-        return process
+        self._spawned += 1
+        self.workers.append(worker)
+        return worker
 
     def logs(self) -> str:
         """The ends of the workers' logs, for a failing test."""
