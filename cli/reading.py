@@ -7,7 +7,6 @@ from datetime import datetime
 
 from qdrant_client import models
 
-from ..schemas import ids
 from ..schemas.facts import FactState
 from ..schemas.turns import Owner
 
@@ -105,7 +104,3 @@ def owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Ow
             raise ValueError("--user and --scope/--id name two owners")
         return Owner.model_validate({"scope": scope, "id": owner_id})
     return None if user is None else Owner(scope="user", id=user)
-
-
-def owner_partition_key(tenant_id: str, owner: Owner) -> bytes:
-    return ids.owner_key(tenant_id, owner.scope, owner.id).encode()

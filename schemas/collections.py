@@ -99,11 +99,3 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         ),
     ),
 )
-
-
-def collection_spec(name: str) -> CollectionSpec:
-    """The spec of a collection by the name readers use. Raises KeyError for an unknown one: a programming error."""
-    for spec in COLLECTIONS:
-        if spec.name == name:
-            return spec
-    raise KeyError(f"there is no collection {name!r}; known: {', '.join(spec.name for spec in COLLECTIONS)}")

@@ -12,7 +12,6 @@ from .observations import Category, PromptName
 from .turns import Owner
 
 CHANGES_MAX = 20
-ARGS_MAX_BYTES = 256 * 1024
 
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]

@@ -321,10 +321,6 @@ class Lanes(Generic[T]):
     def idle(self) -> bool:
         return not self._tasks
 
-    def oldest_pending(self) -> dict[TP, int]:
-        """Per partition the first offset that is not done."""
-        return {tp: queue[0].offset for tp, queue in self._epoch.pending.items() if queue}
-
     async def drain(self, revoked: frozenset[TP]) -> None:
         """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`. After a
         crash nobody is waited for, and nothing is committed.
