@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench docs up down pins schemas hooks clean
+.PHONY: help setup demo test faults lint types bench docs up down pins schemas hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -23,6 +23,13 @@ setup: $(VENV)/.ready-dev ## everything that working on memstream needs
 
 test: $(VENV)/.ready-dev ## every test, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
 	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+
+FAULTS ?= all
+SEED ?= 1
+FAULTS_REPORT ?= --faults-report docs/reliability.md
+faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/reliability.md; FAULTS=share: one in five
+	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
+		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas against the code
 	$(BIN)/ruff check .
