@@ -22,6 +22,7 @@ from aiokafka.errors import (
 from ..schemas.errors import Fatal, Poison, Transient
 from .kafka_client import back_off_metadata
 from .ports import Headers, Position, Record, TopicLayout, TopicWanted
+from .transports.odd_headers import read_odd_headers
 
 #: seconds
 TIMEOUT = 30.0
@@ -58,6 +59,7 @@ class KafkaLog:
 
     async def start(self) -> None:
         """One attempt: whoever wants to wait for the broker calls it again."""
+        read_odd_headers()
         async with self._reach("connect"):
             try:
                 self._admin = await self._started(AIOKafkaAdminClient(**self._common()))
@@ -340,6 +342,6 @@ def _record(raw: Any) -> Record:
         position=Position(raw.topic, raw.partition, raw.offset),
         key=raw.key,
         value=raw.value,
-        headers=tuple((name, value) for name, value in raw.headers),
+        headers=tuple((name, value or b"") for name, value in raw.headers),
         timestamp=raw.timestamp,
     )

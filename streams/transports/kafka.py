@@ -1,7 +1,8 @@
 """Faust's Kafka transport, mended: nothing that was fetched is lost, and no worker writes what it may not own any more.
 
 Subclass hooks where Faust has them; where it has none, methods of one object (coordinator, sender, client of aiokafka)
-are wrapped. No class of theirs is changed. Lines are those of faust-streaming 0.15.3 and aiokafka 0.14.0:
+are wrapped. No class of theirs is changed; one name of aiokafka's fetcher is (odd_headers.py). Lines are those of
+faust-streaming 0.15.3 and aiokafka 0.14.0:
 
 - give-back: `faust/transport/consumer.py:746` drops fetched records when a rebalance comes between; their position has
   moved on, the hole is booked as a compaction gap and committed over. `Consumer.getmany` seeks back.
@@ -33,6 +34,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ..kafka_client import back_off_metadata
+from .odd_headers import read_odd_headers
 
 log = structlog.get_logger(__name__)
 
@@ -211,4 +213,5 @@ async def _not_ours_to_make(topic: str) -> None:
 
 def register() -> None:
     """From now on `kafka://` means this transport, for every Faust app of the process."""
+    read_odd_headers()
     TRANSPORTS.aliases["kafka"] = f"{__name__}:Transport"
