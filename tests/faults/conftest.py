@@ -1,0 +1,40 @@
+"""A pipeline on the run's broker and Qdrant, with a scripted model: what most rows of the fault matrix break."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.conversation import different_each_time
+from tests.support.faults import nothing_left_of_others
+from tests.support.model_server import ModelServer
+from tests.support.pipeline import Pipeline, running
+from tests.support.qdrant import QdrantServer
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """It answers what it is asked again with other words; a test may give it another script."""
+    with ModelServer(different_each_time) as server:
+        yield server
+        assert server.script_errors == ()
+
+
+@pytest.fixture
+async def pipeline(
+    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
+) -> AsyncIterator[Pipeline]:
+    """With a tenant of its own, and groups that have nothing else to read."""
+    made = Pipeline(
+        folder=tmp_path,
+        broker=f"kafka://{kafka_broker}",
+        qdrant=shared_qdrant,
+        model=model,
+        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
+    )
+    async with running(made) as ready:
+        await nothing_left_of_others(ready, kafka_broker)
+        yield ready

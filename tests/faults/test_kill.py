@@ -1,0 +1,74 @@
+"""kill -9 while the model is thinking: the answer is lost with the worker, the question is asked once more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.conversation import CONVERSATION, different_each_time
+from tests.support.faults import all_is_remembered, repeated, said_by
+from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
+from tests.support.pipeline import Pipeline, wait_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+USERS = tuple(f"u{n}" for n in range(8))
+
+
+@pytest.mark.fault(
+    broken="kill -9 of the observer in the middle of model calls",
+    holds="at most one repeated call per turn in flight; I1",
+    always=True,
+)
+async def test_an_observer_killed_while_the_model_thinks_asks_again_for_the_turns_in_flight_alone(
+    pipeline: Pipeline, model: ModelServer
+) -> None:
+    gate = Gate()
+
+    def thinking(ask: Ask) -> Answer:
+        """It takes its time for everybody's third turn."""
+        answer = different_each_time(ask)
+        third = any(CONVERSATION[2] in text for text in ask.turns.values())
+        return held(gate, answer) if third and not ask.seen_before else answer
+
+    model.script = thinking
+    pipeline.spawn("reflector")
+    observer = pipeline.spawn("observer")
+    for turns in zip(*map(said_by, USERS), strict=True):
+        await pipeline.produce(*turns)
+    await wait_for(lambda: model.in_hand == len(USERS), "everybody's third turn to be thought about", 60)
+    asked = {ask.last_user_message for ask in model.asks[-len(USERS) :]}
+    observer.kill()
+    gate.open()
+    pipeline.spawn("observer")
+    await pipeline.settled("observer", "reflector")
+    assert repeated(model.asks) == dict.fromkeys(asked, 1)
+    await all_is_remembered(pipeline, USERS)
+    await pipeline.verified("observer", "reflector")
+
+
+@pytest.mark.fault(
+    broken="kill -9 of consolidation in the middle of its model call",
+    holds="one repeated call; the proposals are made once",
+    always=True,
+)
+async def test_a_consolidation_killed_while_the_model_thinks_proposes_once(
+    pipeline: Pipeline, model: ModelServer
+) -> None:
+    gate = Gate()
+
+    def thinking(ask: Ask) -> Answer:
+        answer = different_each_time(ask)
+        return held(gate, answer) if ask.task == "consolidation" and not ask.seen_before else answer
+
+    model.script = thinking
+    pipeline.spawn("recorder", "observer", "reflector")
+    consolidation = pipeline.spawn("consolidation")
+    await pipeline.produce(*said_by("u1"))
+    await pipeline.settled("recorder", "observer", "reflector")
+    await wait_for(lambda: model.in_hand == 1, "the model to think")
+    consolidation.kill()
+    gate.open()
+    pipeline.spawn("consolidation")
+    await pipeline.settled()
+    assert [ask.task for ask in model.asks].count("consolidation") == 2
+    await all_is_remembered(pipeline, ["u1"], consolidated=True)
+    await pipeline.verified()
