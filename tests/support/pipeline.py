@@ -9,12 +9,11 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from memstream.agents.history.history import Offsets
@@ -42,6 +41,7 @@ from tests.support.model_server import ModelServer
 from tests.support.qdrant import QdrantServer
 from tests.support.supervised import Supervised
 from tests.support.verifying import ends_of, name_of, violations
+from tests.support.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
@@ -49,13 +49,6 @@ MOVING = ("strength", "retrieval_count", "last_accessed_at")
 Json = dict[str, Any]
 CRASHED = 137
 END_OF_COMMAND = "\x1e"
-SEVERAL_COMMANDS = """
-import json, sys
-from memstream.cli.main import cli
-for args in json.load(sys.stdin):
-    cli(args, standalone_mode=False)
-    print("\\x1e")
-"""
 
 
 class Pipeline:
@@ -113,37 +106,48 @@ class Pipeline:
     # ------------------------------------------------------------------------------------------------ processes
     def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
         """Run a command to its end; its stdout."""
-        done = subprocess.run(
-            [sys.executable, "-m", "memstream.cli.main", *args],
-            cwd=self.folder,
-            env=self.environment(**env),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        if expect is not None and done.returncode != expect:
-            raise AssertionError(f"memstream {' '.join(args)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
-        return done.stdout
+        code, stdout, stderr = self._run(args, stdin=stdin, timeout=timeout, env=env)
+        if expect is not None and code != expect:
+            raise AssertionError(f"memstream {' '.join(args)}: exit {code}\n{stdout}\n{stderr}")
+        return stdout
+
+    def _run(
+        self,
+        *commands: Sequence[str],
+        env: Mapping[str, str],
+        stdin: str = "",
+        timeout: float = 60,
+        between: str = "",
+    ) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr of one process."""
+        with TemporaryDirectory() as made:
+            given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
+            for path, text in ((given, stdin), (out, ""), (err, "")):
+                path.write_text(text)
+            process = Warm(
+                *commands,
+                cwd=self.folder,
+                env=self.environment(**env),
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                between=between,
+            )
+            try:
+                return process.wait(timeout), out.read_text(), err.read_text()
+            finally:
+                process.kill()
 
     def json_lines(self, *args: str, **options: Any) -> list[Json]:
         return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
 
     def several(self, *commands: Sequence[str], **env: str) -> list[list[Json]]:
         """What each command prints with --json, run one after the other in one process, which imports once."""
-        done = subprocess.run(
-            [sys.executable, "-c", SEVERAL_COMMANDS],
-            cwd=self.folder,
-            env=self.environment(**env),
-            input=json.dumps([[*command, "--json"] for command in commands]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        code, stdout, stderr = self._run(
+            *([*command, "--json"] for command in commands), env=env, between=END_OF_COMMAND
         )
-        assert done.returncode == 0, f"{commands}: exit {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}"
-        parts = done.stdout.split(END_OF_COMMAND)[:-1]
+        assert code == 0, f"{commands}: exit {code}\n{stdout[-2000:]}\n{stderr}"
+        parts = stdout.split(END_OF_COMMAND)[:-1]
         return [[json.loads(line) for line in part.splitlines() if line.strip()] for part in parts]
 
     def shown(self, *kinds: str, tenants: Sequence[str] = ()) -> dict[str, dict[str, list[Json]]]:
@@ -163,7 +167,7 @@ class Pipeline:
     def spawn(self, *stages: str, **env: str) -> Supervised:
         """A worker process under supervision; its log goes to a file in the folder."""
         worker = Supervised(
-            [sys.executable, "-m", "memstream.cli.main", "worker", *stages],
+            ["worker", *stages],
             cwd=self.folder,
             env=self.environment(**env),
             log=self.folder / f"worker-{self._spawned}-{'-'.join(stages)}.log",

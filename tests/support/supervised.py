@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memstream.streams.exits import UNREACHABLE
+from tests.support.warm import Warm
 
 LOOK_EVERY = 0.1
 
 
 class Supervised:
-    """What `subprocess.Popen` has, over the process of the moment."""
+    """What `subprocess.Popen` has, over the process of the moment. `command` are the arguments of `memstream`."""
 
     def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> None:
         self._command, self._cwd, self._env, self._log = list(command), cwd, dict(env), log
@@ -27,10 +28,9 @@ class Supervised:
         self._process = self._start()
         threading.Thread(target=self._watch, name=f"supervisor of {log.name}", daemon=True).start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Warm:
         self.starts += 1
-        with self._log.open("ab") as out:
-            return subprocess.Popen(self._command, cwd=self._cwd, env=self._env, stdout=out, stderr=subprocess.STDOUT)
+        return Warm(self._command, cwd=self._cwd, env=self._env, stdout=self._log)
 
     def _watch(self) -> None:
         while not self._let_go:
