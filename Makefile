@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults lint types bench docs up down pins schemas hooks clean
+.PHONY: help setup demo test faults lint types bench soak docs up down pins schemas hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -42,6 +42,10 @@ types: $(VENV)/.ready-dev ## mypy, strict
 
 bench: $(VENV)/.ready-dev ## the pipeline on this machine: one table, and JSON under bench/out
 	$(BIN)/python -m bench.run
+
+SOAK_ARGS ?=
+soak: $(VENV)/.ready-dev ## 20 minutes under load while things break (SEED=n, SOAK_ARGS=--embedded …): docs/soak.md
+	$(BIN)/python -m bench.soak --seed $(SEED) $(SOAK_ARGS)
 
 docs: $(VENV)/.ready-dev ## the documentation as pages, under build/site
 	$(BIN)/mkdocs build --strict --quiet --site-dir build/site

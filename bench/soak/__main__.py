@@ -1,0 +1,61 @@
+"""`python -m bench.soak`: see docs/soak.md."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import structlog
+
+from bench.soak import picture, report
+from bench.soak.run import Found, Wanted, soak
+
+OUT = Path(__file__).resolve().parent.parent / "out" / "soak"
+
+
+@click.command()
+@click.option("--minutes", default=20.0, show_default=True, help="How long turns are produced.")
+@click.option("--sessions", default=2_000, show_default=True)
+@click.option("--rate", default=15.0, show_default=True, help="Turns a second.")
+@click.option("--seed", default=1, show_default=True, help="Of the faults, the traffic and the model's bad days.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
+@click.option("--embedded", is_flag=True, help="All stages in one process on a folder; it is killed and stopped.")
+@click.option("--keep", is_flag=True, help="Leave logs and data, and say where they are.")
+def main(minutes: float, sessions: int, rate: float, seed: int, out: Path, embedded: bool, keep: bool) -> None:
+    """Run the pipeline for a long time while things break; exit 1 when it did not hold what it has to."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker goes away by plan
+    wanted = Wanted(minutes=minutes, sessions=sessions, rate=rate, seed=seed, embedded=embedded)
+    folder = Path(tempfile.mkdtemp(prefix="memstream-soak-"))
+    try:
+        found = asyncio.run(_until_told(wanted, folder))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    finally:
+        if keep:
+            click.echo(f"logs and data: {folder}", err=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    report.written(found, out)
+    picture.drawn(found, out / report.PICTURE)
+    click.echo(report.page(found))
+    if found.broken():
+        raise SystemExit(1)
+
+
+async def _until_told(wanted: Wanted, folder: Path) -> Found:
+    """SIGTERM ends it as Ctrl-C does."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, lambda: signal.raise_signal(signal.SIGINT))
+    return await soak(wanted, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The faults, done to a running world at their times, and the log of what was done."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from bench.soak.model import AWAYS
+from bench.soak.schedule import Fault
+from bench.soak.workers import Seat
+from bench.soak.world import World
+from memstream.schemas.topics import STAGES
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Struck:
+    """A fault as it came: from when to when, and whom it hit. Seconds since the start."""
+
+    kind: str
+    whom: str
+    began: float
+    ended: float | None = None
+
+
+async def strike(world: World, plan: Sequence[Fault], done: list[Struck]) -> None:
+    """All of the plan, each at its time; returns when the last one is over."""
+    async with asyncio.TaskGroup() as group:
+        for fault in plan:
+            group.create_task(_one(world, fault, done))
+
+
+async def _one(world: World, fault: Fault, done: list[Struck]) -> None:
+    await asyncio.sleep(fault.at - world.now())
+    struck = Struck(fault.kind, "", world.now())
+    done.append(struck)
+    match fault.kind:
+        case "kill -9" | "SIGTERM":
+            seat = _victim(world, fault)
+            struck.whom = seat.name
+            seat.signal(signal.SIGKILL if fault.kind == "kill -9" else signal.SIGTERM)
+        case "SIGSTOP":
+            seat = _victim(world, fault)
+            struck.whom = seat.name
+            seat.signal(signal.SIGSTOP)
+            await asyncio.sleep(fault.lasts)
+            seat.signal(signal.SIGCONT)
+        case "worker added":
+            seat = world.add_seat(STAGES[int(fault.pick * len(STAGES))])
+            struck.whom = seat.name
+            await asyncio.sleep(fault.lasts)
+            await seat.stop()
+        case "broker restarted" | "broker killed":
+            await _broker(world, fault)
+        case "store away":
+            await _store(world, fault)
+        case "model away":
+            how = AWAYS[int(fault.pick * len(AWAYS))]
+            struck.whom = how
+            await world.model_away(how)
+            await asyncio.sleep(fault.lasts)
+            await world.model_back()
+    struck.ended = world.now()
+    log.info("struck", kind=struck.kind, whom=struck.whom, at=round(struck.began, 1), until=round(struck.ended, 1))
+
+
+def _victim(world: World, fault: Fault) -> Seat:
+    """Any worker that is not spared, and not one that was added and may be gone."""
+    may = [seat for seat in world.seats if not seat.spared and "added" not in seat.name]
+    return may[int(fault.pick * len(may))]
+
+
+async def _broker(world: World, fault: Fault) -> None:
+    assert world.broker is not None
+    async with world.broker_lock:  # two overlapping faults come one after the other
+        await asyncio.to_thread(world.broker.kill if fault.kind == "broker killed" else world.broker.stop)
+        await asyncio.sleep(fault.lasts)
+        await asyncio.to_thread(world.broker.start)
+
+
+async def _store(world: World, fault: Fault) -> None:
+    assert world.store is not None
+    async with world.store_lock:
+        await asyncio.to_thread(world.store.kill if fault.pick < 0.5 else world.store.stop)
+        await asyncio.sleep(fault.lasts)
+        await asyncio.to_thread(world.store.start)

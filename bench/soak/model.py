@@ -1,0 +1,231 @@
+"""The scripted model of the soak, a process of its own behind the OpenAI wire: `python -m bench.soak.model`.
+
+It notes what `conversation.noted` says, and now and then misbehaves: by the seed, the question and how often it was
+asked, so that the same question fails the same way whoever asks. Beside it a control port tells what was asked, and
+makes it go away for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import click
+from aiohttp import web
+
+from bench.soak.conversation import UNSPEAKABLE, noted
+from tests.support.model_server import OBSERVATION
+from tests.support.prompt_view import PromptView, user_text, view
+
+Json = dict[str, Any]
+Away = Literal["refuses", "hangs", "overloaded"]
+AWAYS: tuple[Away, ...] = ("refuses", "hangs", "overloaded")
+MARK = re.compile(r"\(note (\d+)\)")
+"""Stands in every turn of the soak, so that an answer given twice is known."""
+LATENCY = (0.05, 0.35)
+"""Seconds."""
+SLOW = 4.0
+TOO_SLOW = 30.0
+"""Beyond the time-out of the soak's workers."""
+HANGS = 3_600.0
+
+
+@dataclass
+class Told:
+    """What was asked and answered, since the start."""
+
+    asked: int = 0
+    misbehaved: Counter[str] = field(default_factory=Counter)
+    answers: Counter[int] = field(default_factory=Counter)
+    """By note number: usable answers that were given."""
+    runs: Counter[bytes] = field(default_factory=Counter)
+    """By question: usable answers to consolidation."""
+    times: Counter[bytes] = field(default_factory=Counter)
+    """By question: how often it was asked."""
+
+    def as_json(self) -> Json:
+        return {
+            "asked": self.asked,
+            "misbehaved": dict(self.misbehaved),
+            "turns_answered": len(self.answers),
+            "turns_answered_again": sum(self.answers.values()) - len(self.answers),
+            "runs_answered": len(self.runs),
+            "runs_answered_again": sum(self.runs.values()) - len(self.runs),
+        }
+
+
+class Model:
+    def __init__(self, *, seed: int) -> None:
+        self._seed = seed
+        self._told = Told()
+        self._away: Away | None = None
+
+    # ------------------------------------------------------------------------------------------------ control
+    async def tell(self, request: web.Request) -> web.Response:
+        return web.json_response(self._told.as_json())
+
+    async def go(self, request: web.Request) -> web.Response:
+        """`/away/<how>`, `/back`."""
+        how = request.match_info.get("how")
+        self._away = next((each for each in AWAYS if each == how), None)
+        return web.json_response({"away": self._away})
+
+    # ------------------------------------------------------------------------------------------------ the wire
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        if self._away is not None:
+            return await self._gone(request, self._away)
+        body = await request.json()
+        messages = [(str(each["role"]), str(each["content"])) for each in body["messages"]]
+        question = next(content for role, content in reversed(messages) if role == "user")
+        digest = hashlib.blake2b(question.encode("utf-8", "replace"), digest_size=16).digest()
+        told = self._told
+        told.asked += 1
+        told.times[digest] += 1
+        times = told.times[digest]
+        roll = self._roll(digest, times)
+        await asyncio.sleep(LATENCY[0] + (LATENCY[1] - LATENCY[0]) * self._roll(digest, -times))
+        if self._away is not None:
+            return await self._gone(request, self._away)
+        if UNSPEAKABLE in question:
+            told.misbehaved["unspeakable"] += 1
+            return _answer(body, "Hm.")
+        if roll < 0.005:
+            told.misbehaved["429"] += 1
+            return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"retry-after": "1"})
+        if roll < 0.009:
+            told.misbehaved["500"] += 1
+            return web.json_response({"error": {"message": "scripted"}}, status=500)
+        if roll < 0.010:
+            told.misbehaved["too slow"] += 1
+            await asyncio.sleep(TOO_SLOW)
+        elif roll < 0.015:
+            told.misbehaved["slow"] += 1
+            await asyncio.sleep(SLOW)
+        elif roll < 0.020 and times == 1:
+            told.misbehaved["garbage"] += 1
+            return _answer(body, "Sure! Here is what I noticed:")
+        elif roll < 0.025 and times == 1:
+            told.misbehaved["cut"] += 1
+            return _answer(body, '{"observations": [{"subj', finish_reason="length")
+        schema = body.get("response_format", {}).get("json_schema", {}).get("name")
+        if schema == "consolidation":
+            told.runs[digest] += 1
+            return _answer(body, json.dumps({"facts": proposals(view(messages), roll)}))
+        told.answers.update(int(number) for number in MARK.findall(question))
+        return _answer(body, json.dumps({"observations": observations(view(messages))}))
+
+    async def _gone(self, request: web.Request, how: Away) -> web.StreamResponse:
+        self._told.misbehaved[how] += 1
+        if how == "overloaded":
+            return web.json_response({"error": {"message": "overloaded"}}, status=503)
+        if how == "hangs":
+            await asyncio.sleep(HANGS)
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=503)
+
+    def _roll(self, digest: bytes, times: int) -> float:
+        mixed = hashlib.blake2b(f"{self._seed}/{times}/".encode() + digest, digest_size=8).digest()
+        return int.from_bytes(mixed, "big") / 2**64
+
+
+def observations(prompt: PromptView) -> list[Json]:
+    """What is noted of the turns shown; what it replaces is looked up among the entries shown."""
+    items: list[Json] = []
+    for turn, text in prompt.turns.items():
+        for words, note in noted(user_text(text)):
+            replaces = None
+            if note.replaces is not None:
+                shown = [each.id for each in prompt.working.values() if each.content.startswith(note.replaces)]
+                replaces = shown[-1] if shown else None
+            items.append(
+                {
+                    **OBSERVATION,
+                    "turn": turn,
+                    "content": note.content,
+                    "category": note.category,
+                    "durability": note.durability,
+                    "importance": note.importance,
+                    "replaces": replaces,
+                    "is_correction": note.is_correction and replaces is not None,
+                    "evidence": words,
+                }
+            )
+    return items
+
+
+def proposals(prompt: PromptView, roll: float) -> list[Json]:
+    """A new fact, a reinforced or a better one, or nothing."""
+    sources = list(prompt.episodes)
+    if not sources:
+        return []
+    first = next(iter(prompt.episodes.values())).content
+    known = next(iter(prompt.facts.values()), None)
+    proposal: Json = {
+        "subject": "user", "content": f"Often says: {first}", "confidence": 0.6, "category": "pattern", "action": "new",
+        "target_fact_id": None, "source_episode_ids": sources,
+    }  # fmt: skip
+    if roll < 0.4 or known is None:
+        return [proposal]
+    if roll < 0.6:
+        return [{**proposal, "action": "reinforce", "target_fact_id": known.id, "content": known.content}]
+    if roll < 0.7:
+        content = known.content if known.content.endswith(" indeed") else f"{known.content} indeed"
+        return [{**proposal, "action": "update", "target_fact_id": known.id, "content": content}]
+    return []
+
+
+def _answer(body: Json, content: str, *, finish_reason: str = "stop") -> web.Response:
+    tokens_in = sum(len(str(each["content"])) for each in body["messages"]) // 4
+    tokens_out = len(content) // 4
+    return web.json_response(
+        {
+            "id": "soak",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": finish_reason,
+                    "message": {"role": "assistant", "content": content, "refusal": None},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": tokens_in,
+                "completion_tokens": tokens_out,
+                "total_tokens": tokens_in + tokens_out,
+            },
+        }
+    )
+
+
+async def serve(*, port: int, control: int, seed: int) -> None:
+    model = Model(seed=seed)
+    wire = web.Application(client_max_size=16 * 1024 * 1024)
+    wire.router.add_post("/v1/chat/completions", model.chat)
+    levers = web.Application()
+    levers.add_routes([web.get("/told", model.tell), web.post("/away/{how}", model.go), web.post("/back", model.go)])
+    for application, at in ((wire, port), (levers, control)):
+        runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", at).start()
+    await asyncio.Event().wait()
+
+
+@click.command()
+@click.option("--port", type=int, required=True)
+@click.option("--control", type=int, required=True)
+@click.option("--seed", type=int, required=True)
+def main(port: int, control: int, seed: int) -> None:
+    """Serve until killed."""
+    asyncio.run(serve(port=port, control=control, seed=seed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""One soak from the first process to the last verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+import structlog
+
+from bench.soak import faults, sampling, schedule, traffic
+from bench.soak.judging import Slope, history_verdicts, slopes
+from bench.soak.volumes import Size, volumes
+from bench.soak.workers import Ended
+from bench.soak.world import SESSION_TIMEOUT, World, running
+from memstream.agents.history import Verdict
+from memstream.schemas.errors import Transient
+
+log = structlog.get_logger(__name__)
+
+START_WITHIN = 120.0
+LAG_GONE_WITHIN = 180.0
+"""Seconds after the last record: three patiences of a deferred turn, a breaker, and a restarted worker's table."""
+SETTLED_LOOKS = 3
+"""So many looks in a row have to find no lag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What was asked for. `rate` in turns a second."""
+
+    minutes: float
+    sessions: int
+    rate: float
+    seed: int
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a soak was, and how it ended."""
+
+    wanted: Wanted
+    at: datetime
+    seconds: float
+    sent: traffic.Sent
+    struck: Sequence[faults.Struck]
+    samples: sampling.Samples
+    ends: Sequence[Ended]
+    lag: dict[str, int]
+    """By stage, at the end."""
+    lag_gone_after: float | None
+    """Seconds after the last record; None: it did not within the deadline."""
+    slopes: Sequence[Slope]
+    verdicts: Sequence[Verdict]
+    model: dict[str, object]
+    volumes: Sequence[Size]
+
+    def broken(self) -> list[str]:
+        """What does not hold; empty when the soak was passed."""
+        found = [
+            f"{verdict.invariant}: {len(verdict.violations)} violations, the first: {verdict.violations[0].what}"
+            for verdict in self.verdicts
+            if not verdict.ok
+        ]
+        if self.lag_gone_after is None:
+            found.append(f"lag was not back at zero {LAG_GONE_WITHIN:.0f} s after the last record: {self.lag}")
+        found += [
+            f"{end.seat} ended by itself with {end.code} at {end.at:.0f} s" for end in self.ends if not end.as_it_should
+        ]
+        found += [
+            f"{slope.name} (pid {slope.pid}) grew by {slope.mb_a_minute:.2f} MB a minute"
+            for slope in self.slopes
+            if not slope.within
+        ]
+        if len(self.sent.sessions) < self.wanted.sessions:
+            found.append(f"only {len(self.sent.sessions)} of {self.wanted.sessions} sessions came to speak")
+        return found
+
+    def faults_by_kind(self) -> Counter[str]:
+        return Counter(each.kind for each in self.struck)
+
+    def as_json(self) -> dict[str, object]:
+        """Everything but the samples."""
+        return {
+            "at": self.at.isoformat(timespec="seconds"),
+            **asdict(self.wanted),
+            "seconds": round(self.seconds, 1),
+            "turns": len(self.sent.turns),
+            "records": self.sent.records,
+            "sessions_seen": len(self.sent.sessions),
+            "users": len(self.sent.users),
+            "tenants": len(self.sent.tenants),
+            "sent": dict(self.sent.counted),
+            "acknowledged_late_by": round(self.sent.late, 1),
+            "faults": [asdict(each) for each in self.struck],
+            "ends": [asdict(each) for each in self.ends],
+            "lag_at_the_end": self.lag,
+            "lag_gone_after": self.lag_gone_after,
+            "slopes": [asdict(each) for each in self.slopes],
+            "invariants": {
+                each.invariant: {
+                    "checked": each.checked,
+                    "notes": each.notes,
+                    "violations": [asdict(one) for one in each.violations[:50]],
+                }
+                for each in self.verdicts
+            },
+            "model": self.model,
+            "cpu_seconds": self.cpu_by_name(),
+            "volumes": [asdict(each) for each in self.volumes],
+            "broken": self.broken(),
+        }
+
+    def cpu_by_name(self) -> dict[str, float]:
+        """CPU seconds of each seat or server, over all of its processes."""
+        most: dict[tuple[str, int], float] = {}
+        for each in self.samples.used:
+            most[each.name, each.pid] = each.cpu
+        total: Counter[str] = Counter()
+        for (name, _), cpu in most.items():
+            total[name] += cpu  # type: ignore[assignment]
+        return {name: round(cpu, 1) for name, cpu in total.items()}
+
+
+async def soak(wanted: Wanted, folder: Path) -> Found:
+    """Raises what breaks the soak itself; what breaks within it is in Found."""
+    seconds = wanted.minutes * 60
+    plan = schedule.planned(
+        seed=wanted.seed,
+        seconds=seconds - 10,
+        session_timeout=SESSION_TIMEOUT,
+        bag=schedule.EMBEDDED_BAG if wanted.embedded else schedule.BAG,
+    )
+    every = list(traffic.sessions(seed=wanted.seed, seconds=seconds, count=wanted.sessions, rate=wanted.rate))
+    at = datetime.now(UTC)
+    sent, struck, samples = traffic.Sent(), list[faults.Struck](), sampling.Samples()
+    async with running(folder=folder, seed=wanted.seed, embedded=wanted.embedded) as world:
+        world.fill_seats()
+        await _all_ready(world)
+        world.clock = time.monotonic()
+        log.info("soak_began", sessions=len(every), turns=sum(len(each.sayings) for each in every), faults=len(plan))
+        async with _beside(sampling.sample(world, samples)):
+            producing = world.log()
+            await producing.start()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(traffic.produce(producing, every, sent, now=world.now))
+                    group.create_task(faults.strike(world, plan, struck))
+            finally:
+                await producing.close()
+            ended = world.now()
+            log.info("producing_stopped", turns=len(sent.turns), at=round(ended, 1))
+            gone, lag = await _until_no_lag(world)
+        log.info("lag", gone_after=gone, **lag)
+        model = await world.model_told()
+        seats = [seat.name for seat in world.seats]
+        await world.stop_workers()
+        verdicts = await history_verdicts(world, sent)
+        sizes = await volumes(world)
+        return Found(
+            wanted=wanted,
+            at=at,
+            seconds=ended,
+            sent=sent,
+            struck=struck,
+            samples=samples,
+            ends=[end for seat in world.seats for end in seat.ends],
+            lag=lag,
+            lag_gone_after=gone,
+            slopes=slopes(samples.used, half=ended / 2, end=ended, names=seats),
+            verdicts=verdicts,
+            model=model,
+            volumes=sizes,
+        )
+
+
+@asynccontextmanager
+async def _beside(work: object) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    try:
+        yield
+    finally:
+        if task.done():
+            task.result()  # it does not end by itself
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _all_ready(world: World) -> None:
+    async with asyncio.timeout(START_WITHIN), aiohttp.ClientSession() as http:
+        waiting = {seat.name: seat for seat in world.seats}
+        while waiting:
+            for name, seat in list(waiting.items()):
+                try:
+                    async with http.get(f"http://127.0.0.1:{seat.health_port}/readyz") as answer:
+                        if answer.status == 200:
+                            del waiting[name]
+                except aiohttp.ClientError:
+                    pass
+            await asyncio.sleep(0.5)
+
+
+async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
+    """Seconds until no stage was behind any more, None when the deadline came first; and the lag that was left."""
+    began = time.monotonic()
+    looking = world.log(timeout=10.0)
+    await looking.start()
+    try:
+        found: dict[str, int] = {}
+        quiet, since = 0, 0.0
+        while quiet < SETTLED_LOOKS:
+            passed = time.monotonic() - began
+            if passed > LAG_GONE_WITHIN:
+                return None, found
+            try:
+                found = await sampling.lags(looking)
+            except Transient:
+                quiet = 0
+                continue
+            if any(found.values()):
+                quiet = 0
+            else:
+                since = passed if quiet == 0 else since
+                quiet += 1
+            await asyncio.sleep(0.5)
+        return round(since, 1), found
+    finally:
+        await looking.close()

@@ -1,0 +1,75 @@
+"""What breaks when: pure, from the seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "kill -9",
+    "SIGTERM",
+    "SIGSTOP",
+    "worker added",
+    "broker restarted",
+    "broker killed",
+    "store away",
+    "model away",
+]
+FIRST = 15.0
+"""Seconds until the first one: the groups have formed."""
+GAP = (3.0, 12.0)
+"""Seconds between the end of one and the beginning of the next."""
+OVERLAPPING = 0.2
+"""Share that begins while the one before still lasts."""
+BAG: Sequence[Kind] = (
+    "kill -9", "kill -9", "kill -9", "SIGTERM", "SIGTERM", "SIGSTOP", "SIGSTOP", "worker added",
+    "broker restarted", "broker killed", "store away", "model away",
+)  # fmt: skip
+"""Drawn without putting back until it is empty, so that none is forgotten."""
+EMBEDDED_BAG: Sequence[Kind] = ("kill -9", "kill -9", "SIGTERM")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`at` and `lasts` in seconds; `pick`, 0 to 1, says which worker (or way) it is."""
+
+    at: float
+    kind: Kind
+    lasts: float
+    pick: float
+
+
+def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[Kind] = BAG) -> list[Fault]:
+    """Faults over `seconds`, the last of which is over before the end."""
+    rng = random.Random(f"faults/{seed}")
+    faults: list[Fault] = []
+    left: list[Kind] = []
+    at = FIRST
+    while True:
+        left = left or rng.sample(list(bag), len(bag))
+        kind = left.pop()
+        fault = Fault(round(at, 1), kind, round(_lasts(kind, rng, session_timeout), 1), rng.random())
+        if fault.at + fault.lasts > seconds:
+            return faults
+        faults.append(fault)
+        overlaps = rng.random() < OVERLAPPING
+        at += fault.lasts * rng.random() if overlaps else fault.lasts + rng.uniform(*GAP)
+
+
+def _lasts(kind: Kind, rng: random.Random, session_timeout: float) -> float:
+    """Seconds for which it is away. A killed worker is started again at once, by the supervisor."""
+    match kind:
+        case "kill -9" | "SIGTERM":
+            return rng.uniform(0, 4)
+        case "SIGSTOP":
+            return session_timeout + rng.uniform(2, 6)
+        case "worker added":
+            return rng.uniform(20, 40)
+        case "broker restarted" | "broker killed":
+            return rng.choice((0.0, rng.uniform(3, 15), rng.uniform(15, 30)))
+        case "store away":
+            return rng.uniform(5, 25)
+        case "model away":
+            return rng.uniform(10, 45)

@@ -1,0 +1,133 @@
+"""Worker processes, each in a seat that a supervisor keeps filled, as every deployment has one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memstream.streams.exits import UNREACHABLE
+
+BACKOFF = (0.5, 8.0)
+"""Seconds before a worker that ended is started again; doubled while it does not last."""
+LASTED = 30.0
+"""Seconds of life after which the backoff begins anew."""
+STOP_WITHIN = 75.0
+"""Seconds for SIGTERM, as docker-compose.yml grants them."""
+
+
+class Group:
+    """One process group for everything that the soak starts. It ends with the soak, however that one ends: a shell
+    waits for the other end of its standard input to close."""
+
+    def __init__(self) -> None:
+        self._guard = subprocess.Popen(["sh", "-c", "read _; kill -9 0"], stdin=subprocess.PIPE, process_group=0)
+
+    async def start(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> Process:
+        with log.open("ab") as out:
+            return await asyncio.create_subprocess_exec(
+                *command,
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                process_group=self._guard.pid,
+            )
+
+    def close(self) -> None:
+        """Whatever still runs is killed."""
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a worker process. `code` as Popen tells it: negative = by that signal. `ours`: a fault did it."""
+
+    seat: str
+    at: float
+    lived: float
+    code: int
+    ours: bool
+
+    @property
+    def as_it_should(self) -> bool:
+        """A worker may be killed, asked to stop, or end because a server is away; then it is started again."""
+        return self.code == UNREACHABLE or (self.ours and self.code in (0, -signal.SIGKILL))
+
+
+class Seat:
+    """`spared`: no fault is aimed at it, so that one process of its stage lives through the whole soak. `now`: seconds
+    since the soak began."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        stages: Sequence[str],
+        spared: bool,
+        group: Group,
+        env: Mapping[str, str],
+        folder: Path,
+        health_port: int,
+        now: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.stages = tuple(stages)
+        self.spared = spared
+        self.health_port = health_port
+        self.ends: list[Ended] = []
+        self.log = folder / f"{name}.log"
+        self._folder = folder
+        self._group = group
+        self._env = {**env, "MEMSTREAM_HEALTH_PORT": str(health_port)}
+        self._now = now
+        self._process: Process | None = None
+        self._since = 0.0
+        self._ours = False
+        self._wanted = True
+        self._keeper = asyncio.create_task(self._keep(), name=f"supervisor of {name}")
+
+    @property
+    def pid(self) -> int | None:
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def _keep(self) -> None:
+        pause = BACKOFF[0]
+        while self._wanted:
+            self._since, self._ours = time.monotonic(), False
+            command = [sys.executable, "-m", "memstream.cli.main", "worker", *self.stages]
+            self._process = await self._group.start(command, cwd=self._folder, env=self._env, log=self.log)
+            code = await self._process.wait()
+            now = time.monotonic()
+            self.ends.append(Ended(self.name, self._now(), now - self._since, code, self._ours))
+            pause = BACKOFF[0] if self._ours or now - self._since > LASTED else min(2 * pause, BACKOFF[1])
+            if self._wanted:
+                await asyncio.sleep(pause)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Of signals that end it the supervisor knows: it starts the next one at once."""
+        if self.pid is not None and self._process is not None:
+            self._ours = self._ours or number in (signal.SIGKILL, signal.SIGTERM)
+            self._process.send_signal(number)
+
+    async def stop(self) -> None:
+        """SIGTERM, and nobody takes the seat again. Past the grace it is killed, which `ends` tells."""
+        self._wanted = False
+        self.signal(signal.SIGTERM)
+        if self.pid is None:
+            self._keeper.cancel()
+        done, _ = await asyncio.wait([self._keeper], timeout=STOP_WITHIN)
+        if not done and self._process is not None:
+            self._ours = False
+            self._process.kill()
+            await self._keeper

@@ -1,0 +1,203 @@
+"""Everything that runs in a soak: broker, store, model and the seats of the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from bench.soak.model import Away
+from bench.soak.workers import Group, Seat
+from memstream.schemas.topics import STAGES
+from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import Log
+from tests.support.kafka import NO_BROKER, Broker, free_port, own_broker
+from tests.support.qdrant import QdrantServer
+
+SESSION_TIMEOUT = 10
+"""Seconds (MEMSTREAM_SESSION_TIMEOUT)."""
+MODEL_TIMEOUT = 10
+POLICY = """[memory.observe]
+patience = 20  # seconds, so that models which are away for longer than that are met too
+"""
+WORKERS_A_STAGE = 2
+"""The first is spared by faults that are aimed at a worker."""
+
+
+class World:
+    """Addresses and processes. `broker` and `store` are None where a folder takes their place."""
+
+    def __init__(self, *, folder: Path, seed: int, embedded: bool) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.embedded = embedded
+        self.group = Group()
+        self.seats: list[Seat] = []
+        self.clock = time.monotonic()
+        """What all times are counted from; set anew when the load begins."""
+        self.broker: Broker | None = None
+        self.store: QdrantServer | None = None
+        self.broker_lock = asyncio.Lock()
+        self.store_lock = asyncio.Lock()
+        self._model_port = free_port()
+        self._control = f"http://127.0.0.1:{free_port()}"
+        self._model: Process | None = None
+        self._added = 0
+
+    def now(self) -> float:
+        """Seconds since the load began."""
+        return time.monotonic() - self.clock
+
+    async def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "memstream.toml").write_text(POLICY)
+        if not self.embedded:
+            self.broker = own_broker(self.folder / "kafka")
+            if self.broker is None:
+                raise RuntimeError(NO_BROKER)
+            await asyncio.to_thread(self.broker.start)
+            self.store = QdrantServer(self.folder / "store")
+            await asyncio.to_thread(self.store.start)
+        self._model = await self.group.start(
+            [sys.executable, "-m", "bench.soak.model", "--port", str(self._model_port), "--seed", str(self.seed),
+             "--control", self._control.rpartition(":")[2]],
+            cwd=Path.cwd(), env=os.environ, log=self.folder / "model.log",
+        )  # fmt: skip
+        await self._model_answers()
+        await self._run("topics", "create")
+
+    def fill_seats(self) -> None:
+        """Some workers are static members of their group, by the seed: a restart of them moves no partition."""
+        rng = random.Random(f"seats/{self.seed}")
+        if self.embedded:
+            self.seats.append(self._seat("all", STAGES, spared=False))
+            return
+        for stage in STAGES:
+            for number in range(WORKERS_A_STAGE):
+                name = f"{stage}-{number + 1}"
+                more = {"MEMSTREAM_WORKER_ID": name} if rng.random() < 0.5 else {}
+                self.seats.append(self._seat(name, [stage], spared=number == 0, **more))
+
+    def add_seat(self, stage: str) -> Seat:
+        self._added += 1
+        seat = self._seat(f"{stage}-added-{self._added}", [stage], spared=False)
+        self.seats.append(seat)
+        return seat
+
+    def _seat(self, name: str, stages: Sequence[str], *, spared: bool, **more: str) -> Seat:
+        return Seat(
+            name=name,
+            stages=stages,
+            spared=spared,
+            group=self.group,
+            env=self.environment(**more),
+            folder=self.folder,
+            health_port=free_port(),
+            now=self.now,
+        )
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Of workers and commands."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
+        env |= {
+            "MEMSTREAM_BROKER": self.address,
+            "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
+            "MEMSTREAM_DATADIR": str(self.folder / "data"),
+            "MEMSTREAM_SESSION_TIMEOUT": str(SESSION_TIMEOUT),
+            "MEMSTREAM_MODEL_TIMEOUT": str(MODEL_TIMEOUT),
+            "MEMSTREAM_TIER": "standard",
+            "MEMSTREAM_MODEL": "scripted-1",
+            "OPENAI_BASE_URL": f"http://127.0.0.1:{self._model_port}/v1",
+            "OPENAI_API_KEY": "scripted",
+        }
+        if self.embedded:
+            env["MEMSTREAM_PARTITIONS"] = "4"
+        if self.store is not None:
+            env |= self.store.environment
+        return env | more
+
+    @property
+    def address(self) -> str:
+        if self.broker is None:
+            return f"embedded://{self.folder / 'log'}"
+        return f"kafka://{self.broker.bootstrap}"
+
+    def log(self, *, timeout: float = 30.0) -> Log:
+        if is_embedded(self.address):
+            return EmbeddedLog(folder=embedded_folder(self.address))
+        return KafkaLog(servers=kafka_servers(self.address), timeout=timeout, client_id="soak")
+
+    def pids(self) -> Mapping[str, int | None]:
+        """Of what is no worker."""
+        broker = getattr(self.broker, "_process", None)
+        store = self.store._process if self.store is not None else None
+        others = {"broker": broker, "store": store, "model": self._model}
+        return {name: process.pid for name, process in others.items() if process is not None}
+
+    # ------------------------------------------------------------------------------------------------ the model
+    async def model_away(self, how: Away) -> None:
+        await self._post(f"away/{how}")
+
+    async def model_back(self) -> None:
+        await self._post("back")
+
+    async def model_told(self) -> dict[str, object]:
+        async with aiohttp.ClientSession() as http, http.get(f"{self._control}/told") as answer:
+            told: dict[str, object] = await answer.json()
+            return told
+
+    async def _post(self, path: str) -> None:
+        async with aiohttp.ClientSession() as http, http.post(f"{self._control}/{path}") as answer:
+            answer.raise_for_status()
+
+    async def _model_answers(self) -> None:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await self.model_told()
+                    return
+                except aiohttp.ClientConnectionError:
+                    await asyncio.sleep(0.1)
+
+    # ------------------------------------------------------------------------------------------------ the end
+    async def _run(self, *args: str) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "memstream.cli.main", *args,
+            cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        out, _ = await process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"memstream {' '.join(args)}: exit {process.returncode}\n{out.decode()}")
+
+    async def stop_workers(self) -> None:
+        await asyncio.gather(*(seat.stop() for seat in self.seats))
+
+    def close(self) -> None:
+        """Nothing is left, however the soak ends. Blocks for as long as the broker takes to die."""
+        self.group.close()
+        if self.store is not None:
+            self.store.kill()
+        if self.broker is not None:
+            self.broker.close()
+
+
+@asynccontextmanager
+async def running(*, folder: Path, seed: int, embedded: bool) -> AsyncIterator[World]:
+    """A world whose servers run; at the end none of its processes is left."""
+    world = World(folder=folder, seed=seed, embedded=embedded)
+    try:
+        await world.start()
+        yield world
+    finally:
+        world.close()
