@@ -1,7 +1,7 @@
-"""The whole pipeline in one process, on the embedded default with the offline model: `python -m bench.run`.
+"""All measurements of this machine in one run: `python -m bench.run`.
 
-Two measurements: turns per second over many sessions side by side, and the time from a turn that is appended to its
-fact on memory.facts.updated, one turn at a time.
+Prints one table and writes bench/out/bench.json. `--docs` writes table and picture into docs/performance.md as well.
+Nothing here is a timed test: a figure that misses its target is a line in the table.
 """
 
 from __future__ import annotations
@@ -9,119 +9,79 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import platform
-import statistics
 import tempfile
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 
-from memstream import __version__
 from memstream.cli import logs
-from memstream.cli.feed import Feed, Person, fed, nothing_left
-from memstream.cli.inprocess import Beside, stages_or_beside
-from memstream.cli.settings import load
-from memstream.cli.turns import TurnSender, read_turn, user_turn
-from memstream.streams.addresses import EMBEDDED
+
+from . import cpu, latency, throughput
+from .model import Model
+from .report import Figure, as_json, as_table, machine
+from .world import World, embedded_world, kafka_world
 
 OUT = Path(__file__).resolve().parent / "out"
-TENANT = "bench"
-CITIES = ("Lisbon", "Berlin", "Oslo", "Vienna", "Prague", "Madrid", "Dublin", "Rome")
-GIVE_UP = 600.0
+RATIOS = ("R1", "R2", "R3")
+WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 
-def value(session: int, number: int) -> bytes:
-    return user_turn(
-        tenant_id=TENANT,
-        user_id=f"user-{session}",
-        session_id=f"session-{session}",
-        turn_id=f"turn-{number}",
-        text=f"I live in {CITIES[number % len(CITIES)]}.",
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to measure, and whether with numbers so small that they only show that it works."""
+
+    ratios: Sequence[str]
+    worlds: Sequence[str]
+    quick: bool
 
 
-async def throughput(ports: Beside, *, turns: int, sessions: int) -> float:
-    """Turns per second, from the first append until every stage has read all it has to."""
-    sender = TurnSender(ports.log, "bench")
-    began = time.monotonic()
-    values = [value(n % sessions, n // sessions) for n in range(turns)]
-    await asyncio.gather(*(sender.send(read_turn(each), each) for each in values))
-    while not await nothing_left(ports.log):
-        if time.monotonic() - began > GIVE_UP:
-            raise click.ClickException(f"not done after {GIVE_UP:.0f} s")
-        await asyncio.sleep(0.1)
-    return turns / (time.monotonic() - began)
+async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure]:
+    figures: list[Figure] = []
+    quick = wanted.quick
+    with tempfile.TemporaryDirectory(prefix="memstream-bench-", ignore_cleanup_errors=True) as folder:
+        model = Model()
+        try:
+            for kind in wanted.worlds:
+                place = Path(folder) / kind
+                place.mkdir()  # noqa: ASYNC240 - nothing else runs yet
+                async with WORLDS[kind](place, model) as world:
+                    for ratio in wanted.ratios:
+                        began = time.monotonic()
+                        figures += await one(ratio, world, quick=quick, so_far=figures)
+                        tell(f"{ratio} on {kind}: {time.monotonic() - began:.0f} s")
+        finally:
+            await model.close()
+    return figures
 
 
-async def latencies(ports: Beside, *, turns: int) -> list[float]:
-    """Seconds from the append to the change of the fact, one turn at a time."""
-    sender = TurnSender(ports.log, "bench")
-    person = Person(TENANT, "user-alone")
-    seconds: list[float] = []
-    async with fed(ports.log, person, lambda seen: None) as feed:
-        for number in range(turns):
-            raw = user_turn(
-                tenant_id=TENANT,
-                user_id=person.user_id,
-                session_id=f"alone-{number}",
-                turn_id="turn",
-                text=f"I have a cat named Cat{chr(65 + number % 26)}{chr(97 + number // 26)}.",
-            )
-            began = time.monotonic()
-            await sender.send(read_turn(raw), raw)
-            await until_done(feed, f"alone-{number}")
-            seconds.append(time.monotonic() - began)
-    return seconds
-
-
-async def until_done(feed: Feed, session_id: str) -> None:
-    if not await feed.turn_done(session_id, "turn", within=GIVE_UP):
-        raise click.ClickException(f"{session_id} was not done after {GIVE_UP:.0f} s")
-
-
-async def measure(turns: int, sessions: int, alone: int) -> dict[str, float]:
-    settings, policy = load()
-    with tempfile.TemporaryDirectory() as folder:
-        address = f"{EMBEDDED}{folder}"
-        settings = settings.model_copy(update={"broker": address, "qdrant": address, "datadir": Path(folder)})
-        async with stages_or_beside(settings, policy, purpose="bench") as ports:
-            rate = await throughput(ports, turns=turns, sessions=sessions)
-            seconds = sorted(await latencies(ports, turns=alone))
-    return {
-        "turns_per_second": round(rate, 1),
-        "turn_to_fact_p50_ms": round(statistics.median(seconds) * 1000, 1),
-        "turn_to_fact_p95_ms": round(seconds[int(len(seconds) * 0.95)] * 1000, 1),
-    }
+async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]) -> list[Figure]:
+    if ratio == "R1":
+        return await throughput.measure(world, throughput.QUICK if quick else throughput.FULL)
+    if ratio == "R2":
+        return await latency.measure(world, latency.QUICK if quick else latency.FULL)
+    return await cpu.measure(world, cpu.QUICK if quick else cpu.FULL, plain_us=cpu.plain_of(so_far))
 
 
 @click.command()
-@click.option("--turns", default=1_000, show_default=True)
-@click.option("--sessions", default=100, show_default=True)
-@click.option("--alone", default=100, show_default=True, help="Turns whose latency is taken, one at a time.")
-def main(turns: int, sessions: int, alone: int) -> None:
+@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
+@click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="These ratios. Default: all.")
+@click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], out: Path) -> None:
     """Measure the pipeline on this machine."""
     logs.configure(level=logging.ERROR)
-    figures = asyncio.run(measure(turns, sessions, alone))
-    report = {
-        "at": datetime.now(UTC).isoformat(),
-        "version": __version__,
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "turns": turns,
-        "sessions": sessions,
-        **figures,
-    }
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "pipeline.json").write_text(json.dumps(report, indent=1) + "\n")
-    table = Table("measure", "value", box=None)
-    for name, figure in report.items():
-        table.add_row(name, str(figure))
-    Console().print(table)
+    console = Console()
+    facts, began = machine(), time.monotonic()
+    wanted = Wanted(ratios=ratios or RATIOS, worlds=worlds or tuple(WORLDS), quick=quick)
+    figures = asyncio.run(measure(wanted, tell=console.log))
+    out.mkdir(parents=True, exist_ok=True)
+    report = as_json(facts, figures, seconds=time.monotonic() - began)
+    (out / "bench.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    console.print(as_table(figures))
 
 
 if __name__ == "__main__":

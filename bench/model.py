@@ -1,0 +1,246 @@
+"""A scripted model as a process of its own, lean enough for a thousand answers a second: `python -m bench.model`.
+
+Every observed turn gets one observation, a fact of its own when its text names one (bench/turns.py). It speaks just
+enough HTTP/1.1 for the OpenAI client: requests with a content length, one after the other on a connection.
+
+`POST /set {"latency": seconds}` begins a new count; `GET /stats` tells calls and tokens since then, `GET /calls` each
+call as [turn ids, seconds since 1970 when it came, seconds that it took].
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+TURN = re.compile(r"^\[(t\d+)\]$", re.MULTILINE)
+SAID = re.compile(r"I have a cat named Cat([\w-]+)\.")
+DIMENSION = 64
+CHARACTERS_A_TOKEN = 4
+STOP_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the last `POST /set`."""
+
+    calls: list[tuple[list[str], float, float]] = field(default_factory=list)
+    by_task: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    in_hand: int = 0
+    most_in_hand: int = 0
+
+
+def observations(content: str) -> tuple[list[str], dict[str, Any]]:
+    """What the last user message's turns say: their ids (part of each text), and the answer."""
+    parts = TURN.split(content)
+    marks, items = [], []
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        said = SAID.search(text)
+        if said is None:
+            continue
+        marks.append(said.group(1))
+        items.append(
+            {
+                "turn": name,
+                "subject": "user",
+                "content": f"Has a cat named Cat{said.group(1)}",
+                "importance": 0.7,
+                "durability": "persistent",
+                "category": "attribute",
+                "replaces": None,
+                "is_correction": False,
+                "pinned": False,
+                "due_at": None,
+                "valid_from": None,
+                "valid_to": None,
+                "sensitivity": "internal",
+                "emotion": None,
+                "evidence": said.group(0),
+            }
+        )
+    return marks, {"observations": items}
+
+
+def vector(text: str) -> list[float]:
+    seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+    return [(seed[n % 32] + n) / 512 for n in range(DIMENSION)]
+
+
+class Server(asyncio.Protocol):
+    """One connection."""
+
+    counts = Counts()
+    latency = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, rest = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = 0
+        for line in head.split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        if len(rest) < length:
+            return
+        self._buffer = rest[length:]
+        self._answer(head.split(b" ", 2)[1].decode(), rest[:length])
+
+    def _answer(self, path: str, body: bytes) -> None:
+        if path.endswith("/chat/completions"):
+            self._chat(body)
+        elif path.endswith("/embeddings"):
+            self._embed(json.loads(body))
+        elif path == "/set":
+            Server.latency, Server.counts = float(json.loads(body)["latency"]), Counts(in_hand=Server.counts.in_hand)
+            self._send({})
+        elif path == "/calls":
+            self._send(Server.counts.calls)
+        else:
+            counts = Server.counts
+            self._send(
+                {
+                    "calls": dict(counts.by_task),
+                    "tokens_in": counts.tokens_in,
+                    "tokens_out": counts.tokens_out,
+                    "in_hand": counts.in_hand,
+                    "most_in_hand": counts.most_in_hand,
+                }
+            )
+
+    def _chat(self, raw: bytes) -> None:
+        began, counts = time.time(), Server.counts
+        body = json.loads(raw)
+        schema = (body.get("response_format") or {}).get("json_schema") or {}
+        task = schema.get("name", "text")
+        messages = body["messages"]
+        marks: list[str] = []
+        if task == "observations":
+            marks, answer = observations(messages[-1]["content"])
+        else:
+            answer = {"facts": [], "memory": []}
+        content = json.dumps(answer)
+        tokens_in = sum(len(str(message["content"])) for message in messages) // CHARACTERS_A_TOKEN
+        tokens_out = len(content) // CHARACTERS_A_TOKEN
+        counts.by_task[task] += 1
+        counts.tokens_in += tokens_in
+        counts.tokens_out += tokens_out
+        counts.in_hand += 1
+        counts.most_in_hand = max(counts.most_in_hand, counts.in_hand)
+        reply = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": int(began),
+            "model": body["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": content, "refusal": None},
+                }
+            ],
+            "usage": {
+                "prompt_tokens": tokens_in,
+                "completion_tokens": tokens_out,
+                "total_tokens": tokens_in + tokens_out,
+            },
+        }
+        packed = json.dumps(reply).encode()
+
+        def send() -> None:
+            counts.in_hand -= 1
+            counts.calls.append((marks, began, time.time() - began))
+            self._write(packed)
+
+        asyncio.get_running_loop().call_later(Server.latency, send)
+
+    def _embed(self, body: dict[str, Any]) -> None:
+        given = body["input"]
+        texts = given if isinstance(given, list) else [given]
+        data = [{"object": "embedding", "index": n, "embedding": vector(str(text))} for n, text in enumerate(texts)]
+        Server.counts.by_task["embeddings"] += 1
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        self._send({"object": "list", "model": body["model"], "data": data, "usage": usage})
+
+    def _send(self, reply: Any) -> None:
+        self._write(json.dumps(reply).encode())
+
+    def _write(self, body: bytes) -> None:
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+        self._transport.write(head + body)
+
+
+async def serve() -> None:
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)  # until whoever started it ends
+
+
+@dataclass(slots=True)
+class Calls:
+    """What the model was asked since the last `reset`."""
+
+    chats: int
+    tokens: int
+    most_in_hand: int
+
+
+class Model:
+    """The process, and what it tells."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.model"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        self._url = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+        self._client = httpx.AsyncClient(base_url=self._url, timeout=30)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a worker that asks it."""
+        return {"OPENAI_BASE_URL": f"{self._url}/v1", "OPENAI_API_KEY": "scripted", "MEMSTREAM_MODEL": "scripted-1"}
+
+    async def reset(self, *, latency: float) -> None:
+        """From now on each answer takes so many seconds; counting begins anew."""
+        (await self._client.post("/set", json={"latency": latency})).raise_for_status()
+
+    async def calls(self) -> Calls:
+        told = (await self._client.get("/stats")).json()
+        chats = sum(count for task, count in told["calls"].items() if task != "embeddings")
+        return Calls(chats, told["tokens_in"] + told["tokens_out"], told["most_in_hand"])
+
+    async def each_call(self) -> list[tuple[list[str], float, float]]:
+        """Turn ids, when it came (seconds since 1970), how long it took (seconds)."""
+        return [(marks, began, took) for marks, began, took in (await self._client.get("/calls")).json()]
+
+    async def close(self) -> None:
+        await self._client.aclose()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

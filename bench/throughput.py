@@ -1,0 +1,109 @@
+"""R1: turns a second ÷ (in flight ÷ model latency), with more turns waiting than are in flight.
+
+The rate is read from the timestamps of what came out, over whole waves of `in_flight` turns: not the first two, and
+nothing of the end, when fewer sessions than places are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from memstream.schemas.topics import OBSERVATIONS
+
+from . import machinery
+from .report import Figure
+from .turns import Speakers, produce
+from .world import World
+
+TARGET = 0.97
+SKIPPED_WAVES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`waves` x `in_flight` turns; `kept` waves of them are measured."""
+
+    in_flight: int
+    latency: float
+    sessions: int
+    waves: int
+    kept: int
+
+    @property
+    def turns(self) -> int:
+        return self.in_flight * self.waves
+
+    @property
+    def told(self) -> str:
+        return f"{self.in_flight} in flight at {self.latency:g} s"
+
+
+FULL = (Load(256, 1.0, 1_024, 16, 8), Load(100, 0.1, 1_000, 60, 30))
+QUICK = (Load(8, 0.05, 32, 12, 4),)
+
+
+def rate(stamps: Sequence[int], load: Load) -> float:
+    """Turns a second, from the milliseconds at which they came out."""
+    ordered = sorted(stamps)
+    first = SKIPPED_WAVES * load.in_flight
+    # A wave comes out together: its middle stands for it.
+    middles = [
+        median(ordered[first + wave * load.in_flight : first + (wave + 1) * load.in_flight])
+        for wave in range(load.kept + 1)
+    ]
+    return load.kept * load.in_flight * 1_000 / (middles[-1] - middles[0])
+
+
+async def measure(world: World, loads: Sequence[Load]) -> list[Figure]:
+    figures = []
+    for load in loads:
+        figures.append(_figure(world, load, "machinery alone", await _machinery(world, load)))
+        figures.append(_figure(world, load, "observer over the wire", await _observer(world, load)))
+    return figures
+
+
+def _figure(world: World, load: Load, who: str, turns_per_second: float) -> Figure:
+    return Figure(
+        ratio="R1",
+        what=f"turns/s ÷ ({load.told}), {who}",
+        on=world.kind,
+        value=turns_per_second / (load.in_flight / load.latency),
+        target=TARGET,
+        detail={"turns/s": turns_per_second},
+    )
+
+
+async def _machinery(world: World, load: Load) -> float:
+    source, sink = await world.fresh_topics("in", "out")
+    await produce(world.log, Speakers(source, load.sessions).turns(load.turns), topic=source)
+    await machinery.start(
+        world,
+        machinery.Options(
+            name=source,
+            broker=world.broker,
+            folder=str(world.folder),
+            source=source,
+            sink=sink,
+            partitions=world.partitions,
+            in_flight=load.in_flight,
+            table=True,
+            pause=load.latency,
+        ),
+    )
+    since = await world.log.ends(sink)
+    await world.grown(sink, [0] * len(since), load.turns)
+    await world.stop()
+    return rate([record.timestamp async for record in world.log.read(sink)], load)
+
+
+async def _observer(world: World, load: Load) -> float:
+    since = await world.log.ends(OBSERVATIONS.name)
+    await world.model.reset(latency=load.latency)
+    await produce(world.log, Speakers(f"r1-{load.in_flight}", load.sessions).turns(load.turns))
+    world.worker("observer", in_flight=load.in_flight, MEMSTREAM_OBSERVE_TOGETHER="1")
+    await world.settled("observer")
+    await world.stop()
+    start = dict(enumerate(since))
+    return rate([record.timestamp async for record in world.log.read(OBSERVATIONS.name, start=start)], load)

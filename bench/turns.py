@@ -1,0 +1,121 @@
+"""Turns as a chat service produces them, and what becomes of them, with the moments at which it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from memstream.cli.turns import user_turn
+from memstream.schemas import ids
+from memstream.schemas.topics import TURNS
+from memstream.streams.ports import Log, Record
+
+TENANT = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One record to produce. `mark` is its turn id; the model finds it in the text."""
+
+    mark: str
+    key: bytes
+    value: bytes
+
+
+@dataclass(slots=True)
+class Speakers:
+    """Makes turns of `sessions` sessions in turn, each of a user of its own; no two turns of a process are alike."""
+
+    name: str
+    sessions: int
+    _made: int = 0
+
+    def turns(self, count: int) -> list[Said]:
+        return [self.turn() for _ in range(count)]
+
+    def turn(self) -> Said:
+        n, self._made = self._made, self._made + 1
+        who = f"{self.name}-{n % self.sessions}"
+        mark = f"{self.name}x{n}"
+        value = user_turn(
+            tenant_id=TENANT, user_id=who, session_id=who, turn_id=mark, text=f"I have a cat named Cat{mark}."
+        )
+        return Said(mark, ids.session_key(TENANT, who, who).encode(), value)
+
+
+async def produce(log: Log, said: Iterable[Said], *, topic: str = TURNS.name) -> None:
+    """All at once; durable when it returns."""
+    await asyncio.gather(*(log.append(topic, key=each.key, value=each.value) for each in said))
+
+
+async def produce_evenly(
+    log: Log, said: Sequence[Said], *, rate: float, topic: str = TURNS.name
+) -> dict[str, tuple[float, float]]:
+    """`rate` a second, whatever becomes of them. By mark: when it was handed over, when it was durable."""
+    times: dict[str, tuple[float, float]] = {}
+
+    async def one(each: Said) -> None:
+        sent = time.time()
+        await log.append(topic, key=each.key, value=each.value)
+        times[each.mark] = (sent, time.time())
+
+    began = time.monotonic()
+    async with asyncio.TaskGroup() as group:
+        for n, each in enumerate(said):
+            await asyncio.sleep(max(0.0, began + n / rate - time.monotonic()))
+            group.create_task(one(each))
+    return times
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What came on a topic, by mark: when it was seen first, and its record."""
+
+    at: dict[str, float] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
+
+    async def all_of(self, marks: Iterable[str], *, within: float) -> None:
+        wanted = set(marks)
+        end = time.monotonic() + within
+        while not wanted <= self.at.keys():
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"{len(wanted - self.at.keys())} of {len(wanted)} did not come within {within:.0f} s"
+                )
+            await asyncio.sleep(0.02)
+
+
+def turn_of(record: Record) -> str:
+    """The mark of an observation."""
+    return str(json.loads(record.value or b"{}")["turn_id"])
+
+
+@asynccontextmanager
+async def watched(log: Log, topic: str, mark: Callable[[Record], str] = turn_of) -> AsyncIterator[Arrivals]:
+    """Everything on the topic from now on."""
+    arrivals = Arrivals()
+    start = dict(enumerate(await log.ends(topic)))
+
+    async def follow() -> None:
+        async for record in log.read(topic, start=start, follow=True):
+            name = mark(record)
+            arrivals.at.setdefault(name, time.time())
+            arrivals.records.setdefault(name, record)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield arrivals
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The smallest value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,0 +1,230 @@
+"""Where a measurement runs: a broker with a Qdrant server, or a folder; and the processes on it, as users run them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memstream.schemas.topics import StageName, group_of, read_by
+from memstream.streams import admin
+from memstream.streams.addresses import EMBEDDED, kafka_servers
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import Log, TopicWanted
+from tests.support.kafka import session_broker
+from tests.support.qdrant import qdrant_server
+
+from .model import Model
+
+ROOT = Path(__file__).resolve().parents[1]
+KAFKA_PARTITIONS = 12
+SESSION_TIMEOUT = "6"
+"""Seconds: what a killed worker's partitions lie still, at most."""
+GIVE_UP = 120.0
+LOOK_SECONDS = 0.05
+STOP_SECONDS = 60.0
+Kind = Literal["kafka", "embedded"]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of another process, to the nanosecond (/proc/<pid>/stat counts hundredths of a second, more than
+    a plain client takes for hundreds of records). Linux: clock_getcpuclockid(3) is this arithmetic."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+class NotMeasured(RuntimeError):
+    """A measurement did not come to its end; the message has the ends of the workers' logs."""
+
+
+class Worker:
+    """One process on the world."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=dict(env), stdout=out, stderr=out)
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all its threads since its start."""
+        return cpu_seconds(self.process.pid)
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def log_end(self) -> str:
+        return f"{self._log.name} (exit {self.process.poll()}):\n{self._log.read_text(errors='replace')[-1500:]}"
+
+    def kill(self) -> None:
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+
+    async def stop(self) -> None:
+        """SIGTERM, and a clean end."""
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = await asyncio.to_thread(self.process.wait, STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = None
+        if code != 0:
+            self.kill()
+            raise NotMeasured(self.log_end())
+
+
+@dataclass(slots=True)
+class World:
+    """One broker, or one folder. `log` is open; topics are made."""
+
+    kind: Kind
+    folder: Path
+    broker: str
+    log: Log
+    model: Model
+    stores: Mapping[str, str]
+    """The settings of the vector store."""
+    workers: list[Worker] = field(default_factory=list)
+    _made: int = 0
+
+    @property
+    def partitions(self) -> int:
+        return KAFKA_PARTITIONS if self.kind == "kafka" else 1
+
+    # ------------------------------------------------------------------------------------------------ processes
+    def worker(self, *stages: StageName, in_flight: int = 64, name: str = "w", **env: str) -> Worker:
+        """`memstream worker …`. Workers of one `name` have one data folder and are not run side by side."""
+        settings = {
+            "MEMSTREAM_BROKER": self.broker,
+            "MEMSTREAM_DATADIR": str(self.folder / "data"),
+            "MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT,
+            "MEMSTREAM_WORKER_ID": name,
+            "MEMSTREAM_TIER": "standard",
+            "MEMSTREAM_IN_FLIGHT": str(in_flight),
+            **self.stores,
+            **self.model.environment,
+            **env,
+        }
+        return self.process(["memstream.cli.main", "worker", *stages], f"{'-'.join(stages)}-{name}", settings)
+
+    def process(self, module: Sequence[str], name: str, settings: Mapping[str, str] | None = None) -> Worker:
+        """`python -m module …`; its output goes to a file in the folder."""
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("MEMSTREAM_", "OPENAI_"))}
+        worker = Worker(
+            [sys.executable, "-m", *module], env=env | dict(settings or {}), log=self.folder / f"{name}.log"
+        )
+        self.workers.append(worker)
+        return worker
+
+    async def stop(self) -> None:
+        """A clean end of every process."""
+        workers, self.workers = self.workers, []
+        await asyncio.gather(*(worker.stop() for worker in workers))
+
+    def kill(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+        self.workers.clear()
+
+    # ------------------------------------------------------------------------------------------------ topics
+    async def fresh_topics(self, *names: str) -> tuple[str, ...]:
+        """Topics that nobody has used, named after these."""
+        self._made += 1
+        made = tuple(f"bench-{self._made}-{name}" for name in names)
+        await self.log.create([TopicWanted(name, self.partitions, 1, {}) for name in made])
+        return made
+
+    # ------------------------------------------------------------------------------------------------ waiting
+    async def until(self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP) -> None:
+        """Raises NotMeasured when that takes longer, or when a process has ended."""
+        end = time.monotonic() + within
+        while not await true():
+            if time.monotonic() > end or not all(worker.alive() for worker in self.workers):
+                logs = "\n".join(worker.log_end() for worker in self.workers)
+                raise NotMeasured(f"{self.kind}: {what}: not within {within:.0f} s\n{logs}")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def grown(self, topic: str, since: Sequence[int], by: int, *, within: float = GIVE_UP) -> None:
+        """Until `by` records were added to a topic whose ends were `since`."""
+
+        async def enough() -> bool:
+            return sum(await self.log.ends(topic)) - sum(since) >= by
+
+        await self.until(enough, f"{by} records on {topic}", within=within)
+
+    async def settled(self, *stages: StageName, within: float = GIVE_UP) -> None:
+        """Until these stages have nothing left to read."""
+
+        async def nothing_left() -> bool:
+            return not any([await self._lag(stage) for stage in stages])
+
+        await self.until(nothing_left, "no lag", within=within)
+
+    async def _lag(self, stage: StageName) -> int:
+        lag = 0
+        for topic in read_by(stage):
+            ends = await self.log.ends(topic.name)
+            committed = await self.log.committed(group_of(stage), topic.name)
+            lag += sum(end - (at or 0) for end, at in zip(ends, committed, strict=True))
+        return lag
+
+
+@asynccontextmanager
+async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
+    """A broker of its own (or MEMSTREAM_TEST_KAFKA) and the Qdrant engine behind a server in a process of its own."""
+    broker = session_broker(folder / "kafka")
+    if broker is None:
+        raise NotMeasured("no Kafka: set MEMSTREAM_TEST_KAFKA=host:port, start Docker, or install Java 17+ and Maven")
+    try:
+        await asyncio.to_thread(broker.start)
+        with qdrant_server(folder / "qdrant") as qdrant:
+            address = f"kafka://{broker.bootstrap}"
+            async with _opened(
+                World(
+                    kind="kafka",
+                    folder=folder,
+                    broker=address,
+                    log=KafkaLog(servers=kafka_servers(address)),
+                    model=model,
+                    stores=qdrant.environment,
+                )
+            ) as world:
+                yield world
+    finally:
+        broker.close()
+
+
+@asynccontextmanager
+async def embedded_world(folder: Path, model: Model) -> AsyncIterator[World]:
+    """One folder for the log and the engine."""
+    address = f"{EMBEDDED}{folder / 'log'}"
+    async with _opened(
+        World(
+            kind="embedded",
+            folder=folder,
+            broker=address,
+            log=EmbeddedLog(folder=folder / "log"),
+            model=model,
+            stores={"MEMSTREAM_QDRANT": address},
+        )
+    ) as world:
+        yield world
+
+
+@asynccontextmanager
+async def _opened(world: World) -> AsyncIterator[World]:
+    await world.log.start()
+    try:
+        await admin.create(world.log, deployment=admin.Deployment(partitions=world.partitions, replication=1))
+        yield world
+    finally:
+        world.kill()
+        await world.log.close()
