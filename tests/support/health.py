@@ -1,0 +1,90 @@
+"""What a worker's orchestrator sees: its /livez and /readyz, looked at again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import httpx
+
+from .kafka import free_port
+
+LOOK_EVERY = 0.2
+ANSWER_WITHIN = 5.0
+"""Seconds; an orchestrator's time-out. On a busy machine an event loop with work may take one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look. `why`: by part that is not ready."""
+
+    at: float
+    alive: bool
+    ready: bool
+    why: dict[str, str]
+
+
+@dataclass(slots=True)
+class Watched:
+    """A worker's health since it first answered. `port`: for its MEMSTREAM_HEALTH_PORT."""
+
+    port: int
+    looks: list[Look] = field(default_factory=list)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"MEMSTREAM_HEALTH_PORT": str(self.port)}
+
+    @property
+    def last(self) -> Look | None:
+        return self.looks[-1] if self.looks else None
+
+    async def becomes(self, ready: bool, *, part: str = "", why: str = "", deadline: float = 30.0) -> Look:
+        """The first look from now on that says so; not ready: with this part, and this in its reason."""
+        began = time.monotonic()
+        while True:
+            look = self.last
+            if look is not None and look.at >= began and look.ready == ready:
+                told = ready or not part or (part in look.why and why in look.why[part])
+                if told:
+                    return look
+            assert time.monotonic() - began < deadline, f"not {ready=} {part} {why}: {self.looks[-1:]}"
+            await asyncio.sleep(LOOK_EVERY / 2)
+
+    def always_alive(self) -> None:
+        """It answered /livez with 200, every time."""
+        assert self.looks
+        dead = [look for look in self.looks if not look.alive]
+        assert not dead, dead[:3]
+
+
+@contextlib.asynccontextmanager
+async def watched() -> AsyncIterator[Watched]:
+    """Looks at a worker that is about to start, while the block runs."""
+    found = Watched(free_port())
+    looking = asyncio.create_task(_look(found))
+    try:
+        yield found
+    finally:
+        looking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await looking
+
+
+async def _look(found: Watched) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{found.port}", timeout=ANSWER_WITHIN) as client:
+        while True:
+            try:
+                alive, ready = await client.get("/livez"), await client.get("/readyz")
+            except httpx.HTTPError:
+                if found.looks:
+                    found.looks.append(Look(time.monotonic(), False, False, {}))
+            else:
+                parts = ready.json()["parts"]
+                why = {name: part["why"] for name, part in parts.items() if not part["ready"]}
+                assert (ready.status_code, ready.json()["ready"]) == ((503, False) if why else (200, True))
+                found.looks.append(Look(time.monotonic(), alive.status_code == 200, not why, why))
+            await asyncio.sleep(LOOK_EVERY)
