@@ -1,18 +1,18 @@
-"""What the OpenAI-compatible clients share: which error means what, Retry-After, and well-formed text.
+"""What the OpenAI-compatible servers mean: which answer is which error, and Retry-After.
 
 Completions and embeddings speak to the same kind of server, so one table decides what is transient. Retries are the
-boundary's business (streams/boundary.py), hence the clients are built with `max_retries=0`.
+boundary's business (streams/boundary.py): nothing is tried again here.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
-
-import openai
 
 from ..schemas.errors import Transient
 from .well_formed import well_formed
@@ -24,12 +24,39 @@ REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 """What a server says of a request that it will never take (413: it is too large). The rest may pass by itself."""
 
 _SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
-_NO_KEY: Final = "no-key-set"
 
 
-def api_key_or_placeholder(api_key: str | None) -> str:
-    """The client insists on a key; servers of one's own often need none."""
-    return api_key or _NO_KEY
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An answer that is none: what the server said instead."""
+
+    status: int
+    message: str
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By lower-case name, or in a mapping that does not care."""
+
+
+def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+    """From an answer above 299. Servers differ: `{"error": {"message", "code"}}`, `{"error": "…"}`, `{"message": "…"}`,
+    or a proxy's page."""
+    text = body.decode("utf-8", "replace")
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict):
+        said = said.get("error", said)
+    if isinstance(said, dict):
+        code = said.get("code")
+        message = said.get("message")
+        return Failure(
+            status=status,
+            message=message if isinstance(message, str) else text,
+            code=code if isinstance(code, str) else None,
+            headers=headers,
+        )
+    return Failure(status=status, message=said if isinstance(said, str) else text, headers=headers)
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
@@ -50,37 +77,31 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)
 
 
-def is_refusal(error: openai.APIError) -> bool:
+def is_refusal(failure: Failure) -> bool:
     """The server will never take this request as it is. A wrong key or model told with status 400 is no such case."""
-    return (
-        isinstance(error, openai.APIStatusError)
-        and error.status_code in REFUSED_STATUSES
-        and error.code not in _SETTINGS_CODES
-    )
+    return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
 
 
-def to_transient(error: openai.APIError, *, component: str, model: str, setting: str) -> Transient:
+def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> Transient:
     """Everything that is no refusal, as `Transient`; `remedy` names the setting that a person should look at.
 
     `setting` is the variable that names the model (MEMSTREAM_MODEL, MEMSTREAM_EMBEDDER).
     """
-    if not isinstance(error, openai.APIStatusError):
-        what = "did not answer in time" if isinstance(error, openai.APITimeoutError) else "cannot be reached"
-        return Transient(
-            component, f"the server of {model} {what}", remedy="check OPENAI_BASE_URL and that the server is up"
-        )
-    status, message = error.status_code, f"the server of {model} said {error.status_code}: {shortened(error.message)}"
+    status, code = failure.status, failure.code
     remedy = ""
-    if status in (401, 403) or error.code == "invalid_api_key":
+    if status in (401, 403) or code == "invalid_api_key":
         remedy = f"check OPENAI_API_KEY: the server does not let this key use {model} ({setting}, OPENAI_BASE_URL)"
-    elif status == 404 or error.code == "model_not_found":
+    elif status == 404 or code == "model_not_found":
         remedy = f"check {setting} ({model}) and OPENAI_BASE_URL (it usually ends with /v1): nothing is there"
-    elif status == 402 or error.code == "insufficient_quota":
+    elif status == 402 or code == "insufficient_quota":
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
         remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
     return Transient(
-        component, message, retry_after=retry_after(error.response.headers, now=datetime.now(UTC)), remedy=remedy
+        component,
+        f"the server of {model} said {status}: {shortened(failure.message)}",
+        retry_after=retry_after(failure.headers, now=datetime.now(UTC)),
+        remedy=remedy,
     )
 
 

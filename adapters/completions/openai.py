@@ -7,18 +7,16 @@ Source: contracts.md, "The model's side".
 
 from __future__ import annotations
 
-import asyncio
 import json
 from enum import IntEnum
 from typing import Final, TypeVar
 
-import openai
 import structlog
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.chat.completion_create_params import ResponseFormat
+from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
-from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient
+from ..openai_server import OpenAIServer, Refused
+from ..openai_wire import shortened
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..well_formed import well_formed
 from .answers import ChatReply, answer_of, decode_reply
@@ -57,10 +55,14 @@ class OpenAICompletions:
     ) -> None:
         self._model = model
         self._sink = sink
-        self._timeout = timeout
-        self._places = asyncio.Semaphore(concurrency)
-        self._client = openai.AsyncOpenAI(
-            api_key=api_key_or_placeholder(api_key), base_url=base_url, timeout=None, max_retries=0
+        self._server = OpenAIServer(
+            model=model,
+            component=COMPONENT,
+            setting=SETTING,
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            concurrency=concurrency,
         )
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema and take another
 
@@ -82,8 +84,8 @@ class OpenAICompletions:
                     answer_format, reply = await self._ask_in_any_format(request)
                 else:
                     reply = await self._ask(request, answer_format, problem)
-            except _Refused as error:
-                problem, answer_format = str(error), AnswerFormat.PLAIN
+            except Refused as error:
+                problem, answer_format = f"the server refused the request: {error}", AnswerFormat.PLAIN
             else:
                 spent = _added(spent, reply.counted)
                 try:
@@ -94,17 +96,17 @@ class OpenAICompletions:
         raise Poison("refused_by_model", f"{self._model} gave no usable answer for {request.task}: {problem}")
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._server.close()
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
         """The first format that the server takes, from the one that worked before on."""
-        refusal = _Refused("")
+        refusal = Refused("")
         for answer_format in AnswerFormat:
             if answer_format < self._formats.get(request.task, AnswerFormat.JSON_SCHEMA):
                 continue
             try:
                 reply = await self._ask(request, answer_format)
-            except _Refused as error:
+            except Refused as error:
                 refusal = error
                 continue
             # What worked first stays: a refusal after that is about one request, not about the format.
@@ -114,26 +116,15 @@ class OpenAICompletions:
 
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
         """One call; its usage is recorded whatever its answer is worth."""
-        async with self._places:
-            try:
-                # For the whole call: the client's own limits are per read, which a trickle of bytes escapes.
-                async with asyncio.timeout(self._timeout):
-                    raw = await self._client.chat.completions.with_raw_response.create(
-                        model=self._model,
-                        messages=_wire_messages(request, answer_format, problem),
-                        response_format=_response_format(request, answer_format),
-                    )
-                    body = raw.content
-            except TimeoutError as error:
-                raise Transient(
-                    COMPONENT,
-                    f"{self._model} did not answer within {self._timeout:g} s",
-                    remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",
-                ) from error
-            except openai.APIError as error:
-                if is_refusal(error):
-                    raise _Refused(f"the server refused the request: {shortened(error.message)}") from error
-                raise to_transient(error, component=COMPONENT, model=self._model, setting=SETTING) from error
+        wanted = _response_format(request, answer_format)
+        body = await self._server.post(
+            "/chat/completions",
+            {
+                "model": self._model,
+                "messages": _wire_messages(request, answer_format, problem),
+                **({} if wanted is None else {"response_format": wanted}),
+            },
+        )
         reply = decode_reply(body)
         if reply is None:
             raise Transient(
@@ -145,10 +136,6 @@ class OpenAICompletions:
         return reply
 
 
-class _Refused(Exception):
-    """The server will not take this request in this format (400, 413, 422)."""
-
-
 def _added(one: Usage, other: Usage) -> Usage:
     return Usage(
         calls=one.calls + other.calls,
@@ -157,18 +144,16 @@ def _added(one: Usage, other: Usage) -> Usage:
     )
 
 
-def _response_format(request: CompletionRequest[A], answer_format: AnswerFormat) -> ResponseFormat | openai.Omit:
+def _response_format(request: CompletionRequest[A], answer_format: AnswerFormat) -> JsonValue:
     if answer_format is AnswerFormat.JSON_SCHEMA:
         return {
             "type": "json_schema",
             "json_schema": {"name": request.task, "strict": True, "schema": dict(request.json_schema)},
         }
-    return {"type": "json_object"} if answer_format is AnswerFormat.JSON_MODE else openai.omit
+    return {"type": "json_object"} if answer_format is AnswerFormat.JSON_MODE else None
 
 
-def _wire_messages(
-    request: CompletionRequest[A], answer_format: AnswerFormat, problem: str
-) -> list[ChatCompletionMessageParam]:
+def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, problem: str) -> list[JsonValue]:
     """The messages as sent. What we add goes to the end of the first system message: many chat templates refuse a
     second one, or two messages of one role in a row, and the last user message must stay as it is."""
     notes: list[str] = []
@@ -185,15 +170,4 @@ def _wire_messages(
         if not messages or messages[0].role != "system":
             messages.insert(0, Message(role="system", content=""))
         messages[0] = Message(role="system", content="\n\n".join([messages[0].content, *notes]).strip())
-    return [_wire_message(message) for message in messages]
-
-
-def _wire_message(message: Message) -> ChatCompletionMessageParam:
-    content = well_formed(message.content)
-    match message.role:
-        case "system":
-            return {"role": "system", "content": content}
-        case "assistant":
-            return {"role": "assistant", "content": content}
-        case "user":
-            return {"role": "user", "content": content}
+    return [{"role": message.role, "content": well_formed(message.content)} for message in messages]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from typing import Final
 
-import openai
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from ...schemas.errors import Fatal, Poison, Transient
-from ..openai_wire import api_key_or_placeholder, is_refusal, shortened, to_transient
+from ..openai_server import OpenAIServer, Refused
 from ..ports import EmbedderIdentity, Usage, UsageSink
 from ..well_formed import well_formed
 
@@ -62,10 +60,15 @@ class OpenAIEmbedder:
     ) -> None:
         self._model = model
         self._sink = sink
-        self._timeout = timeout
-        self._places = asyncio.Semaphore(concurrency)
-        self._key, self._base_url = api_key_or_placeholder(api_key), base_url
-        self._client = openai.AsyncOpenAI(api_key=self._key, base_url=base_url, timeout=None, max_retries=0)
+        self._server = OpenAIServer(
+            model=model,
+            component=COMPONENT,
+            setting=SETTING,
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            concurrency=concurrency,
+        )
         self._dimension: int | None = None
 
     @property
@@ -81,31 +84,20 @@ class OpenAIEmbedder:
             batch = cut[start : start + BATCH]
             try:
                 vectors += await self._call(batch, tenant_id)
-            except _Refused:  # too many, too long, or one text that it will not have: one by one, shortened
+            except Refused:  # too many, too long, or one text that it will not have: one by one, shortened
                 for text in batch:
                     try:
                         vectors += await self._call([text[:SHORT_TEXT]], tenant_id)
-                    except _Refused as error:
+                    except Refused as error:
                         raise Poison("refused_by_model", f"{self._model} will not embed this text: {error}") from error
         return vectors
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._server.close()
 
     async def _call(self, texts: Sequence[str], tenant_id: str) -> list[list[float]]:
-        async with self._places:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    raw = await self._client.embeddings.with_raw_response.create(
-                        model=self._model, input=_visible(texts), encoding_format="float"
-                    )
-            except TimeoutError as error:
-                raise Transient(COMPONENT, f"{self._model} did not answer within {self._timeout:g} s") from error
-            except openai.APIError as error:
-                if is_refusal(error):
-                    raise _Refused(shortened(error.message)) from error
-                raise to_transient(error, component=COMPONENT, model=self._model, setting=SETTING) from error
-        reply = self._decode(raw.content, len(texts))
+        body = await self._server.post("/embeddings", self._asked(_visible(texts)))
+        reply = self._decode(body, len(texts))
         used = Usage(calls=1, input_tokens=reply.usage.prompt_tokens if reply.usage else 0)
         self._sink.record(tenant_id=tenant_id, task=TASK, model=self._model, usage=used)
         vectors = [_unit(item.embedding, self._model) for item in sorted(reply.data, key=lambda item: item.index)]
@@ -119,14 +111,18 @@ class OpenAIEmbedder:
         return vectors
 
     def _probe(self) -> int:
-        with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
-            try:
-                raw = client.embeddings.with_raw_response.create(
-                    model=self._model, input=["dimension"], encoding_format="float"
-                )
-            except openai.APIError as error:
-                raise to_transient(error, component=COMPONENT, model=self._model, setting=SETTING) from error
-            return len(self._decode(raw.content, 1).data[0].embedding)
+        try:
+            body = self._server.post_blocking("/embeddings", self._asked(["dimension"]))
+        except Refused as error:
+            raise Transient(
+                COMPONENT,
+                f"the server of {self._model} will not embed a word: {error}",
+                remedy=f"check {SETTING} and OPENAI_BASE_URL: is {self._model} a model for embeddings?",
+            ) from error
+        return len(self._decode(body, 1).data[0].embedding)
+
+    def _asked(self, texts: Sequence[str]) -> dict[str, JsonValue]:
+        return {"model": self._model, "input": list(texts), "encoding_format": "float"}
 
     def _decode(self, body: bytes, expected: int) -> _Reply:
         try:
@@ -140,10 +136,6 @@ class OpenAIEmbedder:
         if sorted(item.index for item in reply.data) != list(range(expected)):
             raise Transient(COMPONENT, f"{self._model} answered {len(reply.data)} vectors for {expected} texts")
         return reply
-
-
-class _Refused(Exception):
-    """The server will not take this call (400, 413, 422)."""
 
 
 def _visible(texts: Sequence[str]) -> list[str]:

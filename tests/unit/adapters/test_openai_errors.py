@@ -6,8 +6,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import httpx
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +14,8 @@ from pydantic import JsonValue
 from memstream.adapters.completions.answers import Unusable, decode_json
 from memstream.adapters.openai_wire import (
     MAX_RETRY_AFTER,
+    Failure,
+    failure_of,
     is_refusal,
     retry_after,
     shortened,
@@ -26,11 +26,24 @@ from memstream.adapters.well_formed import well_formed
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
 
-def status_error(
-    status: int, *, code: str | None = None, headers: dict[str, str] | None = None
-) -> openai.APIStatusError:
-    response = httpx.Response(status, headers=headers, request=httpx.Request("POST", "http://model.test/v1"))
-    return openai.APIStatusError("scripted", response=response, body={"code": code})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("body", "message", "code"),
+    [
+        (b'{"error": {"message": "no such model", "code": "model_not_found"}}', "no such model", "model_not_found"),
+        (b'{"error": "out of memory"}', "out of memory", None),
+        (b'{"object": "error", "message": "too long", "code": 400}', "too long", None),
+        (b'{"error": {"message": null}}', '{"error": {"message": null}}', None),
+        (b'{"detail": []}', '{"detail": []}', None),
+        (b"[1]", "[1]", None),
+        (b"<html>Bad gateway</html>", "<html>Bad gateway</html>", None),
+        (b"\xff", "\ufffd", None),
+        (b"", "", None),
+        (b"[" * 100_000, "[" * 100_000, None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_what_a_server_says_is_found_in_each_form(body: bytes, message: str, code: str | None) -> None:
+    assert failure_of(400, {}, body) == Failure(400, message, code)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +85,7 @@ def test_no_retry_after() -> None:
     ],
 )
 def test_what_is_refused_for_good(status: int, code: str | None, refused: bool) -> None:
-    assert is_refusal(status_error(status, code=code)) is refused
+    assert is_refusal(Failure(status, "scripted", code)) is refused
 
 
 @pytest.mark.parametrize(
@@ -90,7 +103,7 @@ def test_what_is_refused_for_good(status: int, code: str | None, refused: bool) 
 )
 def test_the_remedy_names_the_setting(status: int, code: str | None, named: tuple[str, ...]) -> None:
     transient = to_transient(
-        status_error(status, code=code, headers={"Retry-After": "2"}),
+        Failure(status, "scripted", code, {"retry-after": "2"}),
         component="model",
         model="m",
         setting="MEMSTREAM_MODEL",
