@@ -38,3 +38,7 @@ class Transient(StageError):
 
 class Fatal(StageError):
     """A broken invariant or a wrong setting: the worker stops with this message and commits nothing."""
+
+
+class LaterVersion(Fatal):
+    """What this stage itself has stored was written by a later version of memstream; no event is to blame."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from .base import (
     Content,
@@ -93,12 +93,19 @@ class Fact(Contract):
 
 
 class StoredFact(Fact):
-    """A fact as it lies in Qdrant: with its owner's key and the last causes that were applied to it."""
+    """A fact as it lies in Qdrant: with its owner's key and the last causes that were applied to it. Fields that are
+    not known here (a later version's) stay when the row is written again."""
+
+    model_config = ConfigDict(extra="allow")
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
     applied: Annotated[
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
     ] = ()
+
+    @classmethod
+    def from_payload(cls, payload: Any) -> Self:
+        return cls.model_validate(payload, extra="allow")
 
     def public(self) -> Fact:
         """The `fact` object of the contracts."""

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import structlog
 
-from ..schemas.errors import Fatal, Poison, StageError, Transient
+from ..schemas.errors import Fatal, LaterVersion, Poison, StageError, Transient
 from .exits import LeaseLost
 from .ports import Position
 
@@ -158,6 +158,6 @@ class Boundary:
 
 def unexpected(error: BaseException) -> bool:
     """An exception that counts as a death of the record: nobody expected it, or an invariant broke."""
-    return not isinstance(error, (Poison, Transient, LeaseLost, asyncio.CancelledError)) and (
+    return not isinstance(error, (Poison, Transient, LeaseLost, LaterVersion, asyncio.CancelledError)) and (
         isinstance(error, Fatal) or not isinstance(error, StageError)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...memory.consolidation import Counters
 from ...schemas.base import Instant
@@ -16,6 +16,7 @@ from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner
 from ...streams.stage import Rows
 from ..remembered import Remembered
+from ..stored import RowPart, StoredRow
 
 RUNS_KEPT = 20
 Count = Annotated[int, Field(ge=0)]
@@ -24,14 +25,7 @@ RunStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 call. deferred: the model is away; it is tried again. failed: its answer could not be used."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
-
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
-
-
-class RunRecord(_Row):
+class RunRecord(RowPart):
     """One run, for whoever asks later why nothing, or this, was proposed."""
 
     run_id: str
@@ -47,7 +41,7 @@ class RunRecord(_Row):
     usage: TokenUsage = TokenUsage()
 
 
-class Waiting(_Row):
+class Waiting(RowPart):
     """A run that is due and could not be made. `attempt` names the next reminder: no two have one id."""
 
     tenant_id: str
@@ -56,7 +50,7 @@ class Waiting(_Row):
     attempt: Count = 0
 
 
-class OwnerRow(_Row):
+class OwnerRow(StoredRow):
     """All that consolidation knows of an owner."""
 
     counters: Counters = Counters()
@@ -68,7 +62,7 @@ class OwnerRow(_Row):
     last: Outcome | None = None
 
 
-class SessionTurns(_Row):
+class SessionTurns(StoredRow):
     """How far a session's turns are counted."""
 
     turn_number: Count = 0
@@ -85,10 +79,10 @@ def is_owner_key(key: str) -> bool:
 
 def owner_row(rows: Rows, owner_key: str) -> OwnerRow:
     raw = rows.row(owner_key)
-    return OwnerRow() if raw is None else OwnerRow.model_validate_json(raw)
+    return OwnerRow() if raw is None else OwnerRow.read(raw)
 
 
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> int:
     """Number of the session's last turn that was counted for this owner; 0: none."""
     raw = rows.row(session_row_key(owner_key, session_key))
-    return 0 if raw is None else SessionTurns.model_validate_json(raw).turn_number
+    return 0 if raw is None else SessionTurns.read(raw).turn_number

@@ -166,7 +166,7 @@ class Consolidation:
         if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
         raw = rows.row(work.owner_key)
-        row = OwnerRow() if raw is None else OwnerRow.model_validate_json(raw)
+        row = OwnerRow() if raw is None else OwnerRow.read(raw)
         return None if row.last is None else Decided(row.last, work.owner_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
@@ -365,7 +365,7 @@ class Consolidation:
         for partition in self._reminders.assigned(partitions):
             for key, raw in rows.scan(partition):
                 if is_owner_key(key):
-                    self._remember(OwnerRow.model_validate_json(raw), key, partition, at_once=True)
+                    self._remember(OwnerRow.read(raw), key, partition, at_once=True)
 
     def _remember(self, row: OwnerRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
         """A run that waits for the model is tried again; one that waits for another tier needs a restart."""

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...schemas.outcomes import Outcome
 from ...streams.stage import Rows
 from ..remembered import Remembered
+from ..stored import StoredRow
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
-
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
-
-
-class OwnerRow(_Row):
+class OwnerRow(StoredRow):
     """All that the reflector knows of an owner: what it did last, and which commands it has seen."""
 
     turns: Count = 0
@@ -38,7 +32,7 @@ class OwnerRow(_Row):
     last: Outcome | None = None
 
 
-class SessionTurns(_Row):
+class SessionTurns(StoredRow):
     """How far a session's turns are reflected."""
 
     turn_number: Count = 0
@@ -51,10 +45,10 @@ def session_row_key(owner_key: str, session_key: str) -> str:
 
 def owner_row(rows: Rows, owner_key: str) -> OwnerRow:
     raw = rows.row(owner_key)
-    return OwnerRow() if raw is None else OwnerRow.model_validate_json(raw)
+    return OwnerRow() if raw is None else OwnerRow.read(raw)
 
 
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> int:
     """Number of the session's last turn that was reflected for this owner; 0: none."""
     raw = rows.row(session_row_key(owner_key, session_key))
-    return 0 if raw is None else SessionTurns.model_validate_json(raw).turn_number
+    return 0 if raw is None else SessionTurns.read(raw).turn_number

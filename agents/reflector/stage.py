@@ -140,7 +140,7 @@ class Reflector:
 
     def last(self, work: Work, rows: Rows) -> Decided | None:
         raw = rows.row(work.owner_key)
-        row = OwnerRow() if raw is None else OwnerRow.model_validate_json(raw)
+        row = OwnerRow() if raw is None else OwnerRow.read(raw)
         return None if row.last is None else Decided(row.last, work.owner_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide

@@ -63,10 +63,13 @@ def different_each_time(ask: Ask) -> Json:
     plain = {key: [dict(item, replaces=None) for item in items] for key, items in KNOWN.items()}
     answer: Any = observing(plain)(ask)
     targets = {item["content"]: item.get("replaces") for items in KNOWN.values() for item in items}
-    for item in answer.get("observations", []):
+    earlier: dict[str, str] = {}  # of this very answer: several turns may be observed together
+    for place, item in enumerate(answer.get("observations", []), 1):
         target = targets[item["content"]]
         if target is not None:
-            item["replaces"] = ask.prompt.id_of(target) or ask.prompt.id_of(target + AGAIN)
+            shown = ask.prompt.id_of(target) or ask.prompt.id_of(target + AGAIN)
+            item["replaces"] = earlier.get(target) or shown
+        earlier[item["content"]] = f"o{place}"
         if ask.seen_before:
             item["content"] += AGAIN
             item["importance"] = 0.75
