@@ -372,10 +372,10 @@ def without_effect(history: History) -> list[TurnRow]:
 def _waiting_turns(rows: Mapping[str, bytes], sessions: Collection[str]) -> set[Position]:
     """Where the turns lie that wait: rows that the session's row counts. A row alone may be left of a crash."""
     waiting: set[Position] = set()
-    counted = {key: SessionRow.model_validate_json(rows[key]) for key in sessions if key in rows}
+    counted = {key: SessionRow.read(rows[key]) for key in sessions if key in rows}
     for key, value in rows.items():
         session = counted.get(session_of_waiting_key(key) or "")
         if session is not None and session.waiting_from <= int(key.rpartition("/")[2]) < session.waiting_next:
-            row = WaitingTurn.model_validate_json(value)
+            row = WaitingTurn.read(value)
             waiting.add(Position(row.topic, row.partition, row.offset))
     return waiting

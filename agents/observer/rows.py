@@ -10,7 +10,7 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...schemas import ids
 from ...schemas.outcomes import Outcome
@@ -19,23 +19,20 @@ from ...schemas.working import WorkingSet
 from ...streams.ports import Position, Record
 from ...streams.stage import Rows
 from ..remembered import Remembered
+from ..stored import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
 PARSED_KEPT = 128
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
-
-
-class RecentMessage(_Row):
+class RecentMessage(RowPart):
     """An earlier message, shown to the model as context."""
 
     role: Role
     text: str
 
 
-class SessionRow(_Row):
+class SessionRow(StoredRow):
     """All that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
@@ -60,15 +57,12 @@ class SessionRow(_Row):
     def waiting(self) -> int:
         return self.waiting_next - self.waiting_from
 
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
-
 
 def refused_mark(turn_id: str, offset: int) -> str:
     return f"{ids.short_hash(turn_id)}@{offset}"
 
 
-class WaitingTurn(_Row):
+class WaitingTurn(StoredRow):
     """The raw record of a turn that waits, with its coordinates."""
 
     turn_id: str
@@ -105,9 +99,6 @@ class WaitingTurn(_Row):
             timestamp=self.timestamp,
         )
 
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
-
 
 def waiting_key(session_key: str, n: int) -> str:
     return f"{session_key}/{n}"
@@ -136,7 +127,7 @@ class Sessions:
         known = self._parsed.get(key)
         if known is not None and known[0] == raw:
             return known[1]
-        session = SessionRow.model_validate_json(raw)
+        session = SessionRow.read(raw)
         self.keep(key, raw, session)
         return session
 

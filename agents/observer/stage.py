@@ -238,7 +238,7 @@ class Observer:
             raw = rows.row(waiting_key(key, n))
             if raw is None:
                 raise AssertionError(f"the waiting turn {n} of a session is missing: its changelog was cut")
-            waiting = WaitingTurn.model_validate_json(raw)
+            waiting = WaitingTurn.read(raw)
             record = waiting.record()
             try:
                 turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
@@ -369,7 +369,7 @@ class Observer:
                 continue
             for key, raw in rows.scan(partition):
                 if key in found:
-                    self._remember(SessionRow.model_validate_json(raw), key, partition, due_in=0.0)
+                    self._remember(SessionRow.read(raw), key, partition, due_in=0.0)
 
     def _remember(self, session: SessionRow, key: str, partition: int, *, due_in: float | None = None) -> None:
         """Ask this session again, at the latest after the pause (or `due_in` seconds), while turns of it wait."""

@@ -1,0 +1,57 @@
+"""Rows of tables as versions before and after this one wrote them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from memstream.agents.consolidation import rows as consolidation
+from memstream.agents.observer import rows as observer
+from memstream.agents.reflector import rows as reflector
+from memstream.agents.stored import ROW_VERSION, StoredRow
+from memstream.schemas.errors import LaterVersion
+from memstream.schemas.outcomes import Outcome, Source
+from memstream.streams.boundary import unexpected
+
+LAST = Outcome(source=Source(topic="memory.turns", partition=0, offset=7, id="t1"))
+ROWS: list[StoredRow] = [
+    observer.SessionRow(turns=3, last=LAST),
+    reflector.OwnerRow(turns=3, last=LAST),
+    reflector.SessionTurns(turn_number=3),
+    consolidation.OwnerRow(last=LAST),
+    consolidation.SessionTurns(turn_number=3),
+]
+rows = pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{type(row).__module__.split('.')[-2]}-{type(row).__name__}"
+)
+
+
+@rows
+def test_a_row_of_the_first_release_has_no_version_and_is_read(row: StoredRow) -> None:
+    fields = json.loads(row.to_bytes())
+    assert fields.pop("row_version") == ROW_VERSION
+    assert type(row).read(json.dumps(fields).encode()) == row
+
+
+@rows
+def test_a_field_that_a_later_minor_version_adds_is_read_over(row: StoredRow) -> None:
+    assert type(row).read(json.dumps({**json.loads(row.to_bytes()), "later": [1]}).encode()) == row
+
+
+@rows
+@pytest.mark.parametrize("shape", [{}, {"last": {"what": "ever"}, "turn_number": {}}], ids=["known", "unknown"])
+def test_a_row_of_a_later_version_is_refused_and_no_record_is_to_blame(
+    row: StoredRow, shape: dict[str, object]
+) -> None:
+    raw = json.dumps({**json.loads(row.to_bytes()), **shape, "row_version": ROW_VERSION + 1}).encode()
+    with pytest.raises(LaterVersion, match="later version") as raised:
+        type(row).read(raw)
+    assert not unexpected(raised.value)
+
+
+def test_an_outcome_with_an_effect_that_is_not_known_is_never_applied_in_part() -> None:
+    fields = json.loads(reflector.OwnerRow(last=LAST).to_bytes())
+    fields["last"]["later"] = ["an effect"]
+    with pytest.raises(LaterVersion, match=r"last\.later"):
+        reflector.OwnerRow.read(json.dumps(fields).encode())
