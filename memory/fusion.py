@@ -1,0 +1,70 @@
+"""Several ranked lists become one: Reciprocal Rank Fusion, told as a match of 0 to 1 (docs/design/recall.md).
+
+Not the engine's: Qdrant's weighted fusion is 1 / ((rank + 1) / w + k - 1), another order with another greatest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .policies import FusionPolicy
+
+ListName = Literal["dense", "windowed", "lexical"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedList:
+    """What one search answered: ids, best first. An id that comes twice counts where it stands first."""
+
+    name: ListName
+    ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Where a record stood in a list, from 0."""
+
+    list: ListName
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """`match` is 1 for what all lists have first."""
+
+    id: str
+    match: float
+    ranks: tuple[Rank, ...]
+
+
+def fuse(lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int) -> tuple[Fused, ...]:
+    """The best `pool` records by match; equal ones in the order of their ids, so that an answer is the same twice.
+
+    `lists` are those that answered, empty ones too: they say that nothing fits. A search that did not answer is left
+    out, and the others carry the match alone. One list a name.
+    """
+    places: dict[str, list[Rank]] = {}
+    for each in lists:
+        for rank, identity in enumerate(dict.fromkeys(each.ids)):
+            places.setdefault(identity, []).append(Rank(each.name, rank))
+    greatest = sum(_weight(policy, each.name) / policy.k for each in lists)
+    fused = (
+        Fused(identity, min(1.0, _rrf(ranks, policy) / greatest), tuple(ranks)) for identity, ranks in places.items()
+    )
+    return tuple(sorted(fused, key=lambda each: (-each.match, each.id))[:pool])
+
+
+def _rrf(ranks: Sequence[Rank], policy: FusionPolicy) -> float:
+    return sum(_weight(policy, each.list) / (policy.k + each.rank) for each in ranks)
+
+
+def _weight(policy: FusionPolicy, name: ListName) -> float:
+    match name:
+        case "dense":
+            return policy.dense
+        case "windowed":
+            return policy.windowed
+        case "lexical":
+            return policy.lexical

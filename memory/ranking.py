@@ -1,0 +1,158 @@
+"""How much a memory counts for a read: a score of 0 to 1, as a sum of named parts (recall-and-tools §1).
+
+The specified products are multiplied out, so that each part can be told: importance x (0.5 + 0.5 x recency) is
+`significance` + `recency`. `match` is how well the cue fits (memory/fusion.py, or `overlap` where there is no index); 0
+without a cue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+
+from .policies import CompositePolicy, RecallPolicy
+
+DAY = 86_400.0
+UNKNOWN_EMOTION = 0.5
+
+
+# ------------------------------------------------------------------------------------------------ what is scored
+@dataclass(frozen=True, slots=True)
+class SemanticTrace:
+    """A fact. `since`: its last reinforcement, else when it was recorded."""
+
+    confidence: float
+    reinforcements: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTrace:
+    """An entry of the working set, as its last turn left it."""
+
+    salience: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodicTrace:
+    importance: float
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTrace:
+    """A message, word by word."""
+
+    occurred_at: datetime
+
+
+Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Impression:
+    """Any record as the profile `composite` sees it. `strength` and `importance` 0–1, `valence` -1 to 1 or unknown,
+    `links` the activation that reaches it over links, 0–1 (0 until links are kept)."""
+
+    strength: float
+    at: datetime
+    importance: float
+    valence: float | None = None
+    links: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    parts: tuple[Part, ...]
+
+    @property
+    def value(self) -> float:
+        return min(1.0, sum(part.value for part in self.parts))
+
+
+# ------------------------------------------------------------------------------------------------ profiles
+def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
+    """The score of the profiles `memstream` and `classic`."""
+    match trace:
+        case SemanticTrace():
+            return _semantic(trace, match, now, policy)
+        case WorkingTrace():
+            return _score(salience=trace.salience, match=policy.working_match * match)
+        case EpisodicTrace():
+            recency = faded(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score(
+                significance=0.5 * trace.importance,
+                recency=0.5 * trace.importance * recency,
+                match=policy.episodic_match * match,
+            )
+        case TurnTrace():
+            recency = faded(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score(match=0.7 * match, recency=0.3 * match * recency)
+
+
+def composite(
+    impression: Impression, *, match: float, mood: float | None, now: datetime, policy: CompositePolicy
+) -> Score:
+    """The score of the profile `composite`. `mood` is the caller's valence, -1 to 1; None: unknown."""
+    recency = faded(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
+    return _score(
+        similarity=policy.similarity * match,
+        strength=policy.strength * impression.strength,
+        recency=policy.recency * recency,
+        emotion=policy.emotion * congruence(impression.valence, mood),
+        links=policy.links * impression.links,
+        importance=policy.importance * impression.importance,
+    )
+
+
+def _semantic(trace: SemanticTrace, match: float, now: datetime, policy: RecallPolicy) -> Score:
+    sure = effective_confidence(trace.confidence, trace.since, now, policy)
+    return _score(
+        confidence=0.5 * sure,
+        reinforcement=0.5 * sure * min(1.0, trace.reinforcements / policy.reinforcements),
+        match=policy.semantic_match * match,
+    )
+
+
+def _score(**parts: float) -> Score:
+    return Score(tuple(Part(name, value) for name, value in parts.items()))
+
+
+# ------------------------------------------------------------------------------------------------ their terms
+def faded(then: datetime, now: datetime, *, half_life: float) -> float:
+    """0.5 ^ (age / half_life), seconds. What lies ahead (clocks differ) is as fresh as can be."""
+    return float(0.5 ** (_age(then, now) / half_life))
+
+
+def effective_confidence(confidence: float, since: datetime, now: datetime, policy: RecallPolicy) -> float:
+    """How sure we still are, computed when it is read and never stored (memory-model §8)."""
+    return confidence * faded(since, now, half_life=policy.confidence_half_life_days * DAY)
+
+
+def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
+    """What is left of a strength that was `left` when it was last touched (Ebbinghaus 1885, memory-model §8)."""
+    return left * math.exp(-_age(touched_at, now) / (stability_days * DAY))
+
+
+def congruence(valence: float | None, mood: float | None) -> float:
+    """1 for the same valence, 0 for the opposite, 0.5 when one of them is unknown."""
+    if valence is None or mood is None:
+        return UNKNOWN_EMOTION
+    return 1.0 - abs(valence - mood) / 2.0
+
+
+def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
+    """The share of the words `of` one text that stand in another, 0–1; nothing is contained in anything: 0."""
+    return len(of & within) / len(of) if of else 0.0
+
+
+def _age(then: datetime, now: datetime) -> float:
+    return max(0.0, (now - then).total_seconds())

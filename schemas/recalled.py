@@ -1,0 +1,25 @@
+"""What recall answers: one item of memory, with the parts of its score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Contract, OurId, Subject, Unit
+from .observations import Category
+
+Tier = Literal["semantic", "working", "episodic", "turns"]
+TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
+"""In the order in which they win over each other's duplicates."""
+
+
+class RecalledItem(Contract):
+    """One item, best first. A message of the tier `turns` has no subject and no category."""
+
+    tier: Tier
+    id: OurId
+    content: str
+    score: Unit
+    """min(1, sum of the parts)."""
+    subject: Subject | None
+    category: Category | None
+    parts: dict[str, float]

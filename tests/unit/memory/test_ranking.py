@@ -1,0 +1,172 @@
+"""The formulas of recall: the spec's own spelling against ours part by part, then what must hold of any values."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.memory.policies import CompositePolicy, RecallPolicy
+from memstream.memory.ranking import (
+    EpisodicTrace,
+    Impression,
+    Score,
+    SemanticTrace,
+    Trace,
+    TurnTrace,
+    WorkingTrace,
+    composite,
+    congruence,
+    effective_confidence,
+    faded,
+    overlap,
+    ranked,
+    strength,
+)
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+POLICY = RecallPolicy()
+UNIT = st.floats(0, 1)
+MOODS = st.none() | st.floats(-1, 1)
+THEN = st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=4_000)).map(lambda age: NOW - age)
+TRACES = st.one_of(
+    st.builds(SemanticTrace, confidence=UNIT, reinforcements=st.integers(0, 500), since=THEN),
+    st.builds(WorkingTrace, salience=UNIT),
+    st.builds(EpisodicTrace, importance=UNIT, occurred_at=THEN),
+    st.builds(TurnTrace, occurred_at=THEN),
+)
+
+
+def days(number: float) -> datetime:
+    return NOW - timedelta(days=number)
+
+
+def parts(score: Score) -> dict[str, float]:
+    return {part.name: part.value for part in score.parts}
+
+
+def of(trace: Trace, match: float = 0.0) -> Score:
+    return ranked(trace, match=match, now=NOW, policy=POLICY)
+
+
+class TestTheSpecsNumbers:
+    def test_a_fact(self) -> None:
+        score = of(SemanticTrace(confidence=0.8, reinforcements=4, since=days(180)), match=0.5)
+        assert parts(score) == {
+            "confidence": pytest.approx(0.2),
+            "reinforcement": pytest.approx(0.08),
+            "match": pytest.approx(0.2),
+        }
+        assert score.value == pytest.approx(0.4 * (0.5 + 0.5 * 0.4) + 0.4 * 0.5)
+
+    def test_a_fact_reinforced_more_than_ten_times_counts_as_ten(self) -> None:
+        ten, fifty = (of(SemanticTrace(0.6, n, NOW)) for n in (10, 50))
+        assert ten.value == fifty.value == pytest.approx(0.6)
+
+    def test_an_entry_of_the_working_set(self) -> None:
+        assert parts(of(WorkingTrace(0.7), match=0.5)) == {"salience": 0.7, "match": pytest.approx(0.1)}
+
+    def test_an_episode(self) -> None:
+        score = of(EpisodicTrace(importance=0.8, occurred_at=days(7)), match=1.0)
+        assert score.value == pytest.approx(0.8 * (0.5 + 0.5 * 0.5) + 0.3)
+        assert set(parts(score)) == {"significance", "recency", "match"}
+
+    def test_a_turn(self) -> None:
+        assert of(TurnTrace(days(14)), match=0.6).value == pytest.approx(0.6 * (0.7 + 0.3 * 0.25))
+        assert of(TurnTrace(NOW), match=0.0).value == 0.0
+
+    def test_the_composite(self) -> None:
+        impression = Impression(strength=0.5, at=days(1), importance=0.8, valence=0.5, links=0.2)
+        score = composite(impression, match=0.9, mood=-0.5, now=NOW, policy=CompositePolicy())
+        assert parts(score) == {
+            "similarity": pytest.approx(0.35 * 0.9),
+            "strength": pytest.approx(0.25 * 0.5),
+            "recency": pytest.approx(0.10 * 0.5),
+            "emotion": pytest.approx(0.15 * 0.5),
+            "links": pytest.approx(0.10 * 0.2),
+            "importance": pytest.approx(0.05 * 0.8),
+        }
+
+    def test_terms(self) -> None:
+        assert faded(days(7), NOW, half_life=7 * 86_400) == pytest.approx(0.5)
+        assert effective_confidence(1.0, days(360), NOW, POLICY) == pytest.approx(0.25)
+        assert strength(0.8, days(14), NOW, stability_days=14) == pytest.approx(0.8 / math.e)
+        assert congruence(1.0, -1.0) == 0.0
+        assert congruence(0.3, 0.3) == 1.0
+        assert congruence(None, 0.3) == congruence(0.3, None) == 0.5
+        assert overlap({"a", "b"}, {"b", "c"}) == 0.5
+        assert overlap(set(), {"b"}) == 0.0
+
+
+class TestAlways:
+    @given(TRACES, UNIT)
+    def test_a_score_lies_within_0_and_1_and_is_the_sum_of_its_parts(self, trace: Trace, match: float) -> None:
+        score = of(trace, match)
+        assert 0.0 <= score.value <= 1.0
+        assert score.value == min(1.0, sum(parts(score).values()))
+        assert all(part.value >= 0 for part in score.parts)
+
+    @given(TRACES, UNIT, UNIT)
+    def test_a_better_match_never_lowers(self, trace: Trace, one: float, other: float) -> None:
+        low, high = sorted((one, other))
+        assert of(trace, low).value <= of(trace, high).value
+
+    @given(TRACES, UNIT, st.timedeltas(timedelta(0), timedelta(days=4_000)))
+    def test_time_never_raises(self, trace: Trace, match: float, later: timedelta) -> None:
+        after = ranked(trace, match=match, now=NOW + later, policy=POLICY)
+        assert after.value <= of(trace, match).value + 1e-12
+
+    @given(UNIT, st.integers(0, 50), THEN, UNIT)
+    def test_a_reinforcement_never_lowers_a_fact(
+        self, confidence: float, count: int, since: datetime, match: float
+    ) -> None:
+        before = SemanticTrace(confidence, count, since)
+        after = SemanticTrace(min(1.0, confidence + 0.05), count + 1, NOW)
+        assert of(after, match).value >= of(before, match).value
+
+    @given(st.timedeltas(timedelta(0), timedelta(days=4_000)), UNIT)
+    def test_what_lies_ahead_is_as_fresh_as_can_be(self, ahead: timedelta, match: float) -> None:
+        assert of(TurnTrace(NOW + ahead), match).value == of(TurnTrace(NOW), match).value
+
+    @given(
+        st.builds(
+            Impression, strength=UNIT, at=THEN, importance=UNIT, valence=st.none() | st.floats(-1, 1), links=UNIT
+        ),
+        UNIT,
+        st.none() | st.floats(-1, 1),
+    )
+    def test_the_composite_lies_within_0_and_1(self, impression: Impression, match: float, mood: float | None) -> None:
+        score = composite(impression, match=match, mood=mood, now=NOW, policy=CompositePolicy())
+        assert 0.0 <= sum(parts(score).values()) <= 1.0 + 1e-9
+
+    @given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
+    def test_overlap_is_1_for_what_is_contained(self, of_: set[str], within: set[str]) -> None:
+        assert 0.0 <= overlap(of_, within) <= 1.0
+        assert (overlap(of_, within) == 1.0) == (bool(of_) and of_ <= within)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"profile": "best"},
+        {"pool": 0},
+        {"limit": 2_000},
+        {"semantic_match": 1.5},
+        {"patience": 0},
+        {"recency_half_life_days": math.inf},
+        {"stability_growth": 0.5},
+        {"reinforcements": 0},
+    ],
+    ids=str,
+)
+def test_a_policy_that_makes_no_sense_is_refused(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="recall"):
+        RecallPolicy(**bad)  # type: ignore[arg-type]
+
+
+def test_the_weights_of_the_composite_add_up() -> None:
+    with pytest.raises(ValueError, match="add up to 1"):
+        CompositePolicy(similarity=0.5)
