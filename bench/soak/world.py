@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from memstream.streams.addresses import embedded_folder, is_embedded, kafka_serv
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log
-from tests.support.kafka import NO_BROKER, Broker, free_port, own_broker
+from tests.support.kafka import NO_BROKER, Broker, own_broker
 from tests.support.qdrant import QdrantServer
 
 SESSION_TIMEOUT = 10
@@ -31,6 +32,7 @@ MODEL_TIMEOUT = 10
 POLICY = """[memory.observe]
 patience = 20  # seconds, so that models which are away for longer than that are met too
 """
+SEAT_PORTS = range(10_000, 15_000)
 WORKERS_A_STAGE = 2
 """The first is spared by faults that are aimed at a worker."""
 
@@ -50,8 +52,9 @@ class World:
         self.store: QdrantServer | None = None
         self.broker_lock = asyncio.Lock()
         self.store_lock = asyncio.Lock()
-        self._model_port = free_port()
-        self._control = f"http://127.0.0.1:{free_port()}"
+        self._given: set[int] = set()
+        self._model_port = self._port()
+        self._control = f"http://127.0.0.1:{self._port()}"
         self._model: Process | None = None
         self._added = 0
 
@@ -103,9 +106,24 @@ class World:
             group=self.group,
             env=self.environment(**more),
             folder=self.folder,
-            health_port=free_port(),
+            health_port=self._port(),
             now=self.now,
         )
+
+    def _port(self) -> int:
+        """A seat keeps its port while its worker is started again and again, so it is out of the range from which
+        brokers and tests on this machine take theirs."""
+        while True:
+            port = random.choice(SEAT_PORTS)
+            if port in self._given:
+                continue
+            with socket.socket() as probe:
+                try:
+                    probe.bind(("", port))
+                except OSError:
+                    continue
+            self._given.add(port)
+            return port
 
     def environment(self, **more: str) -> dict[str, str]:
         """Of workers and commands."""
