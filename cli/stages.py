@@ -124,6 +124,8 @@ def build_stage(
             send_durably=runner.sender.durable,
             policy=ports.policy,
             partitions=partitions,
+            next_is_here=runner.next_is_here,
+            unread=lambda partition: runner.unread(TURNS.name, partition),
             now=utc_now,
         )
     if name == "reflector":

@@ -1,13 +1,15 @@
-"""Is it time to observe this session? One question for token triggers, backlog, budgets and a model that is away."""
+"""Is it time to observe this session? One question for company under backlog, token triggers, budgets and a model that
+is away."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from .policies import ObservePolicy
 
-WaitReason = Literal["nothing", "model_away", "budget", "few_tokens"]
+WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +19,11 @@ class Unobserved:
     turns: int
     """Turns that wait, the new one included."""
     tokens: int = 0
-    backlog: int = 0
-    """Further events of the session that are already queued in this worker."""
-    idle_seconds: float = 0.0
+    """What a prompt would show of them."""
+    next_is_here: bool = False
+    """Another event of the session is queued in this worker; it will ask the same question."""
+    behind: bool = False
+    """The worker has a backlog to read where the session's next turn would be (`is_behind`)."""
     ends_session: bool = False
     asked: bool = False
     """A command `observe` asks for it."""
@@ -42,9 +46,13 @@ class Wait:
 def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | Wait:
     """The answer for the next round; the caller asks again after each one, until it is Wait.
 
-    A model that is away or may not be paid for is never called, not even at the end of a session. This version
-    observes every turn at once otherwise; a token trigger (`unobserved_tokens`) holds turns back until enough wait,
-    the session ends, or someone asks.
+    A model that is away or may not be paid for is never called, not even at the end of a session. Otherwise every turn
+    is observed at once, except that a token trigger (`unobserved_tokens`) holds turns back until enough wait, and that
+    a session with too few turns for a round waits for company where company is likely: a prompt of eight turns costs
+    little more than one of a single turn. Neither holds back a session that ends or that someone asks for.
+
+    What ends each Wait: `next_is_here` the event that is queued; `backlog` the end of the backlog; the others the
+    model's breaker, the next event, or the pause (agents/observer/waiting.py).
     """
     if session.turns <= 0:
         return Wait("nothing")
@@ -52,7 +60,33 @@ def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | 
         return Wait("model_away")
     if not session.budget_left:
         return Wait("budget")
-    forced = session.ends_session or session.asked
-    if not forced and session.tokens < policy.unobserved_tokens:
-        return Wait("few_tokens")
+    if not (session.ends_session or session.asked):
+        if session.tokens < policy.unobserved_tokens:
+            return Wait("few_tokens")
+        if session.turns < policy.together and session.tokens < policy.round_tokens:
+            if session.next_is_here:
+                return Wait("next_is_here")
+            if session.behind:
+                return Wait("backlog")
     return ObserveNow(min(session.turns, policy.together))
+
+
+def is_behind(unread: int, *, was: bool, waiting: int, policy: ObservePolicy) -> bool:
+    """Whether a partition has a backlog worth waiting in. `unread`: its events that the worker has not taken yet;
+    `waiting`: its sessions that wait for company already.
+
+    It begins beyond `policy.backlog`, and goes on until there are no more events than sessions that wait. From there on
+    each of these is more likely observed by its own last event, at the worker's speed, than helped by another wait.
+    """
+    return unread > waiting and (was or unread > policy.backlog)
+
+
+def turns_that_fit(tokens: Sequence[int], policy: ObservePolicy) -> int:
+    """How many of these turns, oldest first, a round shows: at least one, then as long as they have `round_tokens`
+    together. A turn's size is bounded for itself (schemas/turns.py)."""
+    total = 0
+    for place, size in enumerate(tokens):
+        total += size
+        if place and total > policy.round_tokens:
+            return place
+    return len(tokens)

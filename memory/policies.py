@@ -159,14 +159,23 @@ class ObservePolicy:
     patience: float = 60.0
     """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
-    """Observe when this many tokens wait; 0 = every turn at once."""
+    """Observe when this many tokens wait; 0 = every turn at once. A token is taken as 4 characters."""
+    round_tokens: int = 8_000
+    """Of the turns in one call; a turn that is larger is shown alone."""
+    backlog: int = 32
+    """Unread events of a partition beyond which its sessions wait for company. With 12 partitions some 400 turns, six
+    seconds of 64 calls at a time that take a second each."""
+    company: float = 600.0
+    """Seconds that a turn waits for company at most, however long the backlog lasts."""
 
     def __post_init__(self) -> None:
         _require(1 <= self.together <= 64, f"observe.together must be 1 to 64, not {self.together}")
-        _require(
-            math.isfinite(self.patience) and self.patience > 0, f"observe.patience must be above 0, not {self.patience}"
-        )
-        _require(self.unobserved_tokens >= 0, "observe.unobserved_tokens must be 0 or more")
+        for name in ("patience", "company"):
+            seconds = getattr(self, name)
+            _require(math.isfinite(seconds) and seconds > 0, f"observe.{name} must be above 0, not {seconds}")
+        for name in ("unobserved_tokens", "backlog"):
+            _require(getattr(self, name) >= 0, f"observe.{name} must be 0 or more, not {getattr(self, name)}")
+        _require(self.round_tokens >= 1, f"observe.round_tokens must be 1 or more, not {self.round_tokens}")
 
 
 RankingProfile = Literal["memstream", "classic", "composite"]

@@ -18,7 +18,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -316,6 +316,16 @@ class Lanes(Generic[T]):
     def _release(self) -> None:
         self.stats.held -= 1
         self._backlog.release()
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def queued(self, partition: int, key: str) -> Iterator[T]:
+        """The events of a lane that have not started, the next one first."""
+        return (slot.item for slot in self._lanes.get((partition, key), ()))
+
+    def taken_until(self, tp: TP) -> int | None:
+        """The offset after the last event that was taken in; None: none was in this assignment."""
+        highest = self._epoch.highest.get(tp)
+        return None if highest is None else highest + 1
 
     # ------------------------------------------------------------------------------------------------ out
     def idle(self) -> bool:

@@ -265,6 +265,26 @@ class StageRunner:
         if ends[partition] < committed:
             await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
 
+    # ------------------------------------------------------------------------------------------------ looking
+    def next_is_here(self, partition: int, lane: str) -> bool:
+        """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
+        never does."""
+        return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
+
+    def unread(self, topic: str, partition: int) -> int | None:
+        """How many records this worker has not taken yet, as far as its last fetch knew; None: it did not fetch yet,
+        or the partition is not its own."""
+        tp = FaustTP(topic, partition)
+        position = self._lanes.taken_until((topic, partition))
+        if position is None:
+            if (topic, partition) not in self.app.assigned():
+                return None
+            position = self.app.consumer._committed_offset.get(tp)
+        end: int | None = self.app.consumer.highwater(tp)
+        if end is None:
+            return None
+        return 0 if position is None else max(0, end - position)
+
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why."""
         if not self.app.ready():

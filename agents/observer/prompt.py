@@ -24,6 +24,7 @@ from .rows import RecentMessage
 
 TASK = "observations"
 VERSION = "observe/v1"
+CHARACTERS_A_TOKEN = 4
 
 RULES = """\
 You take notes for the long-term memory of an assistant. You read turns of a conversation and write down, as
@@ -115,6 +116,11 @@ class ShownTurn:
                 said.append((message.role, text))
         return cls(turn.turn_id, occurred_at, tuple(said))
 
+    @property
+    def tokens(self) -> int:
+        """A token is taken as 4 characters."""
+        return -(-sum(len(text) for _, text in self.said) // CHARACTERS_A_TOKEN)
+
     @cached_property
     def folded(self) -> tuple[tuple[Role, str], ...]:
         """As quotes are compared with it."""
@@ -186,7 +192,7 @@ def recent_messages(
     """The last messages, oldest first: at most so many, and so many tokens (a token is taken as 4 characters)."""
     every = [*before, *(RecentMessage(role=role, text=text) for role, text in turn.said)]
     kept: list[RecentMessage] = []
-    characters = 4 * policy.context_tokens
+    characters = CHARACTERS_A_TOKEN * policy.context_tokens
     for message in reversed(every[-policy.context_messages :] if policy.context_messages else []):
         text = message.text[:characters]
         if not text:

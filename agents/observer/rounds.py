@@ -11,11 +11,12 @@ from datetime import datetime
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.evidence import quote_in_folded
-from ...memory.policies import MemoryPolicy
+from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.working_set import Candidate, TurnApplied, apply_turn
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
 from ...schemas.collections import WORKING
+from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
 from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
@@ -24,6 +25,7 @@ from ...schemas.working import StoredWorkingEntry, WorkingSet
 from ...streams.ports import Record
 from ...streams.retry import Calls
 from ..answers import Answer
+from ..routing import occurred_at
 from .prompt import SCHEMA, TASK, ObservationItem, ObservePrompt, ShownTurn, parse, recent_messages
 from .rows import SessionRow
 
@@ -39,11 +41,33 @@ class Pending:
     owner: Owner
     record: Record
     occurred_at: datetime
+    shown: ShownTurn
     n: int | None = None
+
+    @classmethod
+    def of(cls, turn: Turn, owner: Owner, record: Record, policy: CapturePolicy, *, n: int | None = None) -> Pending:
+        at = occurred_at(turn, record)
+        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy), n)
 
     @property
     def turn_id(self) -> str:
         return self.turn.turn_id
+
+    @property
+    def tokens(self) -> int:
+        """What a prompt shows of it."""
+        return self.shown.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
+
+    turn_id: str
+    record: Record
+    n: int
+    poison: Poison
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +91,7 @@ class Round:
 
 def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPolicy) -> ObservePrompt:
     return ObservePrompt(
-        turns=tuple(ShownTurn.of(item.turn, item.occurred_at, policy.capture) for item in pending),
+        turns=tuple(item.shown for item in pending),
         working=session.working,
         recent=session.recent,
         policy=policy.capture,

@@ -47,6 +47,8 @@ class SessionRow(StoredRow):
     waiting_from: Annotated[int, Field(ge=0)] = 0
     waiting_next: Annotated[int, Field(ge=0)] = 0
     """Waiting turns are the rows waiting_from … waiting_next - 1."""
+    waiting_tokens: Annotated[int, Field(ge=0)] = 0
+    """What a prompt would show of them."""
     waiting_ends: bool = False
     """One of them ends the session."""
     waiting_last: str = ""
@@ -56,6 +58,19 @@ class SessionRow(StoredRow):
     @property
     def waiting(self) -> int:
         return self.waiting_next - self.waiting_from
+
+    def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
+        """When so many waiting turns, the oldest, no longer wait."""
+        waiting_from = self.waiting_from + turns
+        some_wait = waiting_from < self.waiting_next
+        return self.model_copy(
+            update={
+                "waiting_from": waiting_from,
+                # never below 0: under another policy than then, another part of a turn is shown
+                "waiting_tokens": max(0, self.waiting_tokens - tokens) if some_wait else 0,
+                "waiting_ends": self.waiting_ends and some_wait,
+            }
+        )
 
 
 def refused_mark(turn_id: str, offset: int) -> str:

@@ -14,7 +14,6 @@ One writer: of the table working_set, the collection `working` and memory.observ
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from typing import Literal
 import structlog
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.observing import ObserveNow, Unobserved, time_to_observe
+from ...memory.observing import ObserveNow, Unobserved, time_to_observe, turns_that_fit
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.cloudevents import REKEYED_HEADER
@@ -41,22 +40,13 @@ from ...streams.ports import Record
 from ...streams.retry import Calls, Interrupted
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
-from ..routing import decode_turn, is_misplaced, occurred_at, was_rekeyed
-from .commands import reminder_record, result_record, status_of
-from .rounds import Pending, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
-from .rows import (
-    REFUSED_KEPT,
-    SessionRow,
-    Sessions,
-    WaitingTurn,
-    refused_mark,
-    session_of_waiting_key,
-    waiting_key,
-)
-from .timers import COMMANDS_PER_SECOND, Reminders
+from ..routing import decode_turn, is_misplaced, was_rekeyed
+from .commands import result_record, status_of
+from .rounds import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
+from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .waiting import Unread, Waiting
 
 log = structlog.get_logger(__name__)
-TICK = 0.2
 SENT_AGAIN_MAX_BYTES = 1_000_000
 """Of key, value and headers. What a topic takes by default (1 048 588) has to hold the batch around them too; a
 producer whose record was refused as too large no longer knows its sequence, so none is tried."""
@@ -84,18 +74,10 @@ class CommandWork:
 Work = TurnWork | CommandWork
 
 
-@dataclass(frozen=True, slots=True)
-class Spoiled:
-    """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
-
-    turn_id: str
-    record: Record
-    n: int
-    poison: Poison
-
-
 class Observer:
-    """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders."""
+    """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders. What the worker
+    has still to do: `next_is_here(partition, session key)`, whether another event of the session is queued, and
+    `unread(partition)`, how much of memory.turns it has not taken yet."""
 
     name: Literal["observer"] = "observer"
     reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)
@@ -110,6 +92,8 @@ class Observer:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         policy: MemoryPolicy,
         partitions: int,
+        next_is_here: Callable[[int, str], bool],
+        unread: Unread,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -120,9 +104,12 @@ class Observer:
         self._send_durably = send_durably
         self._policy = policy
         self._partitions = partitions
+        self._next_is_here = next_is_here
         self._now = now
         self._sessions = Sessions()
-        self._reminders = Reminders(pause=policy.observe.patience, clock=monotonic)
+        self._waiting = Waiting(
+            policy=policy.observe, unread=unread, send_durably=send_durably, now=now, monotonic=monotonic
+        )
         calls.on_breaker_closed(self._model_is_back)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -145,7 +132,7 @@ class Observer:
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
-        key = work.session_key
+        key, partition = work.session_key, record.position.partition
         if is_misplaced(record, key, partitions=self._partitions):
             await self._misplaced(work, record)
             return
@@ -157,8 +144,11 @@ class Observer:
             session = self._sessions.of(rows, key)
             question = Unobserved(
                 turns=session.waiting + (new is not None),
+                tokens=session.waiting_tokens + (0 if new is None else new.tokens),
+                next_is_here=self._next_is_here(partition, key),
+                behind=self._waiting.behind(partition),
                 ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
-                asked=asked,
+                asked=asked or alone > 0,
                 model_away=model_away or self._calls.breaker_open(model_breaker(_tenant_of(key))),
             )
             answer = time_to_observe(question, self._policy.observe)
@@ -188,7 +178,7 @@ class Observer:
         if new is not None:
             yield self._deferred(self._sessions.of(rows, key), key, new, record)
         session = self._sessions.of(rows, key)
-        self._remember(session, key, record.position.partition)
+        self._waiting.remember(session, key, partition, answer.reason)
         if isinstance(work, CommandWork) and work.command.command_id not in session.commands:
             yield self._answered(session, key, work.command, record)
 
@@ -227,12 +217,12 @@ class Observer:
             if session.last is None or not same_source(session.last.source, record.position):
                 self._metrics.counted("duplicate")
             return None
-        return Pending(work.turn, work.owner, record, occurred_at(work.turn, record))
+        return Pending.of(work.turn, work.owner, record, self._policy.capture)
 
     def _next_turns(
         self, session: SessionRow, key: str, rows: Rows, new: Pending | None, *, at_most: int
     ) -> tuple[Pending, ...] | Spoiled:
-        """Waiting turns first, in their order, then the new one."""
+        """Waiting turns first, in their order, then the new one: as many as one prompt takes."""
         pending: list[Pending] = []
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             raw = rows.row(waiting_key(key, n))
@@ -244,10 +234,10 @@ class Observer:
                 turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
             except Poison as poison:
                 return tuple(pending) if pending else Spoiled(waiting.turn_id, record, n, poison)
-            pending.append(Pending(turn, owner, record, occurred_at(turn, record), n))
+            pending.append(Pending.of(turn, owner, record, self._policy.capture, n=n))
         if new is not None and len(pending) < at_most:
             pending.append(new)
-        return tuple(pending)
+        return tuple(pending[: turns_that_fit([item.tokens for item in pending], self._policy.observe)])
 
     async def _observed(
         self, session: SessionRow, key: str, pending: Sequence[Pending], work: Work, record: Record
@@ -325,6 +315,7 @@ class Observer:
         session = session.model_copy(
             update={
                 "waiting_next": session.waiting_next + 1,
+                "waiting_tokens": session.waiting_tokens + item.tokens,
                 "waiting_ends": session.waiting_ends or item.turn.ends_session,
                 "waiting_last": item.turn_id,
             }
@@ -362,42 +353,15 @@ class Observer:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        """Looks for sessions with waiting turns. A waiting row alone says little: the session's row counts it."""
-        for partition in self._reminders.assigned(partitions):
-            found = {session_of_waiting_key(key) for key, _ in rows.scan(partition)} - {None}
-            if not found:
-                continue
-            for key, raw in rows.scan(partition):
-                if key in found:
-                    self._remember(SessionRow.read(raw), key, partition, due_in=0.0)
-
-    def _remember(self, session: SessionRow, key: str, partition: int, *, due_in: float | None = None) -> None:
-        """Ask this session again, at the latest after the pause (or `due_in` seconds), while turns of it wait."""
-        if not session.waiting:
-            self._reminders.done(key)
-            return
-        self._reminders.wait(
-            key,
-            partition=partition,
-            tenant_id=_tenant_of(key),
-            last_turn_id=session.waiting_last,
-            due_in=self._policy.observe.patience if due_in is None else due_in,
-        )
+        self._waiting.found(partitions, rows)
 
     def _model_is_back(self, breaker: str) -> None:
         component, _, tenant_id = breaker.partition(":")
         if component == "model":
-            self._reminders.wake(tenant_id)
+            self._waiting.wake(tenant_id)
 
     async def background(self) -> None:
-        """Sends itself `observe`, at most 50 a second, for sessions that wait."""
-        while True:
-            for key, item in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
-                try:
-                    await self._send_durably(reminder_record(key, item, now=self._now()))
-                except Transient as away:  # due again after the pause
-                    log.warning("reminder_not_sent", why=str(away))
-            await asyncio.sleep(TICK)
+        await self._waiting.run()
 
 
 def _tenant_of(session_key: str) -> str:
@@ -406,10 +370,8 @@ def _tenant_of(session_key: str) -> str:
 
 def _without_waiting(session: SessionRow, pending: Sequence[Pending | Spoiled]) -> SessionRow:
     """The session when these turns no longer wait."""
-    taken = sum(item.n is not None for item in pending)
-    waiting_from = session.waiting_from + taken
-    ends = session.waiting_ends and waiting_from < session.waiting_next
-    return session.model_copy(update={"waiting_from": waiting_from, "waiting_ends": ends})
+    waited = [item for item in pending if item.n is not None]
+    return session.without_waiting(len(waited), tokens=sum(item.tokens for item in waited))
 
 
 def _waiting_keys(key: str, pending: Sequence[Pending | Spoiled]) -> tuple[str, ...]:

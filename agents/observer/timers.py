@@ -6,6 +6,7 @@ State in memory only: it is found again in the table when partitions are assigne
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -15,12 +16,16 @@ COMMANDS_PER_SECOND = 50
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """A session with waiting turns. `due` on the monotonic clock, seconds."""
+    """A session with waiting turns. `since` and `due` on the monotonic clock, seconds."""
 
     partition: int
     tenant_id: str
     last_turn_id: str
+    since: float
+    """When it began to wait, or was last asked."""
     due: float
+    company: bool = False
+    """It waits for further turns: due when its partition has no more of them (`caught_up`)."""
     attempt: int = 0
 
 
@@ -31,6 +36,8 @@ class Reminders:
         self._pause = pause
         self._clock = clock
         self._waiting: dict[str, Reminder] = {}
+        self._company: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        """The keys of those that wait for company, by partition, in the order in which they began."""
         self._queue: list[tuple[float, int, str]] = []
         """(due, place, session key), the first to come first; what no longer holds is passed over when it comes."""
         self._place = count()
@@ -43,29 +50,53 @@ class Reminders:
         """Forget the sessions of partitions that are gone; returns the partitions that are new."""
         new = partitions - self._partitions
         self._partitions = partitions
-        self._waiting = {key: item for key, item in self._waiting.items() if item.partition in partitions}
+        for key in [key for key, item in self._waiting.items() if item.partition not in partitions]:
+            self.done(key)
         return new
 
-    def wait(self, session_key: str, *, partition: int, tenant_id: str, last_turn_id: str, due_in: float) -> None:
-        """A turn was deferred, or found waiting. The pause begins with the first deferral, not with each one."""
+    def wait(
+        self,
+        session_key: str,
+        *,
+        partition: int,
+        tenant_id: str,
+        last_turn_id: str,
+        due_in: float,
+        company: bool = False,
+    ) -> None:
+        """A turn was deferred, or found waiting. `due_in` counts from the first deferral, not from each one."""
         known = self._waiting.get(session_key)
-        due = self._clock() + due_in
-        if known is None:
-            self._put(session_key, Reminder(partition, tenant_id, last_turn_id, due))
-        elif due < known.due:
-            self._put(session_key, replace(known, last_turn_id=last_turn_id, due=due))
-        else:
-            self._waiting[session_key] = replace(known, last_turn_id=last_turn_id)
+        since = self._clock() if known is None else known.since
+        item = Reminder(partition, tenant_id, last_turn_id, since, since + due_in, company)
+        self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
 
     def done(self, session_key: str) -> None:
-        self._waiting.pop(session_key, None)
+        item = self._waiting.pop(session_key, None)
+        if item is not None and item.company:
+            del self._company[item.partition][session_key]
 
     def wake(self, tenant_id: str) -> None:
-        """The tenant's model answers again: all its sessions are due."""
+        """The tenant's model answers again: all its sessions that did not wait for anything else are due."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
-            if item.tenant_id == tenant_id and item.due > now:
+            if item.tenant_id == tenant_id and item.due > now and not item.company:
                 self._put(key, replace(item, due=now))
+
+    def wait_for_company(self, partition: int) -> int:
+        """How many sessions of a partition do."""
+        company = self._company.get(partition)
+        return len(company) if company else 0
+
+    def company(self) -> list[int]:
+        """The partitions that have such sessions."""
+        return [partition for partition, keys in self._company.items() if keys]
+
+    def caught_up(self, partition: int) -> None:
+        """No company comes any more: who waits for it is due, the longest waiting first."""
+        now = self._clock()
+        for key in list(self._company[partition]):
+            item = self._waiting[key]
+            self._put(key, replace(item, due=min(item.due, now), company=False))
 
     def take_due(self, at_most: int) -> Iterator[tuple[str, Reminder]]:
         """The sessions whose time has come, the longest due first; each is due again after the pause, until done."""
@@ -75,10 +106,17 @@ class Reminders:
             item = self._waiting.get(key)
             if item is None or item.due != due:
                 continue
-            self._put(key, replace(item, due=now + self._pause, attempt=item.attempt + 1))
+            again = replace(item, since=now, due=now + self._pause, company=False, attempt=item.attempt + 1)
+            self._put(key, again)
             at_most -= 1
             yield key, item
 
     def _put(self, key: str, item: Reminder) -> None:
+        known = self._waiting.get(key)
         self._waiting[key] = item
-        heapq.heappush(self._queue, (item.due, next(self._place), key))
+        if known is None or known.due != item.due:
+            heapq.heappush(self._queue, (item.due, next(self._place), key))
+        if item.company:
+            self._company[item.partition][key] = None
+        elif known is not None and known.company:
+            self._company[item.partition].pop(key, None)

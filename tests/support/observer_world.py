@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from pydantic import JsonValue
 
 from memstream.adapters.ports import Completion, CompletionRequest, Found, Point, Usage, VectorStore
-from memstream.agents.observer.commands import reminder_record
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.observer.stage import Observer
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
@@ -141,6 +140,10 @@ class ObserverWorld:
         self.partitions = partitions
         self.policy = policy or MemoryPolicy(observe=ObservePolicy(patience=0.02))
         self._store = store or self.points
+        self.queued: Counter[str] = Counter()
+        """By session key: events of it that are queued in the worker behind the one that is delivered."""
+        self.unread: int | None = 0
+        """Turns of the partition that the worker has not taken yet."""
         self.harness = StageHarness(
             name="observer",
             make=self._make,
@@ -158,6 +161,8 @@ class ObserverWorld:
             send_durably=harness.send_durably,
             policy=self.policy,
             partitions=self.partitions,
+            next_is_here=lambda partition, key: self.queued[key] > 0,
+            unread=lambda partition: self.unread,
             now=self.clock.now,
             monotonic=self.clock.monotonic,
         )
@@ -298,8 +303,8 @@ class ObserverWorld:
     async def reminders(self) -> list[OutRecord]:
         """What the stage would send itself now."""
         before = len(self.harness.on(COMMANDS_SESSION.name))
-        for key, item in list(self.observer._reminders.take_due(1_000)):
-            await self.harness.send_durably(reminder_record(key, item, now=self.clock.now()))
+        for record in self.observer._waiting.due(1_000):
+            await self.harness.send_durably(record)
         return self.harness.on(COMMANDS_SESSION.name)[before:]
 
 

@@ -1,0 +1,138 @@
+"""Which sessions wait, for what, and who asks the question for them when no event of theirs does.
+
+What ends a wait:
+
+| it waits for | asked again |
+|---|---|
+| the model, the budget, enough tokens | when the tenant's breaker closes, else after the pause |
+| the event of its session that is queued | by that event, here or where its partition goes |
+| company that the backlog may bring | by its next event, when the backlog is read, or after `company` seconds |
+| (found in the table with its partition) | at once when a round is full or the session ended, else as for company |
+
+Nothing has an effect outside an event: asking is a command `observe` that the stage sends itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+
+import structlog
+
+from ...memory.observing import ObserveNow, Unobserved, WaitReason, is_behind, time_to_observe
+from ...memory.policies import ObservePolicy
+from ...schemas import ids
+from ...schemas.errors import Transient
+from ...schemas.outcomes import OutRecord
+from ...streams.stage import Rows
+from .commands import reminder_record
+from .rows import SessionRow, session_of_waiting_key
+from .timers import COMMANDS_PER_SECOND, Reminders
+
+log = structlog.get_logger(__name__)
+TICK = 0.2
+"""Seconds between two looks at what is due."""
+
+Unread = Callable[[int], int | None]
+"""Of a partition of memory.turns: how many records this worker has not taken yet; None: not known yet."""
+
+
+class Waiting:
+    """See the module. In memory only; the table has the truth."""
+
+    def __init__(
+        self,
+        *,
+        policy: ObservePolicy,
+        unread: Unread,
+        send_durably: Callable[[OutRecord], Awaitable[None]],
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._policy = policy
+        self._unread = unread
+        self._send_durably = send_durably
+        self._now = now
+        self._reminders = Reminders(pause=policy.patience, clock=monotonic)
+        self._behind: set[int] = set()
+
+    def behind(self, partition: int) -> bool:
+        """Whether a session of this partition may expect company (memory/observing.py, `is_behind`)."""
+        unread = self._unread(partition)
+        was = partition in self._behind
+        if unread is None:
+            return was
+        behind = is_behind(unread, was=was, waiting=self._reminders.wait_for_company(partition), policy=self._policy)
+        if behind:
+            self._behind.add(partition)
+        else:
+            self._behind.discard(partition)
+        return behind
+
+    def remember(self, session: SessionRow, key: str, partition: int, reason: WaitReason) -> None:
+        """An event of this session ended with this answer."""
+        if not session.waiting:
+            self._reminders.done(key)
+        elif reason in ("backlog", "next_is_here"):
+            self._wait(session, key, partition, due_in=self._policy.company, company=reason == "backlog")
+        else:
+            self._wait(session, key, partition, due_in=self._policy.patience)
+
+    def found(self, partitions: frozenset[int], rows: Rows) -> None:
+        """These partitions are ours now: looks for sessions with waiting turns. A waiting row alone says little: the
+        session's row counts it."""
+        self._behind &= partitions
+        for partition in self._reminders.assigned(partitions):
+            found = {session_of_waiting_key(key) for key, _ in rows.scan(partition)} - {None}
+            if not found:
+                continue
+            for key, raw in rows.scan(partition):
+                if key in found:
+                    session = SessionRow.read(raw)
+                    if not session.waiting:
+                        continue
+                    if self._is_complete(session):
+                        self._wait(session, key, partition, due_in=0.0)
+                    else:
+                        self._wait(session, key, partition, due_in=self._policy.company, company=True)
+
+    def _is_complete(self, session: SessionRow) -> bool:
+        """Whether it would be observed even in the middle of a backlog."""
+        question = Unobserved(
+            turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
+        )
+        return isinstance(time_to_observe(question, self._policy), ObserveNow)
+
+    def _wait(self, session: SessionRow, key: str, partition: int, *, due_in: float, company: bool = False) -> None:
+        self._reminders.wait(
+            key,
+            partition=partition,
+            tenant_id=ids.split(key)[0],
+            last_turn_id=session.waiting_last,
+            due_in=due_in,
+            company=company,
+        )
+
+    def wake(self, tenant_id: str) -> None:
+        """The tenant's model answers again."""
+        self._reminders.wake(tenant_id)
+
+    def due(self, at_most: int) -> Iterator[OutRecord]:
+        """The commands whose time has come."""
+        for partition in self._reminders.company():
+            unread = self._unread(partition)
+            if unread is not None and unread <= self._policy.backlog and not self.behind(partition):
+                self._reminders.caught_up(partition)
+        for key, item in self._reminders.take_due(at_most):
+            yield reminder_record(key, item, now=self._now())
+
+    async def run(self) -> None:
+        """Asks for sessions that are due, at most 50 a second."""
+        while True:
+            for record in self.due(round(COMMANDS_PER_SECOND * TICK)):
+                try:
+                    await self._send_durably(record)
+                except Transient as away:  # due again after the pause
+                    log.warning("reminder_not_sent", why=str(away))
+            await asyncio.sleep(TICK)
