@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.conversation import CONVERSATION, different_each_time
-from tests.support.faults import all_is_remembered, repeated, said_by
+from tests.support.faults import all_is_remembered, asked_in, repeated, said_by
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
 from tests.support.pipeline import Pipeline, wait_for
 
@@ -35,12 +35,12 @@ async def test_an_observer_killed_while_the_model_thinks_asks_again_for_the_turn
     for turns in zip(*map(said_by, USERS), strict=True):
         await pipeline.produce(*turns)
     await wait_for(lambda: model.in_hand == len(USERS), "everybody's third turn to be thought about", 60)
-    asked = {ask.last_user_message for ask in model.asks[-len(USERS) :]}
+    in_flight = {text for ask in model.asks[-len(USERS) :] for text in asked_in(ask)}
     observer.kill()
     gate.open()
     pipeline.spawn("observer")
     await pipeline.settled("observer", "reflector")
-    assert repeated(model.asks) == dict.fromkeys(asked, 1)
+    assert repeated(model.asks) == dict.fromkeys(in_flight, 1)
     await all_is_remembered(pipeline, USERS)
     await pipeline.verified("observer", "reflector")
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from memstream.schemas.topics import STAGES, group_of, read_by
+from memstream.schemas.errors import Transient
+from memstream.schemas.topics import STAGES, StageName, catalogue, group_of, read_by
+from memstream.streams.addresses import kafka_servers
+from memstream.streams.ports import Record
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,
@@ -26,6 +32,7 @@ from tests.support.verifying import ends_of
 
 FROM_CONSOLIDATION = (CONSOLIDATED, CONSOLIDATED + AGAIN)
 
+GROUP_WITHIN = 60.0
 EMPTY_WITHIN = 15.0
 """Seconds until a group is without its members that were killed."""
 
@@ -51,6 +58,42 @@ async def nothing_left_of_others(pipeline: Pipeline, bootstrap: str) -> None:
             await consumer.stop()
 
 
+async def written_since(pipeline: Pipeline, topic: str) -> list[Record]:
+    """What was written to a topic since the pipeline began."""
+    return [record async for record in pipeline.log.read(topic, start=pipeline.began.get(topic))]
+
+
+async def written_by(pipeline: Pipeline, stage: StageName) -> dict[str, int]:
+    """By topic that this stage writes, its changelog too, how many records there are."""
+    return {topic.name: sum(await pipeline.log.ends(topic.name)) for topic in catalogue() if stage in topic.written_by}
+
+
+async def has_members(pipeline: Pipeline, stage: StageName, count: int) -> None:
+    """Until the group of a stage is made of so many workers, and stands."""
+    await _group(pipeline, stage, lambda state, members: state == "Stable" and members == count, f"{count} members")
+
+
+async def is_joined(pipeline: Pipeline, stage: StageName) -> None:
+    """Until a worker asks to be let into the group, and the others have to join again."""
+    await _group(pipeline, stage, lambda state, members: state == "PreparingRebalance", "a rebalance")
+
+
+async def _group(pipeline: Pipeline, stage: StageName, holds: Callable[[str, int], bool], what: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=",".join(kafka_servers(pipeline.broker)))
+    await admin.start()
+    end = time.monotonic() + GROUP_WITHIN
+    try:
+        while True:
+            (answer,) = await admin.describe_consumer_groups([group_of(stage)])
+            ((_, _, state, _, _, members, *_),) = answer.groups
+            if holds(state, len(members)):
+                return
+            assert time.monotonic() < end, f"{stage}: no {what}, but {len(members)} members, {state}"
+            await asyncio.sleep(0.02)
+    finally:
+        await admin.close()
+
+
 async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
     """The broker takes it from a stranger when the group is empty."""
     end = time.monotonic() + EMPTY_WITHIN
@@ -73,9 +116,60 @@ def said_by(user: str) -> list[Json]:
 
 
 def repeated(asks: Sequence[Ask]) -> Counter[str]:
-    """By last user message, how many asks came after a first one with the same."""
-    counts = Counter(ask.last_user_message for ask in asks)
-    return Counter({said: n - 1 for said, n in counts.items() if n > 1})
+    """How often the model was asked again, by what it was asked: a turn's text (several may be in one call), or the
+    whole of a consolidation's prompt."""
+    counts = Counter(asked for ask in asks for asked in asked_in(ask))
+    return Counter({asked: n - 1 for asked, n in counts.items() if n > 1})
+
+
+def asked_in(ask: Ask) -> Collection[str]:
+    return set(ask.turns.values()) if ask.task == "observations" else {ask.last_user_message}
+
+
+class Load:
+    """Conversations of many users, a few at a time, turn by turn in turn, until told to stop; then they are finished.
+
+    Each user says the whole CONVERSATION, so that the memory to come is known (`all_is_remembered`). While the broker
+    is away a turn is tried again: it may come twice.
+    """
+
+    def __init__(self, pipeline: Pipeline, *, at_once: int = 12, pause: float = 0.02, name: str = "u") -> None:
+        self._pipeline, self._at_once, self._pause, self._name = pipeline, at_once, pause, name
+        self.users: list[str] = []
+        self.tried_again = 0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            some = [f"{self._name}{len(self.users) + n}" for n in range(self._at_once)]
+            self.users += some
+            for turns in zip(*map(said_by, some), strict=True):
+                for turn in turns:
+                    await self._say(turn)
+                    await asyncio.sleep(self._pause)
+
+    async def _say(self, turn: Json) -> None:
+        while True:
+            try:
+                return await self._pipeline.produce(turn)
+            except Transient:
+                self.tried_again += 1
+
+
+@asynccontextmanager
+async def loaded(pipeline: Pipeline, **options: Any) -> AsyncIterator[Load]:
+    """Load while the block runs; at its end every conversation is whole."""
+    load = Load(pipeline, **options)
+    running = asyncio.create_task(load.run())
+    try:
+        yield load
+        load.stop()
+        await running
+    finally:
+        running.cancel()
 
 
 async def all_is_remembered(pipeline: Pipeline, users: Collection[str], *, consolidated: bool = False) -> None:

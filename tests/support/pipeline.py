@@ -75,7 +75,8 @@ class Pipeline:
         self._spawned = 0
         self._letters_before: dict[str, dict[int, int]] = {}
         """Where the dead letters of others end, on a broker that is shared."""
-        self._began: Offsets = {}
+        self.began: Offsets = {}
+        """Where every topic ended when this pipeline began."""
         self._acknowledged: set[TurnName] = set()
         self.log: Log = (
             EmbeddedLog(folder=embedded_folder(broker))
@@ -192,6 +193,12 @@ class Pipeline:
         assert all(code == 0 for code in codes), f"exit codes {codes}\n{self.logs()}"
         self.workers.clear()
 
+    def end(self, worker: Supervised) -> None:
+        """SIGTERM to one; it must exit 0."""
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0, f"exit {worker.returncode}\n{self.logs()}"
+        self.workers.remove(worker)
+
     def kill(self) -> None:
         for worker in self.workers:
             if worker.poll() is None:
@@ -209,6 +216,10 @@ class Pipeline:
             await self.log.append(topic, key=key.encode(), value=value)
             if topic == TURNS.name and (name := name_of(value)) is not None:
                 self._acknowledged.add(name)
+
+    def forget(self, *turns: Json) -> None:
+        """Of these nothing is expected: the log lost them before anybody read them."""
+        self._acknowledged -= {name for turn in turns if (name := name_of(json.dumps(turn).encode())) is not None}
 
     async def settled(self, *stages: str, deadline: float = 60.0) -> None:
         """Until the lag of every topic that these stages read is 0, over all of them in their order, twice."""
@@ -250,7 +261,7 @@ class Pipeline:
 
     async def letters_begin(self) -> None:
         """`letters` are those from now on, and so is what is verified."""
-        self._began = await ends_of(self.log)
+        self.began = await ends_of(self.log)
         for topic in catalogue():
             if topic.name.endswith(DEAD_LETTER_SUFFIX) and await self.log.partitions(topic.name) is not None:
                 self._letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
@@ -307,7 +318,7 @@ class Pipeline:
             environment=self.environment(),
             config=self.folder / "memstream.toml",
             tenant=mine if shared or tenant else None,
-            since=self._began if shared else {},
+            since=self.began if shared else {},
             stages=stages,
             acknowledged=[name for name in self._acknowledged if not shared or ids.split(name[0])[0] == mine],
             refused_by_model=refused_by_model,

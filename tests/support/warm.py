@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,10 +17,13 @@ import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
+from types import SimpleNamespace
 
 READ_BEFORE = ["__main__", "memstream.cli.main", "memstream.cli.commands.worker"]
 """`__main__` is pytest's, which every child would read anew."""
 LOOK_EVERY = 0.02
+STOPS_AT_CRASH_POINT = "TESTS_STOP_AT_CRASH_POINT"
+"""In the environment of a worker: at its crash point it is stopped (SIGSTOP), and goes on after a SIGCONT."""
 
 
 def _context() -> ForkServerContext:
@@ -42,6 +46,10 @@ def _commands(
         os.close(file)
     sys.stdin = stdin.open()
     from memstream.cli.main import cli
+    from memstream.streams import crash
+
+    if STOPS_AT_CRASH_POINT in env:
+        crash.os = SimpleNamespace(_exit=lambda code: os.kill(os.getpid(), signal.SIGSTOP))  # type: ignore[assignment]
 
     for args in commands:
         sys.argv = ["memstream", *args]
