@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("streams", "agents", "schemas", "memory", "adapters", "cli")
+ROOMS = ("streams", "agents", "schemas", "memory", "adapters", "recall", "cli")
 NEEDED = (
     "memstream/__init__.py",
     "memstream/py.typed",

@@ -67,7 +67,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         TURNS,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id",
+            keyword="owner_key user_id session_id turn_id sensitivity",
             integer="message_index",
             datetime="occurred_at",
         ),
@@ -75,15 +75,15 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(
         WORKING,
         has_vectors=False,
-        fields=_fields(keyword="owner_key user_id session_id", number="salience"),
+        fields=_fields(keyword="owner_key user_id session_id subject category sensitivity", number="salience"),
     ),
     CollectionSpec(
         EPISODES,
         has_vectors=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id observation_id subject category",
+            keyword="owner_key user_id session_id turn_id observation_id subject category sensitivity",
             number="importance",
-            datetime="occurred_at valid_from valid_to recorded_at consolidated_at",
+            datetime="occurred_at valid_from valid_to recorded_at consolidated_at archived_at deleted_at",
         ),
     ),
     CollectionSpec(
@@ -91,7 +91,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         has_vectors=True,
         fields=_fields(
             keyword=(
-                "owner_key subject predicate category state content_hash "
+                "owner_key subject predicate category state sensitivity content_hash "
                 "evidence[].observation_id evidence[].session_id evidence[].turn_id"
             ),
             integer="version reinforcement_count",

@@ -102,7 +102,7 @@ def test_a_worker_has_time_to_drain(compose: dict[str, Any]) -> None:
 def test_the_image_carries_every_room() -> None:
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for room in ("adapters", "agents", "cli", "memory", "schemas", "streams"):
+    for room in ("adapters", "agents", "cli", "memory", "recall", "schemas", "streams"):
         assert f"COPY {room} {room}" in dockerfile
         assert f"!{room}" in ignored
     assert "USER memstream" in dockerfile

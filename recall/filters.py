@@ -1,0 +1,115 @@
+"""Which stored records a read may see, as filters of the store; pure. The tenant is the store's own condition.
+
+Every field named here has a line in schemas/collections.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from qdrant_client import models
+
+from ..schemas.recalled import Tier
+from ..schemas.turns import Sensitivity
+from .request import RecallRequest
+
+SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
+
+
+def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
+    """What of this tier the request may see; None: nothing of it is asked for."""
+    if tier not in request.tiers:
+        return None
+    match tier:
+        case "semantic":
+            return _facts(request, now)
+        case "working":
+            return _working(request)
+        case "episodic":
+            return _episodes(request)
+        case "turns":
+            return _turns(request)
+
+
+def _facts(request: RecallRequest, now: datetime) -> models.Filter:
+    """Believed now and not over; of the past: valid then, also when it was replaced since. Invalidated rows were never
+    true."""
+    conditions = _of_owners(request) + _said_of(request)
+    if request.as_of is None:
+        conditions += [equals("state", "active"), not_ended(now)]
+    else:
+        conditions += [any_of("state", ("active", "superseded")), valid_at(request.as_of)]
+    return models.Filter(must=conditions)
+
+
+def _working(request: RecallRequest) -> models.Filter | None:
+    """What a session attends to now: of the past nothing is known, and without a session there is none."""
+    if request.session is None or request.as_of is not None:
+        return None
+    session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
+    return models.Filter(must=[*session, _ceiling(request), *_said_of(request)])
+
+
+def _episodes(request: RecallRequest) -> models.Filter:
+    conditions = _of_owners(request) + _said_of(request)
+    conditions += [_empty("deleted_at"), _empty("archived_at")]
+    if request.as_of is not None:
+        conditions.append(valid_at(request.as_of))
+    return models.Filter(must=conditions)
+
+
+def _turns(request: RecallRequest) -> models.Filter | None:
+    """Over all sessions of the owner. A message has neither subject nor category, and nothing counts in it but how well
+    it fits."""
+    if request.asked is None or request.subject is not None or request.category is not None:
+        return None
+    conditions: list[models.Condition] = [
+        equals("owner_key", request.owner.key(request.tenant_id)),
+        _ceiling(request),
+    ]
+    if request.as_of is not None:
+        conditions.append(models.FieldCondition(key="occurred_at", range=models.DatetimeRange(lte=request.as_of)))
+    return models.Filter(must=conditions)
+
+
+# ------------------------------------------------------------------------------------------------ conditions
+def equals(field: str, value: str) -> models.FieldCondition:
+    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
+
+
+def any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
+
+
+def not_ended(moment: datetime) -> models.Filter:
+    """Without an end, or one that lies ahead (Qdrant: a null is empty)."""
+    return models.Filter(
+        should=[
+            _empty("valid_to"),
+            models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=moment)),
+        ]
+    )
+
+
+def valid_at(moment: datetime) -> models.Filter:
+    """Half-open: valid_from <= moment < valid_to, where there is one."""
+    begun = models.FieldCondition(key="valid_from", range=models.DatetimeRange(lte=moment))
+    return models.Filter(must=[begun, not_ended(moment)])
+
+
+def _empty(field: str) -> models.IsEmptyCondition:
+    return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
+
+
+def _of_owners(request: RecallRequest) -> list[models.Condition]:
+    return [any_of("owner_key", request.owner_keys), _ceiling(request)]
+
+
+def _ceiling(request: RecallRequest) -> models.Condition:
+    return any_of("sensitivity", SENSITIVITY[: SENSITIVITY.index(request.ceiling) + 1])
+
+
+def _said_of(request: RecallRequest) -> list[models.Condition]:
+    named = (("subject", request.subject), ("category", request.category))
+    return [equals(field, value) for field, value in named if value is not None]

@@ -1,0 +1,82 @@
+"""What a reader asks for. Bounds are held here, so that nothing behind has to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..schemas.base import CONTENT_MAX
+from ..schemas.observations import Category
+from ..schemas.recalled import TIERS, Tier
+from ..schemas.turns import Owner, Sensitivity
+
+LIMIT_MAX = 100
+GROUPS_MAX = 32
+CUE_MAX = CONTENT_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """A session of a user: two users may use one session id."""
+
+    user_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """One read. Tenant, owner and session come from the caller's credential, never from a text.
+
+    A ValueError says what is out of bounds.
+    """
+
+    tenant_id: str
+    owner: Owner
+    session: SessionRef | None = None
+    """Whose working set is read; None: no working set."""
+    groups: tuple[str, ...] = ()
+    """Groups whose facts and episodes are shared with the owner."""
+    cue: str | None = None
+    """What is looked for, at most 2 000 code points; None or blank: what counts most."""
+    limit: int = 10
+    tiers: tuple[Tier, ...] = TIERS
+    subject: str | None = None
+    category: Category | None = None
+    ceiling: Sensitivity = "internal"
+    """The most sensitive that may be read."""
+    as_of: datetime | None = None
+    """World time: what was valid then."""
+    mood: float | None = None
+    """The caller's valence, -1 to 1, for the profile `composite`."""
+
+    def __post_init__(self) -> None:
+        _require(bool(self.tenant_id), "a read needs a tenant")
+        _require(1 <= self.limit <= LIMIT_MAX, f"the limit must be 1 to {LIMIT_MAX}, not {self.limit}")
+        _require(bool(self.tiers), f"at least one tier must be asked for: {', '.join(TIERS)}")
+        _require(len(set(self.tiers)) == len(self.tiers), "a tier is asked for twice")
+        _require(len(self.groups) <= GROUPS_MAX, f"at most {GROUPS_MAX} groups can be read at once")
+        _require(self.mood is None or -1 <= self.mood <= 1, f"the mood must be -1 to 1, not {self.mood}")
+        _require(self.as_of is None or self.as_of.tzinfo is not None, "as_of needs a time zone")
+        if self.cue is not None:
+            _require(len(self.cue) <= CUE_MAX, f"the cue has {len(self.cue)} characters; at most {CUE_MAX} are taken")
+            _require(not _has_surrogate(self.cue), "the cue is no valid text")
+
+    @property
+    def asked(self) -> str | None:
+        """The cue without what surrounds it; None when nothing is left of it."""
+        return (self.cue or "").strip() or None
+
+    @property
+    def owner_keys(self) -> tuple[str, ...]:
+        """Of the owner and the groups, each once."""
+        owners = (self.owner, *(Owner(scope="group", id=group) for group in self.groups))
+        return tuple(dict.fromkeys(owner.key(self.tenant_id) for owner in owners))
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)

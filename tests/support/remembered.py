@@ -1,0 +1,139 @@
+"""A memory to read from: records as the stages write them, in the real engine, short to write in tests."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.ports import Point, VectorStore
+from memstream.schemas import ids
+from memstream.schemas.collections import EPISODES, FACTS, TURNS, WORKING
+from memstream.schemas.episodes import StoredEpisode
+from memstream.schemas.facts import Evidence, StoredFact
+from memstream.schemas.recalled import Tier
+from memstream.schemas.turns import Owner
+from memstream.schemas.working import StoredMessage, StoredWorkingEntry
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+COLLECTION: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
+
+
+class Remembered:
+    """Puts records of any tenant and user; `whose` knows afterwards what belongs to whom."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self.store = store
+        self.embedder = HashingEmbedder()
+        self.whose: dict[str, tuple[str, str]] = {}
+        """Record id → tenant, owner key."""
+
+    async def fact(self, content: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        cause = fields.pop("cause", f"{tenant}/{content}")
+        observation = str(uuid.uuid5(uuid.NAMESPACE_URL, cause))
+        evidence = Evidence(turn_id="t1", session_id="s1", observation_id=observation, occurred_at=NOW, quote=content)
+        defaults: dict[str, Any] = {
+            "fact_id": ids.fact_id(owner.key(tenant), observation),
+            "version": 1,
+            "tenant_id": tenant,
+            "owner": owner,
+            "subject": "user",
+            "content": content,
+            "category": "profession",
+            "confidence": 0.8,
+            "state": "active",
+            "valid_from": NOW,
+            "recorded_at": NOW,
+            "embedder": "hashing",
+            "content_hash": ids.content_hash(content),
+            "evidence": (evidence,),
+            "owner_key": owner.key(tenant),
+        }
+        fact = StoredFact(**(defaults | fields))
+        await self._put("semantic", fact.fact_id, fact)
+        return fact.fact_id
+
+    async def episode(self, content: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        observation = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{owner.key(tenant)}/{content}"))
+        defaults: dict[str, Any] = {
+            "episode_id": ids.episode_id(observation),
+            "tenant_id": tenant,
+            "owner": owner,
+            "session_id": "s1",
+            "turn_id": "t1",
+            "observation_id": observation,
+            "subject": "user",
+            "content": content,
+            "category": "event",
+            "durability": "persistent",
+            "importance": 0.7,
+            "occurred_at": NOW,
+            "valid_from": NOW,
+            "recorded_at": NOW,
+            "evidence": content,
+            "content_hash": ids.content_hash(content),
+            "owner_key": owner.key(tenant),
+            "user_id": owner.id,
+        }
+        episode = StoredEpisode(**(defaults | fields))
+        await self._put("episodic", episode.episode_id, episode)
+        return episode.episode_id
+
+    async def entry(
+        self, content: str, *, tenant: str = "acme", user: str = "u1", session: str = "s1", **fields: Any
+    ) -> str:
+        key = ids.session_key(tenant, user, session)
+        entry_id = ids.observation_id(key, "t1", "user", content)
+        defaults: dict[str, Any] = {
+            "entry_id": entry_id,
+            "observation_id": entry_id,
+            "content": content,
+            "subject": "user",
+            "category": "goal",
+            "durability": "session",
+            "importance": 0.6,
+            "salience": 0.5,
+            "created_turn": 1,
+            "last_access_turn": 1,
+            "tenant_id": tenant,
+            "owner_key": ids.owner_key(tenant, "user", user),
+            "user_id": user,
+            "session_id": session,
+            "turn_number": 1,
+            "updated_at": NOW,
+        }
+        await self._put("working", entry_id, StoredWorkingEntry(**(defaults | fields)))
+        return entry_id
+
+    async def message(
+        self, content: str, *, tenant: str = "acme", user: str = "u1", session: str = "s1", **fields: Any
+    ) -> str:
+        turn = fields.pop("turn", f"turn of {content}"[:128])
+        message_id = ids.message_id(ids.session_key(tenant, user, session), turn, 0)
+        defaults: dict[str, Any] = {
+            "message_id": message_id,
+            "message_index": 0,
+            "role": "user",
+            "content": content,
+            "tenant_id": tenant,
+            "owner_key": ids.owner_key(tenant, "user", user),
+            "user_id": user,
+            "session_id": session,
+            "turn_id": turn,
+            "occurred_at": NOW,
+        }
+        await self._put("turns", message_id, StoredMessage(**(defaults | fields)))
+        return message_id
+
+    async def _put(
+        self, tier: Tier, identity: str, record: StoredFact | StoredEpisode | StoredWorkingEntry | StoredMessage
+    ) -> None:
+        self.whose[identity] = (record.tenant_id, record.owner_key)
+        dense, text = None, None
+        if tier != "working":
+            [dense] = await self.embedder.embed([record.content], tenant_id=record.tenant_id)
+            text = record.content
+        await self.store.put(COLLECTION[tier], [Point(identity, record.to_payload(), dense=dense, text=text)])
