@@ -1,4 +1,5 @@
-"""Where logs go: JSON lines, or readable ones on a terminal. Content of conversations is never in them at INFO."""
+"""Where logs go: JSON lines, or readable ones on a terminal, at a bounded rate (log_rate.py). Content of conversations
+is never in them at INFO."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ from typing import TextIO
 
 import structlog
 
+from .log_rate import LibraryLines, OurLines, log_rate
+
 
 def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> None:
     """structlog and the libraries' own loggers onto one stream (stderr unless told)."""
     target = sys.stderr if stream is None else stream
+    rate = log_rate()
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -21,12 +25,13 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
         structlog.dev.ConsoleRenderer() if target.isatty() else structlog.processors.JSONRenderer()
     )
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, renderer],
+        processors=[OurLines(rate), *shared, structlog.processors.format_exc_info, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(target),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(target)
+    handler.addFilter(LibraryLines(rate))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],

@@ -22,7 +22,7 @@ from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import StageName
 from ..streams import admin
 from ..streams.app import AppSettings
-from ..streams.health import served
+from ..streams.health import Readiness, served
 from ..streams.metrics import Metrics
 from ..streams.ports import Log
 from ..streams.runner import StageRunner, run_worker
@@ -45,6 +45,8 @@ SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"
 """Embedded at the start: it tells whether the embedder answers, and its dimension."""
 PROBE_SECONDS = 5.0
+TELL_EVERY = 1.0
+"""Seconds between two looks at what is ready, for the log."""
 
 
 def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
@@ -84,8 +86,11 @@ class StoreProbe:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
                     await self.store.ping()
-            except (Transient, Fatal, TimeoutError) as error:
-                self.reached, self.why = False, str(error) or "no answer"
+            except (Transient, Fatal) as error:
+                remedy = error.remedy if isinstance(error, Transient) else ""
+                self.reached, self.why = False, f"{error} ({remedy})" if remedy else str(error)
+            except TimeoutError:
+                self.reached, self.why = False, f"no answer within {PROBE_SECONDS:.0f} s: is it up, or too busy?"
             else:
                 self.reached, self.why = True, ""
             await asyncio.sleep(PROBE_SECONDS)
@@ -117,12 +122,29 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Until `stopping` is set or a stage ends; the exit code."""
-        probing = asyncio.create_task(self.probe.watch())
+        watching = [asyncio.create_task(self.probe.watch()), asyncio.create_task(tell_changes(self.readiness))]
         try:
             async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
                 return await run_worker(self.runners, stopping=stopping)
         finally:
-            probing.cancel()
+            for watch in watching:
+                watch.cancel()
+
+
+async def tell_changes(readiness: Readiness) -> None:
+    """In the log: which part is no longer ready and why, and when it is again. Not what every start begins with."""
+    lost: dict[str, bool] = {}
+    """By part that was ready once, whether it is not now."""
+    while True:
+        for part, (ready, why) in readiness().items():
+            if ready:
+                if lost.get(part):
+                    log.warning("ready_again", stage=part)
+                lost[part] = False
+            elif lost.get(part) is False:
+                lost[part] = True
+                log.warning("not_ready", stage=part, why=why)
+        await asyncio.sleep(TELL_EVERY)
 
 
 @asynccontextmanager

@@ -131,14 +131,28 @@ class StageApp(faust.App):
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:
         """Whether events flow: partitions assigned, tables recovered, lease held, no crash, no stop."""
-        return (
-            not self.should_stop
-            and not self.rebalancing
-            and not self.in_recovery
-            and bool(self.tables.actives_ready)
-            and bool(self.assigned())
-            and self.lease_ok()
-        )
+        return not self.why_not_ready() and bool(self.assigned())
+
+    def why_not_ready(self) -> str:
+        """What keeps this worker from its events; "" when nothing does. A member of the group for which no partition
+        is left lacks nothing: it is a spare, and takes over when another one goes."""
+        if self._crashed.is_set():
+            return f"it ends: {self.crash_reason}"
+        if self.should_stop:
+            return "it was asked to stop: what is in flight is finished, nothing new is taken"
+        if not self.lease_ok():
+            return f"no answer from Kafka for {self.lease_age():.0f} s: is it up, and MEMSTREAM_BROKER right?"
+        if not self.assigned() and not self._is_member():
+            return "waiting for partitions: it has not joined its consumer group yet"
+        if self.rebalancing:
+            return "partitions are being shared out in its consumer group"
+        if self.in_recovery or not self.tables.actives_ready:
+            return "its table is being read from the changelog"
+        return ""
+
+    def _is_member(self) -> bool:
+        """Whether the group has accepted this worker since its start. Embedded there are no spares."""
+        return float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0)) > 0
 
     def assigned(self) -> frozenset[tuple[str, int]]:
         """The (topic, partition) pairs that this worker reads now."""

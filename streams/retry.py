@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -23,8 +23,6 @@ from .exits import LeaseLost
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 BreakerState = Literal["closed", "open", "half-open"]
-LOG_EVERY = 10.0
-"""Seconds between two log lines about one component that is away."""
 BREAKERS_MAX = 10_000
 PROBE_GRACE = 0.2
 """Seconds that a call which failed itself leaves to others when a breaker is half-open: one event that the store never
@@ -46,11 +44,11 @@ class _GaveUp(Exception):
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Full jitter: a wait is uniform in [0, min(cap, first x 2^attempt)] seconds, but not less than the server asked
-    for, of which no more than `asked_cap` is believed."""
+    for, of which no more than `asked_cap` is believed: an hour, for a wait must never look like a hang."""
 
     first: float = 0.2
     cap: float = 20.0
-    asked_cap: float = 300.0
+    asked_cap: float = 3600.0
 
     def __post_init__(self) -> None:
         if not 0 < self.first <= self.cap:
@@ -59,8 +57,8 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """Opens at `failures` within `window` seconds without a success between; `probe_after` seconds later one call
-    may try."""
+    """Opens at `failures` within `window` seconds without a success between; `probe_after` seconds later, or when a
+    server that asked for more time has had it, one call may try."""
 
     failures: int = 5
     window: float = 30.0
@@ -73,43 +71,45 @@ class Breaker:
     def __init__(self, policy: BreakerPolicy) -> None:
         self._policy = policy
         self._failures: deque[float] = deque(maxlen=policy.failures)
-        self._opened_at: float | None = None
+        self._open_until: float | None = None
+        """From then on a call may try; None: closed."""
         self._probing_since: float | None = None
 
     def state(self, now: float) -> BreakerState:
-        if self._opened_at is None:
+        if self._open_until is None:
             return "closed"
-        return "half-open" if now >= self._opened_at + self._policy.probe_after else "open"
+        return "half-open" if now >= self._open_until else "open"
 
     def wait(self, now: float) -> float:
         """Seconds until a call may be made: 0 = now. In the half-open state one caller at a time gets through."""
-        if self._opened_at is None:
+        if self._open_until is None:
             return 0.0
-        until = self._opened_at + self._policy.probe_after
-        if now < until:
-            return until - now
+        if now < self._open_until:
+            return self._open_until - now
         if self._probing_since is not None and now < self._probing_since + self._policy.probe_after:
             return self._probing_since + self._policy.probe_after - now
         return 0.0
 
     def begin(self, now: float) -> bool:
         """Before a call; True when it is the probe."""
-        if self._opened_at is None:
+        if self._open_until is None:
             return False
         self._probing_since = now
         return True
 
-    def failed(self, now: float, *, probe: bool = False) -> bool:
-        """True when this failure opened it. Of an open one only the probe's failure says something new: calls that
-        were on their way when it opened fail late."""
-        if self._opened_at is not None:
+    def failed(self, now: float, *, probe: bool = False, asked: float = 0.0) -> bool:
+        """True when this failure opened it; `asked`: seconds that the server asked for. Of an open one the probe's
+        failure alone says something new: calls that were on their way when it opened fail late. What a server asks
+        for counts whoever hears it."""
+        if self._open_until is not None:
             if probe:
-                self._opened_at = now
+                self._open_until = now + self._policy.probe_after
                 self._probing_since = None
+            self._open_until = max(self._open_until, now + asked)
             return False
         self._failures.append(now)
         if len(self._failures) == self._policy.failures and now - self._failures[0] <= self._policy.window:
-            self._opened_at = now
+            self._open_until = now + max(self._policy.probe_after, asked)
             return True
         return False
 
@@ -119,9 +119,9 @@ class Breaker:
 
     def succeeded(self) -> bool:
         """True when this success closed it."""
-        was_open = self._opened_at is not None
+        was_open = self._open_until is not None
         self._failures.clear()
-        self._opened_at = self._probing_since = None
+        self._open_until = self._probing_since = None
         return was_open
 
 
@@ -165,8 +165,7 @@ class Calls:
         self._closed_listeners: list[Callable[[str], None]] = []
         self._sleepers: set[_Sleeper] = set()
         self._interruptions = 0
-        self._logged: dict[str, float] = {}
-        self._away: set[str] = set()
+        self._away: dict[str, str] = {}
 
     def on_breaker_closed(self, listener: Callable[[str], None]) -> None:
         """`listener(name)` is called when the breaker of that name closes."""
@@ -183,9 +182,9 @@ class Calls:
         breaker = self._breakers.get(name)
         return breaker is not None and breaker.wait(self._clock()) > 0
 
-    def away(self) -> frozenset[str]:
-        """Names of breakers that are not closed: the worker is not ready."""
-        return frozenset(self._away)
+    def away(self) -> Mapping[str, str]:
+        """Names of breakers that are not closed, each with its last failure: the worker is not ready."""
+        return dict(self._away)
 
     async def call(self, name: str, make: Callable[[], Awaitable[T]], *, give_up_after: float | None = None) -> T:
         """Await `make()` until it does not raise `Transient`. `name` is the breaker's (`store`, `model:<tenant>`).
@@ -200,6 +199,7 @@ class Calls:
         interruptions = self._interruptions
         began = self._clock()
         last = Transient(name, f"{name} is away")
+        failed: Transient | None = None
         grace = 0.0
 
         def too_late(pause: float) -> bool:
@@ -212,7 +212,10 @@ class Calls:
                 raise Interrupted(name, f"partitions go away while {name} is waited for") from last
 
         async def attempt() -> T:
-            nonlocal last, grace
+            nonlocal last, grace, failed
+            if failed is not None:
+                first, failed = failed, None
+                raise first
             while (pause := breaker.wait(self._clock())) > 0:
                 if too_late(pause) or (give_up_after is not None and self._waited_for(name)):
                     raise _GaveUp(last)
@@ -225,17 +228,23 @@ class Calls:
 
         def pause_after(state: tenacity.RetryCallState) -> float:
             jitter = tenacity.wait_random_exponential(multiplier=self._retry.first, max=self._retry.cap)(state)
-            return max(jitter, min(last.retry_after or 0.0, self._retry.asked_cap))
+            return max(jitter, self._asked(last))
 
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(_goes_away),
-            wait=pause_after,
-            stop=lambda state: too_late(state.upcoming_sleep),
-            before_sleep=lambda state: self._on_retry(name.partition(":")[0]),
-            sleep=sleep,
-            reraise=True,
-        )
         try:
+            try:
+                return await attempt()  # mostly it is there; tenacity, told of the first failure, costs more than that
+            except Transient as failure:
+                if not _goes_away(failure):
+                    raise
+                failed = failure
+            retrying = tenacity.AsyncRetrying(
+                retry=tenacity.retry_if_exception(_goes_away),
+                wait=pause_after,
+                stop=lambda state: too_late(state.upcoming_sleep),
+                before_sleep=lambda state: self._on_retry(name.partition(":")[0]),
+                sleep=sleep,
+                reraise=True,
+            )
             return await retrying(attempt)
         except _GaveUp as gave_up:
             raise gave_up.last from gave_up.last.__cause__
@@ -250,9 +259,12 @@ class Calls:
         except Transient as failure:
             if _goes_away(failure):
                 heard = True
-                if breaker.failed(self._clock(), probe=probe):
-                    self._opened(name, failure)
-                self._report(name, failure)
+                opened = breaker.failed(self._clock(), probe=probe, asked=self._asked(failure))
+                if opened or name in self._away:
+                    self._away[name] = f"{failure} ({failure.remedy})" if failure.remedy else str(failure)
+                if opened:
+                    log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
+                log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
             raise
         except Poison:  # it answered
             heard = True
@@ -263,6 +275,10 @@ class Calls:
                 breaker.abandoned()
         self._answered(name, breaker)
         return result
+
+    def _asked(self, failure: Transient) -> float:
+        """Seconds that the server asked for, as far as it is believed."""
+        return min(failure.retry_after or 0.0, self._retry.asked_cap)
 
     def _waited_for(self, name: str) -> bool:
         return any(sleeper.name == name and sleeper.for_breaker for sleeper in self._sleepers)
@@ -280,31 +296,20 @@ class Calls:
             breaker = self._breakers[name] = Breaker(self._breaker_policy)
             if len(self._breakers) > BREAKERS_MAX:
                 oldest, _ = self._breakers.popitem(last=False)
-                self._away.discard(oldest)
-                self._logged.pop(oldest, None)
+                self._away.pop(oldest, None)
         self._breakers.move_to_end(name)
         return breaker
-
-    def _opened(self, name: str, failure: Transient) -> None:
-        self._away.add(name)
-        log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
 
     def _answered(self, name: str, breaker: Breaker) -> None:
         if not breaker.succeeded():
             return
-        self._away.discard(name)
+        self._away.pop(name, None)
         log.info("breaker_closed", component=name)
         for sleeper in self._sleepers:  # nobody sits out the rest of a wait for what is back
             if sleeper.for_breaker and sleeper.name == name:
                 sleeper.wake.set()
         for listener in self._closed_listeners:
             listener(name)
-
-    def _report(self, name: str, failure: Transient) -> None:
-        now = self._clock()
-        if now - self._logged.get(name, -LOG_EVERY) >= LOG_EVERY:
-            self._logged[name] = now
-            log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
 
 
 def _goes_away(failure: BaseException) -> bool:

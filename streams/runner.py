@@ -33,6 +33,9 @@ from .table import event_scope, open_rows
 log = structlog.get_logger(__name__)
 ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
+AWAY_SHOWN = 3
+"""In readiness; each tenant has a breaker of its own for its model."""
+SPARE = "a spare: there are more workers than partitions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,34 +268,16 @@ class StageRunner:
         if ends[partition] < committed:
             await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
 
-    # ------------------------------------------------------------------------------------------------ looking
-    def next_is_here(self, partition: int, lane: str) -> bool:
-        """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
-        never does."""
-        return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
-
-    def unread(self, topic: str, partition: int) -> int | None:
-        """How many records this worker has not taken yet, as far as its last fetch knew; None: it did not fetch yet,
-        or the partition is not its own."""
-        tp = FaustTP(topic, partition)
-        position = self._lanes.taken_until((topic, partition))
-        if position is None:
-            if (topic, partition) not in self.app.assigned():
-                return None
-            position = self.app.consumer._committed_offset.get(tp)
-        end: int | None = self.app.consumer.highwater(tp)
-        if end is None:
-            return None
-        return 0 if position is None else max(0, end - position)
-
     def ready(self) -> tuple[bool, str]:
-        """Whether this stage works, and if not, why."""
-        if not self.app.ready():
-            return False, "waiting for partitions or for its table"
+        """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""
+        why = self.app.why_not_ready()
         away = self._calls.away()
-        if away:
-            return False, f"away: {', '.join(sorted(away))}"
-        return True, ""
+        if not why and away:
+            why = "; ".join(f"away: {name}: {said}" for name, said in sorted(away.items())[:AWAY_SHOWN])
+            why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
+        if why:
+            return False, why
+        return True, "" if self.app.assigned() else SPARE
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:

@@ -201,16 +201,37 @@ async def test_a_stop_drains_the_lanes_before_it_leaves(app: StageApp) -> None:
 
 async def test_ready_means_that_events_flow(app: StageApp) -> None:
     assert not app.ready()
+    assert "not joined" in app.why_not_ready()
     app._consumer = app.consumer
     app.consumer._thread._consumer = ScriptedConsumer({TP(TOPIC, 0): [record(0)]})
     app.tables.on_actives_ready()
     assert app.ready()
     assert app.assigned() == {(TOPIC, 0)}
+    assert app.why_not_ready() == ""
     app.rebalancing = True
-    assert not app.ready()
+    assert "shared out" in app.why_not_ready()
     app.rebalancing = False
     app.in_recovery = True
-    assert not app.ready()
+    assert "changelog" in app.why_not_ready()
     app.in_recovery = False
     app.lease_ok = lambda: False  # type: ignore[method-assign]
+    assert "MEMSTREAM_BROKER" in app.why_not_ready()
     assert not app.ready()
+
+
+async def test_a_member_without_partitions_lacks_nothing_but_events(app: StageApp) -> None:
+    app._consumer = app.consumer
+    app.consumer._thread._consumer = ScriptedConsumer({})
+    app.tables.on_actives_ready()
+    assert "not joined" in app.why_not_ready()
+    app.consumer._thread.lease_start = time.monotonic()
+    assert app.why_not_ready() == ""
+    assert not app.ready(), "no events flow"
+
+
+async def test_a_worker_that_is_asked_to_stop_says_so(app: StageApp) -> None:
+    app._stopped.set()
+    assert "asked to stop" in app.why_not_ready()
+    app._crashed.set()
+    app._crash_reason = RuntimeError("a reason")
+    assert app.why_not_ready() == "it ends: a reason"

@@ -26,7 +26,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.app_ready = True
+        self.lacks = ""
+        self.partitions = {("memory.turns", 0)}
         self.calls = Calls(breaker=BreakerPolicy(), clock=lambda: self.now)
         self.registry = CollectorRegistry()
         self.metrics = StageMetrics(Metrics(self.registry), "observer")
@@ -34,12 +35,15 @@ class Worker:
         self.runner.app = cast(Any, self)
         self.runner._calls = self.calls
 
-    def ready(self) -> bool:
-        return self.app_ready
+    def why_not_ready(self) -> str:
+        return self.lacks
+
+    def assigned(self) -> set[tuple[str, int]]:
+        return self.partitions
 
     async def away(self, name: str) -> None:
         async def fail() -> None:
-            raise Transient(name, "away")
+            raise Transient(name, f"{name} said 503", remedy="look at it")
 
         for _ in range(5):
             with pytest.raises(Transient):
@@ -69,12 +73,22 @@ async def test_a_worker_that_works_is_alive_and_ready(health: httpx.AsyncClient)
     assert ready.json() == {"ready": True, "parts": {"observer": {"ready": True, "why": ""}}}
 
 
-async def test_without_partitions_or_table_it_is_alive_and_not_ready(worker: Worker, health: httpx.AsyncClient) -> None:
-    worker.app_ready = False
+async def test_what_it_lacks_makes_it_not_ready_and_leaves_it_alive(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.lacks = "its table"
     assert (await health.get("/livez")).status_code == 200
     ready = await health.get("/readyz")
     assert ready.status_code == 503
-    assert ready.json()["parts"]["observer"] == {"ready": False, "why": "waiting for partitions or for its table"}
+    assert ready.json()["parts"]["observer"] == {"ready": False, "why": "its table"}
+
+
+async def test_a_spare_is_ready_and_says_what_it_is(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.partitions = set()
+    ready = await health.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["parts"]["observer"] == {
+        "ready": True,
+        "why": "a spare: there are more workers than partitions",
+    }
 
 
 async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker, health: httpx.AsyncClient) -> None:
@@ -82,14 +96,21 @@ async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker,
     await worker.away("model:acme")
     ready = await health.get("/readyz")
     assert ready.status_code == 503
-    assert ready.json()["parts"]["observer"]["why"] == "away: model:acme, store"
+    assert ready.json()["parts"]["observer"]["why"] == (
+        "away: model:acme: model:acme said 503 (look at it); away: store: store said 503 (look at it)"
+    )
+    for n in range(50):
+        await worker.away(f"model:tenant-{n}")
+    why = (await health.get("/readyz")).json()["parts"]["observer"]["why"]
+    assert why.endswith("; and 49 more")
 
     async def answer() -> None:
         return
 
     worker.now += 10
     await worker.calls.call("store", answer)
-    await worker.calls.call("model:acme", answer)
+    for name in worker.calls.away():
+        await worker.calls.call(name, answer)
     assert (await health.get("/readyz")).status_code == 200
 
 

@@ -117,7 +117,7 @@ async def test_what_is_not_transient_leaves_at_once(error: Exception) -> None:
         with pytest.raises(type(error)):
             await world.calls.call("store", make)
     assert world.waits == []
-    assert world.calls.away() == frozenset()
+    assert world.calls.away() == {}
 
 
 async def test_a_wait_is_cut_short_when_partitions_go_away() -> None:
@@ -146,9 +146,9 @@ async def test_a_call_that_was_under_way_when_partitions_went_does_not_begin_to_
 
 
 # ------------------------------------------------------------------------------------------------------------- breaker
-def opened(at: float = 0.0) -> Breaker:
+def opened(at: float = 0.0, *, asked: float = 0.0) -> Breaker:
     breaker = Breaker(STRICT)
-    assert [breaker.failed(at) for _ in range(5)] == [False, False, False, False, True]
+    assert [breaker.failed(at, asked=asked) for _ in range(5)] == [False, False, False, False, True]
     return breaker
 
 
@@ -201,6 +201,19 @@ def test_calls_that_were_on_their_way_do_not_hold_it_open() -> None:
     assert breaker.wait(10) == 0
 
 
+def test_what_a_server_asks_for_holds_it_open_for_longer_whoever_hears_it() -> None:
+    breaker = opened(asked=300)
+    assert breaker.wait(299) == 1
+    breaker.failed(100, asked=400)  # a call that was on its way when it opened
+    assert breaker.wait(499) == 1
+    breaker.begin(500)
+    breaker.failed(501, probe=True, asked=60)
+    assert breaker.wait(501) == 60
+    breaker.begin(561)
+    breaker.failed(562, probe=True, asked=2)
+    assert breaker.wait(562) == 10, "not less than without asking"
+
+
 def test_a_probe_without_an_answer_lets_the_next_one_try() -> None:
     breaker = opened()
     breaker.begin(10)
@@ -246,19 +259,19 @@ def test_it_is_open_only_after_five_failures_within_the_window(events: list[tupl
 async def test_five_failures_make_the_component_away_and_a_probe_brings_it_back() -> None:
     world = World(breaker=STRICT)
     told: list[str] = []
-    seen: list[tuple[frozenset[str], bool]] = []
+    seen: list[tuple[set[str], bool]] = []
     world.calls.on_breaker_closed(told.append)
     make = failing(5)
 
     async def watched() -> str:
-        seen.append((world.calls.away(), world.calls.breaker_open("store")))
+        seen.append((set(world.calls.away()), world.calls.breaker_open("store")))
         return await make()
 
     assert await world.calls.call("store", watched) == "done"
-    assert seen == [(frozenset(), False)] * 5 + [(frozenset({"store"}), True)]
+    assert seen == [(set(), False)] * 5 + [({"store"}, True)]
     assert 10 in world.waits or sum(world.waits[-2:]) >= 10, "not before ten seconds"
     assert told == ["store"]
-    assert world.calls.away() == frozenset()
+    assert world.calls.away() == {}
     assert not world.calls.breaker_open("store")
 
 
@@ -266,7 +279,7 @@ async def test_an_open_breaker_stops_other_calls_before_they_are_made() -> None:
     world = World(breaker=STRICT)
     with pytest.raises(Transient):
         await world.calls.call("store", failing(10_000), give_up_after=8)
-    assert world.calls.away() == {"store"}
+    assert set(world.calls.away()) == {"store"}
     made: list[float] = []
 
     async def make() -> None:
@@ -325,7 +338,7 @@ async def test_a_refusal_is_an_answer_and_closes_the_breaker() -> None:
 
     with pytest.raises(Poison):
         await world.calls.call("model:acme", refuse)
-    assert world.calls.away() == frozenset()
+    assert world.calls.away() == {}
 
 
 async def test_a_cancelled_probe_does_not_keep_others_out() -> None:
