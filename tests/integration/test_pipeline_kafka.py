@@ -22,7 +22,7 @@ from tests.support.conversation import (
     states,
 )
 from tests.support.model_server import ModelServer, observing
-from tests.support.pipeline import CRASHED, Pipeline, actions, running, turn, wait_for
+from tests.support.pipeline import Pipeline, actions, running, turn, wait_for
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -77,6 +77,9 @@ async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipe
     pipeline.stop()
 
 
+@pytest.mark.fault(
+    broken="kill -9 of one of two observers under load", holds="no loss, nothing twice; I1 I7", always=True
+)
 async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing(
     pipeline: Pipeline, model: ModelServer
 ) -> None:
@@ -105,26 +108,6 @@ async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing
     assert set(per_owner) == {f"user-{session}" for session in sessions}
     assert all(found == STATES for found in per_owner.values()), per_owner
     assert len(set(await pipeline.observed())) == len(sessions) * len(CONVERSATION)
-    await pipeline.verified("observer", "reflector")
-
-
-@pytest.mark.parametrize("point", ["observer:table:3", "reflector:table:3", "reflector:store:4"])
-async def test_a_crash_between_two_effects_is_made_good(pipeline: Pipeline, model: ModelServer, point: str) -> None:
-    """Also when the model answers differently the second time: the decision was kept."""
-    model.script = different_each_time
-    stage = point.partition(":")[0]
-    for other in ("observer", "reflector"):
-        if other != stage:
-            pipeline.spawn(other)
-    crashing = pipeline.spawn(stage, MEMSTREAM_CRASH_POINT=point)
-    await pipeline.produce(*conversation())
-    await wait_for(lambda: crashing.poll() is not None, f"the crash at {point}", 60)
-    assert crashing.returncode == CRASHED
-    pipeline.spawn(stage)
-    await pipeline.settled("observer", "reflector")
-    assert actions(await pipeline.updates()) == ACTIONS
-    assert states(await pipeline.consistent()) == STATES
-    assert len(set(await pipeline.observed())) == len(CONVERSATION)
     await pipeline.verified("observer", "reflector")
 
 
