@@ -19,7 +19,10 @@ from faust.exceptions import ProducerSendError
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
 
 from ..schemas.errors import Fatal, Transient
+from .restore_check import MARKER_KEY, OWN_KEYS, WHOLE_KEY, Marker
+from .restore_store import StoreErrors
 
+_OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
 MAX_VALUE = 3 * 1024 * 1024
 #: entries applied to the local store at once in recovery; times MAX_VALUE that is the most it may hold in memory
@@ -100,11 +103,20 @@ class DurableTable(faust.Table):
 
     #: bytes
     max_value: int = MAX_VALUE
+    #: Why the local store is not used any more. From then on no offset is kept either: it would be ahead of the rows.
+    broken: BaseException | None = None
+    _store_errors: StoreErrors | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
+
+    def store_errors(self) -> StoreErrors:
+        """Around calls of the local store."""
+        if self._store_errors is None:  # Faust works the folder out anew each time it is asked: a tenth of an event
+            self._store_errors = StoreErrors(table=self.name, folder=self.app.conf.tabledir)
+        return self._store_errors
 
     def check_size(self, key: str, value: bytes) -> None:
         """Raises `RowTooLarge` for a value that the changelog would not take."""
@@ -117,6 +129,56 @@ class DurableTable(faust.Table):
         self.check_size(key, value)
         super().on_key_set(key, value)
 
+    @contextmanager
+    def local_store(self) -> Iterator[None]:
+        """Around what handlers do with the local store. An error of it ends the worker, which commits nothing more, and
+        is nobody's death: the event comes again where the store works. Raises `Transient`."""
+        if self.broken is not None:
+            raise Transient("tables", f"table {self.name} is not used any more: {self.broken}") from self.broken
+        try:
+            with self.store_errors():
+                yield
+        except (Transient, Fatal) as error:
+            if error.__cause__ is None:  # not of the store: RowTooLarge, LeaseLost
+                raise
+            self.broken = error
+            self.app.add_future(self.app.crash(error))
+            raise Transient("tables", str(error)) from error
+
+    async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
+        with self.store_errors():
+            await super().on_rebalance(*args, **kwargs)
+
+    def _on_changelog_sent(self, future: Any) -> None:
+        if self.broken is None:
+            with suppress(Transient), self.local_store():
+                super()._on_changelog_sent(future)
+
+    def marker(self, partition: int) -> Marker | None:
+        """The marker that the local table has read from its changelog."""
+        return self._own(partition, MARKER_KEY)
+
+    def was_whole(self, partition: int) -> bool:
+        """Whether this local table was ever found whole; not so when its first load was cut off."""
+        return self._own(partition, WHOLE_KEY) is not None
+
+    def found_whole(self, partition: int, marker: Marker) -> None:
+        """Remember it."""
+        with self.store_errors():
+            self.data._db_for_partition(partition).put(WHOLE_KEY.encode(), marker.to_bytes())
+
+    def _own(self, partition: int, key: str) -> Marker | None:
+        with self.store_errors():
+            return Marker.of(self.data._db_for_partition(partition).get(key.encode()))
+
+    async def write_marker(self, partition: int, marker: Marker) -> None:
+        """Durable in the changelog and here when it returns. Raises `Transient`, `LeaseLost`."""
+        with collect_writes() as writes:
+            self.send_changelog(partition, MARKER_KEY, marker.to_bytes())
+            await writes.durable()
+        with self.store_errors():
+            self.data._db_for_partition(partition).put(MARKER_KEY.encode(), marker.to_bytes())
+
     def send_changelog(self, *args: Any, **kwargs: Any) -> Any:
         self.app.check_lease()  # before the local value is set: a zombie changes nothing
         future = super().send_changelog(*args, **kwargs)
@@ -126,16 +188,10 @@ class DurableTable(faust.Table):
         return future
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        # Recovery logs what this raises and goes on with the next entry, its offset already counted: a hole in the
-        # table. So the worker ends instead. (rocksdict raises plain `Exception`, hence no except clause.)
-        applied = False
-        try:
+        # For standbys. Faust logs what this raises and goes on with the next entry, its offset already counted: a hole
+        # in the table. So the worker ends instead.
+        with suppress(Transient), self.local_store():
             super().apply_changelog_batch(batch)
-            applied = True
-        finally:
-            if not applied:
-                reason = Fatal(f"table {self.name}: the local store refused entries of the changelog")
-                self.app.add_future(self.app.crash(reason))
 
 
 class TableRows:
@@ -151,10 +207,11 @@ class TableRows:
 
     def row(self, key: str) -> bytes | None:
         """The row of `key` in the current event's partition."""
-        try:
-            value = self._table.data[key]
-        except KeyError:
-            return None
+        with self._table.local_store():
+            try:
+                value = self._table.data[key]
+            except KeyError:
+                return None
         return bytes(value)
 
     async def put(self, rows: Mapping[str, bytes | None]) -> None:
@@ -165,28 +222,30 @@ class TableRows:
         Raises:
             RowTooLarge: one is too large; none was written.
             LeaseLost: this process may not own the partition any more; rows may have been written up to here.
-            Transient: the broker did not take them.
+            Transient: the broker did not take them; or the local store did not, and the worker ends.
         """
         for key, value in rows.items():
             if value is not None:
                 self._table.check_size(key, value)
         with collect_writes() as writes:
-            for key, value in rows.items():
-                if value is not None:
-                    self._table[key] = value
-                    continue
-                # The changelog's tombstone goes out whether or not the row is here: a repetition after a crash finds
-                # the local row gone and the tombstone perhaps never sent.
-                self._table.on_key_del(key)
-                with suppress(KeyError):
-                    del self._table.data[key]
+            with self._table.local_store():
+                for key, value in rows.items():
+                    if value is not None:
+                        self._table[key] = value
+                        continue
+                    # The changelog's tombstone goes out whether or not the row is here: a repetition after a crash
+                    # finds the local row gone and the tombstone perhaps never sent.
+                    self._table.on_key_del(key)
+                    with suppress(KeyError):
+                        del self._table.data[key]
             await writes.durable()
 
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
         """Every row of one partition, by key. Exhaust or close it: an open iterator keeps the store's files open."""
         store = self._table.data
         for key, value in store._visible_items(store._db_for_partition(partition)):
-            yield key.decode(), bytes(value)
+            if not key.startswith(_OWN_KEYS):
+                yield key.decode(), bytes(value)
 
 
 def open_rows(app: faust.App, name: str) -> TableRows:

@@ -22,6 +22,7 @@ from mode import Service
 from ...schemas.errors import Transient
 from ..ports import Headers
 from . import group_lock
+from .delivery import DeliversAtOnce
 from .kafka_rules import choose_partition
 from .open_logs import close_log, open_log
 from .sqlite_log import SqliteLog
@@ -31,6 +32,9 @@ log = structlog.get_logger(__name__)
 
 _MEMBER = "embedded"
 _CREATE_TIME = 0
+#: one read of a restore
+RESTORE_RECORDS = 2000
+RESTORE_BYTES = 4 << 20
 
 
 class _Cluster:
@@ -44,7 +48,7 @@ class _Cluster:
         return None if topic is None else set(range(len(topic.parts)))
 
 
-class Consumer(base.Consumer):
+class Consumer(DeliversAtOnce, base.Consumer):
     """Delivers every record of the group's topics in order, from the committed offsets on."""
 
     #: Bounds of one fetch, per partition.
@@ -55,9 +59,6 @@ class Consumer(base.Consumer):
     #: Seconds between two clean-ups of the log (retention, compaction), and how a changelog is known by its name.
     clean_interval: float = 60.0
     changelog_suffix: str = "-changelog"
-
-    #: Records fetched but not delivered yet; recovery must not take their position for progress.
-    in_hand: int = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -209,22 +210,17 @@ class Consumer(base.Consumer):
         if self.should_stop:
             return
         back: dict[TP, int] = {}
-        self.in_hand = sum(len(rows) for rows in records.values())
-        try:
-            for tp, row in self.scheduler.iterate(records):
-                if (
-                    tp not in back  # nothing may overtake what goes back
-                    and self.flow_active
-                    and self._generation == generation
-                    and (tp in active or tp in self._buffered_partitions)
-                ):
-                    self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                    yield tp, self._to_message(tp, row)
-                    self.in_hand -= 1
-                else:
-                    back.setdefault(tp, row.offset)
-        finally:
-            self.in_hand = 0
+        for tp, row in self.scheduler.iterate(records):
+            if (
+                tp not in back  # nothing may overtake what goes back
+                and self.flow_active
+                and self._generation == generation
+                and (tp in active or tp in self._buffered_partitions)
+            ):
+                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, self._to_message(tp, row)
+            else:
+                back.setdefault(tp, row.offset)
         if self._generation == generation:  # else: the new assignment starts from the committed offsets anyway
             for tp, offset in back.items():
                 self._positions[tp] = min(offset, self._positions.get(tp, offset))
@@ -254,6 +250,14 @@ class Consumer(base.Consumer):
             if rows:
                 records[tp] = rows
         return records
+
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Row], int]:
+        """`restore.Changelog.read`; it never waits, since all that is there can be read."""
+        await asyncio.sleep(0)  # others want to run between two batches
+        opened, part = self._opened(), self._parts.get(tp)
+        if part is None:
+            return [], offset
+        return opened.read(part, offset, opened.end(part), max_records=RESTORE_RECORDS, max_bytes=RESTORE_BYTES)
 
     def _to_message(self, tp: TP, record: Row) -> ConsumerMessage:
         headers: Headers = record.headers

@@ -34,6 +34,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ..kafka_client import back_off_metadata
+from .delivery import DeliversAtOnce
 from .odd_headers import read_odd_headers
 
 log = structlog.get_logger(__name__)
@@ -101,6 +102,34 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return {}
         return await super()._fetch_records(consumer, wanted, timeout=timeout, max_records=max_records)
 
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
+        """`restore.Changelog.read`: whether or not events flow."""
+        read: tuple[list[Any], int] = await self.call_thread(self._read, tp, offset, timeout)
+        return read
+
+    async def _read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
+        consumer, end = self._ensure_consumer(), time.monotonic() + timeout
+        fetcher, subscriptions = consumer._fetcher, consumer._subscription
+        while True:
+            assignment = subscriptions.subscription.assignment if subscriptions.subscription is not None else None
+            if subscriptions.reassignment_in_progress or assignment is None or tp not in assignment.tps:
+                await asyncio.sleep(PAUSE)  # whoever waits for this is about to be told
+                return [], offset
+            state = assignment.state_value(tp)
+            if not state.has_valid_position or state.position != offset:
+                consumer.seek(tp, offset)
+            # Nothing is awaited between the look at the position and the fetch (no time-out): what a call that was
+            # cancelled still reads cannot make a hole here.
+            with subscriptions.fetch_context():
+                records = (await fetcher.fetched_records(frozenset((tp,)), timeout=0)).get(tp, [])
+            after = state.position if state.has_valid_position else offset
+            left = end - time.monotonic()
+            if after != offset or left <= 0:
+                return records, after
+            waiter = fetcher._create_fetch_waiter()
+            await asyncio.wait([waiter], timeout=left)
+            waiter.cancel()
+
     async def rewind(self, offsets: Mapping[TP, int]) -> None:
         """Give records back: from these offsets on they are fetched again."""
         await self.call_thread(self._rewind, offsets)
@@ -121,11 +150,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return await _not_ours_to_make(topic)
 
 
-class Consumer(driver.Consumer):
+class Consumer(DeliversAtOnce, driver.Consumer):
     """Delivers every fetched record, or gives it back."""
-
-    #: Records fetched but not delivered yet; recovery must not take their position for progress.
-    in_hand: int = 0
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -136,22 +162,17 @@ class Consumer(driver.Consumer):
             return
         app, generation = self.app, self.app.consumer_generation_id
         back: dict[TP, int] = {}
-        self.in_hand = sum(len(r) for r in records.values())
-        try:
-            for tp, record in self.scheduler.iterate(records):
-                if (
-                    tp not in back  # nothing may overtake what goes back
-                    and self.flow_active
-                    and app.consumer_generation_id == generation
-                    and (active is None or tp in active or tp in self._buffered_partitions)
-                ):
-                    app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                    yield tp, self._to_message(tp, record)
-                    self.in_hand -= 1
-                else:
-                    back[tp] = min(record.offset, back.get(tp, record.offset))
-        finally:
-            self.in_hand = 0
+        for tp, record in self.scheduler.iterate(records):
+            if (
+                tp not in back  # nothing may overtake what goes back
+                and self.flow_active
+                and app.consumer_generation_id == generation
+                and (active is None or tp in active or tp in self._buffered_partitions)
+            ):
+                app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, self._to_message(tp, record)
+            else:
+                back[tp] = min(record.offset, back.get(tp, record.offset))
         if back and not self.should_stop:
             log.info("gave_records_back", offsets={f"{tp.topic}:{tp.partition}": o for tp, o in back.items()})
             try:
@@ -159,6 +180,10 @@ class Consumer(driver.Consumer):
             except (KafkaError, ConsumerNotStarted) as exc:
                 # In a rebalance: the new assignment starts from the committed offsets anyway.
                 log.warning("give_back_failed", error=repr(exc))
+
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
+        """`restore.Changelog.read`."""
+        return await self._thread.read(tp, offset, timeout)  # type: ignore[no-any-return]
 
     async def commit_and_end_transactions(self) -> None:
         """Faust's last commit in a stop. After a crash the consumer's thread may have ended, and nobody answers: the

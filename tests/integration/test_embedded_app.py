@@ -223,7 +223,6 @@ async def test_getmany_gives_back_what_was_not_delivered(
         return got
 
     first = await fetch(1)
-    assert consumer.in_hand == 0
     assert len(first) < 10
     consumer.resume_flow()
     rest = await fetch(None)

@@ -7,6 +7,7 @@ that it is known to see the fault.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,12 +70,20 @@ class ScriptedFetcher:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked: list[frozenset[TP]] = []
+        self.waiters: list[asyncio.Future[None]] = []
         self._closed = False
         self._subscriptions = self
 
-    def fetch_context(self) -> Any:
-        import contextlib
+    def _create_fetch_waiter(self) -> asyncio.Future[None]:
+        self.waiters.append(asyncio.get_running_loop().create_future())
+        return self.waiters[-1]
 
+    def wake(self) -> None:
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def fetch_context(self) -> Any:
         return contextlib.nullcontext()
 
     async def fetched_records(self, partitions: Any, timeout: float = 0, max_records: int | None = None) -> Any:
@@ -99,7 +108,11 @@ class ScriptedConsumer:
         self._closed = False
         self._max_poll_records = None
         assignment = SimpleNamespace(active=True, tps=set(log), state_value=self._fetcher.states.__getitem__)
-        self._subscription = SimpleNamespace(subscription=SimpleNamespace(assignment=assignment))
+        self._subscription = SimpleNamespace(
+            subscription=SimpleNamespace(assignment=assignment),
+            reassignment_in_progress=False,
+            fetch_context=contextlib.nullcontext,
+        )
         self.committed: list[dict[Any, int]] = []
 
     def assignment(self) -> set[TopicPartition]:

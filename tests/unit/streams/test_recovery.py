@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faust.tables import recovery as faust_recovery
 from faust.tables.recovery import Recovery, ServiceStopped
-from faust.types import TP
+from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Transient
 from memstream.streams.app import StageApp
-from memstream.streams.exits import UNREACHABLE, exit_code_for
+from memstream.streams.exits import BROKEN, UNREACHABLE, exit_code_for
 from memstream.streams.recovery import StageRecovery
+from memstream.streams.restore_check import MARKER_KEY, ChangelogLost, Marker
 from memstream.streams.table import open_rows
-from tests.support.faust_parts import TOPIC, spin, stage_app
+from tests.support.faust_parts import TOPIC, ScriptedProducer, spin, stage_app
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(StageRecovery, id="ours"), pytest.param(Recovery, id="stock", marks=STOCK_FAILS)]
@@ -180,90 +180,245 @@ async def test_the_watchdog_leaves_progress_alone(app: StageApp, what: str) -> N
     assert app.crash_reason is None
 
 
-# --------------------------------------------------------------------------- 6: a gap at the end
-async def recover(kind: type[Recovery], app: Any, monkeypatch: pytest.MonkeyPatch, *, in_hand: int = 0) -> Any:
-    """A recovery with offsets up to 7 read, the last record at 9 gone, the consumer's position past it."""
-    recovery = recovery_of(kind, app)
-    app._consumer = FlowingConsumer(app, committed=0, end=0)
-    app._consumer.in_hand = in_hand
-
-    async def position(tp: TP) -> int:
-        return 10
-
-    app._consumer.position = position
-    recovery.active_tps.add(CHANGELOG)
-    recovery.active_offsets[CHANGELOG], recovery.active_highwaters[CHANGELOG] = 7, 9
-    recovery._set_recovery_started()
-    recovery.gap_interval = 0.01
-    real = asyncio.wait_for
-
-    async def soon(awaitable: Any, timeout: float) -> Any:  # the loop waits 5 s for the next entry
-        return await real(awaitable, min(timeout, 0.05))
-
-    monkeypatch.setattr(faust_recovery.asyncio, "wait_for", soon)
-    return recovery
+# --------------------------------------------------------------------------- 6: the whole way of a recovery
+MARKER = Marker(identity="one", whole_from=0, written_at=0)
 
 
-async def run_for(recovery: Any, seconds: float) -> bool:
-    """Its own loops for a while; whether recovery ended."""
-    tasks = [asyncio.create_task(recovery._slurp_changelogs.fun(recovery))]
-    if isinstance(recovery, StageRecovery):
-        tasks.append(asyncio.create_task(recovery._skip_gap_at_end.fun(recovery)))
-    end = asyncio.get_running_loop().time() + seconds
-    while recovery.in_recovery and asyncio.get_running_loop().time() < end:
+class LoggedConsumer(FlowingConsumer):
+    """Its changelog has these entries, read two at a time; what lies between is gone."""
+
+    def __init__(self, app: Any, entries: dict[int, bytes | None], *, end: int, start: int = 0) -> None:
+        super().__init__(app, committed=0, end=0)
+        self.entries, self.end_of_changelog, self.start = entries, end, start
+        self._committed_offset: dict[TP, int | None] = {SOURCE: None}
+        self.reads: list[int] = []
+        self.on_read: Callable[[], None] = lambda: None
+
+    async def highwaters(self, *tps: TP) -> dict[TP, int]:
+        return dict.fromkeys(tps, self.end_of_changelog)
+
+    async def earliest_offsets(self, *tps: TP) -> dict[TP, int]:
+        return dict.fromkeys(tps, self.start)
+
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
+        self.reads.append(offset)
+        self.on_read()
+        await asyncio.sleep(0)
+        found = [n for n in sorted(self.entries) if n >= offset][:2]
+        return [self.entry(n) for n in found], found[-1] + 1 if found else self.end_of_changelog
+
+    def entry(self, offset: int) -> Any:
+        value = self.entries[offset]
+        key = MARKER_KEY if value is not None and Marker.of(value) else f"k{offset}"
+        return SimpleNamespace(offset=offset, key=key.encode(), value=value)
+
+
+class Taking(ScriptedProducer):
+    """Takes everything at once, from `offset` on."""
+
+    offset = 0
+
+    def send_soon(self, future: Any) -> None:
+        super().send_soon(future)
+        topic, partition = future.message.channel.get_topic_name(), future.message.partition
+        sent = RecordMetadata(topic, partition, TP(topic, partition), self.offset)
+        asyncio.get_running_loop().create_task(future.message.channel._finalize_message(future, sent))
+
+    async def flush(self) -> None:
+        return
+
+
+def numbered(last: int, marker: Marker = MARKER) -> dict[int, bytes | None]:
+    """A marker, and entries 1 to `last`."""
+    return {0: marker.to_bytes()} | {n: b"%d" % n for n in range(1, last + 1)}
+
+
+def rows_of(last: int) -> dict[str, bytes]:
+    return {f"k{n}": b"%d" % n for n in range(1, last + 1)}
+
+
+async def assigned(
+    app: Any, entries: dict[int, bytes | None], *, end: int, start: int = 0
+) -> tuple[Any, Any, LoggedConsumer]:
+    """A recovery about to begin: its table, its consumer."""
+    app.conf.tabledir.mkdir(parents=True)
+    app._producer = Taking()
+    rows = open_rows(app, "rows")
+    recovery = recovery_of(StageRecovery, app)
+    consumer = app._consumer = LoggedConsumer(app, entries, end=end, start=start)
+    await ready(app)
+    recovery.add_active(rows._table, CHANGELOG)
+    return recovery, rows, consumer
+
+
+async def again(app: Any, recovery: Any, rows: Any) -> None:
+    """Another recovery of the same table, as in the next process."""
+    recovery._known.clear()
+    recovery.active_offsets.clear()
+    recovery.add_active(rows._table, CHANGELOG)
+    app.on_rebalance_start()
+    await recovery._recover(app.consumer_generation_id)
+
+
+async def test_a_recovery_reads_to_the_end_and_lets_events_flow(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    assert dict(rows.scan(0)) == rows_of(5)
+    assert rows._table.persisted_offset(CHANGELOG) == 5
+    assert (app.in_recovery, app.rebalancing) == (False, False)
+    assert consumer.resumed == {SOURCE}
+    assert app._producer.sent == []
+
+
+async def test_a_changelog_that_ends_in_a_gap_is_recovered(app: StageApp) -> None:
+    recovery, rows, _ = await assigned(app, numbered(3), end=10)
+    await recovery._recover(app.consumer_generation_id)
+    assert dict(rows.scan(0)) == rows_of(3)
+    assert rows._table.persisted_offset(CHANGELOG) == 9, "the gap is not looked at again"
+    assert not app.rebalancing
+
+
+async def test_a_warm_store_reads_only_what_is_new(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    consumer.entries, consumer.end_of_changelog, consumer.reads = numbered(8), 9, []
+    await again(app, recovery, rows)
+    assert consumer.reads == [6, 8, 0], "what is new, then once where the marker has to be"
+    assert dict(rows.scan(0)) == rows_of(8)
+    assert not app.rebalancing
+
+
+async def test_a_recovery_of_an_older_assignment_writes_nothing_and_resumes_nothing(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(9), end=10)
+
+    def assigned_anew() -> None:
+        app.consumer_generation_id += len(consumer.reads) == 2
+
+    consumer.on_read = assigned_anew
+    await recovery._recover(app.consumer_generation_id)
+    assert dict(rows.scan(0)) == rows_of(1)
+    assert rows._table.persisted_offset(CHANGELOG) == 1
+    assert consumer.resumed == set()
+    assert app.rebalancing
+
+
+async def test_the_next_assignment_ends_a_recovery_that_waits(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(1), end=2)
+    reading = asyncio.Event()
+
+    async def away(tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
+        reading.set()
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    read = consumer.read
+    consumer.read = away  # type: ignore[method-assign]
+    task = asyncio.create_task(recovery._restart_recovery.fun(recovery))
+    recovery.signal_recovery_start.set()
+    await asyncio.wait_for(reading.wait(), 5)
+    consumer.read = read  # type: ignore[method-assign]
+    recovery.signal_recovery_start.set()
+    while app.rebalancing:
         await asyncio.sleep(0.01)
-    ended = not recovery.in_recovery
     recovery._stopped.set()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return ended
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert dict(rows.scan(0)) == rows_of(1)
 
 
-@pytest.mark.parametrize("kind", BOTH)
-async def test_a_changelog_that_ends_in_a_gap_is_recovered(
-    kind: type[Recovery], app: StageApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recovery = await recover(kind, app, monkeypatch)
-    assert await run_for(recovery, 1.0)
+# --------------------------------------------------------------------------- whole, or refused
+async def test_a_new_partition_gets_its_marker_before_anything_flows(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, {}, end=0)
+    await recovery._recover(app.consumer_generation_id)
+    (sent,) = app._producer.sent
+    assert (sent.message.key, sent.message.partition) == (MARKER_KEY.encode(), 0)
+    assert rows._table.marker(0) == Marker.of(sent.message.value)
+    assert list(rows.scan(0)) == []
+    consumer.entries, consumer.end_of_changelog = {0: sent.message.value}, 1
+    await again(app, recovery, rows)
+    assert len(app._producer.sent) == 1
 
 
-async def test_no_gap_while_entries_are_in_hand(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = await recover(StageRecovery, app, monkeypatch, in_hand=1)
-    assert not await run_for(recovery, 0.3)
+async def test_a_partition_that_saw_nothing_but_dead_letters_is_whole(app: StageApp) -> None:
+    recovery, _, consumer = await assigned(app, {0: MARKER.to_bytes()}, end=1)
+    consumer._committed_offset = {SOURCE: 20}
+    await recovery._recover(app.consumer_generation_id)
+    assert not app.rebalancing
 
 
-async def test_no_gap_while_entries_wait_in_the_queue(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = await recover(StageRecovery, app, monkeypatch)
-    app.tables.changelog_queue.force_put_nowait("entry")
-    task = asyncio.create_task(recovery._skip_gap_at_end.fun(recovery))
-    await asyncio.sleep(0.2)
-    recovery._stopped.set()
-    await task
-    assert recovery.in_recovery
+async def test_an_empty_changelog_of_a_group_that_has_committed_is_refused(app: StageApp) -> None:
+    recovery, _, consumer = await assigned(app, {}, end=0)
+    consumer._committed_offset = {SOURCE: 20}
+    with pytest.raises(ChangelogLost, match=r"partition 0: it is empty, but the group has committed .*20"):
+        await recovery._recover(app.consumer_generation_id)
+    assert app._producer.sent == []
+    assert consumer.resumed == set()
 
 
-async def test_no_gap_while_offsets_move(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = await recover(StageRecovery, app, monkeypatch)
-    recovery.active_highwaters[CHANGELOG] = 10_000
-    recovery.gap_interval = 0.02
-    task = asyncio.create_task(recovery._skip_gap_at_end.fun(recovery))
-    for _ in range(20):
-        recovery.active_offsets[CHANGELOG] += 1
-        await asyncio.sleep(0.015)
-    recovery._stopped.set()
-    await task
-    assert recovery.in_recovery
+async def test_a_changelog_without_its_first_entry_is_refused(app: StageApp) -> None:
+    recovery, _, _ = await assigned(app, {1: b"1", 2: b"2"}, end=3)
+    with pytest.raises(ChangelogLost, match="not its first entry"):
+        await recovery._recover(app.consumer_generation_id)
 
 
-async def test_no_gap_before_the_position_has_passed_it(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    recovery = await recover(StageRecovery, app, monkeypatch)
+async def test_deleted_entries_are_missed_also_when_a_marker_was_written_later(app: StageApp) -> None:
+    accepted = Marker(identity="two", whole_from=3, written_at=6)
+    recovery, rows, _ = await assigned(app, {5: b"5", 6: accepted.to_bytes()}, end=7, start=5)
+    with pytest.raises(ChangelogLost, match="entries 3 to 4 were deleted"):
+        await recovery._recover(app.consumer_generation_id)
+    with pytest.raises(
+        ChangelogLost, match="entries 3 to 4 were deleted"
+    ):  # the store has it all now; it lacks as much
+        await again(app, recovery, rows)
 
-    async def position(tp: TP) -> int:
-        return 9  # the record at 9 may still come
 
-    app._consumer.position = position
-    assert not await run_for(recovery, 0.3)
+async def test_an_accepted_loss_is_no_loss(app: StageApp) -> None:
+    accepted = Marker(identity="two", whole_from=5, written_at=6)
+    recovery, rows, _ = await assigned(app, {5: b"5", 6: accepted.to_bytes()}, end=7, start=5)
+    await recovery._recover(app.consumer_generation_id)
+    assert dict(rows.scan(0)) == {"k5": b"5"}
+
+
+async def test_a_local_table_ahead_of_the_changelog_is_refused(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    consumer.end_of_changelog = 3
+    with pytest.raises(ChangelogLost, match="up to offset 5, the changelog ends at 3"):
+        await again(app, recovery, rows)
+
+
+async def test_a_local_table_before_the_changelogs_begin_is_refused(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    consumer.start, consumer.end_of_changelog = 8, 9
+    with pytest.raises(ChangelogLost, match="up to offset 5, the changelog begins at 8"):
+        await again(app, recovery, rows)
+
+
+async def test_a_topic_made_anew_that_has_outgrown_the_local_table_is_refused(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    consumer.entries, consumer.end_of_changelog = numbered(9, Marker(identity="two", whole_from=0, written_at=0)), 10
+    with pytest.raises(ChangelogLost, match="of another topic of this name"):
+        await again(app, recovery, rows)
+
+
+async def test_a_warm_table_goes_on_when_only_what_it_has_was_deleted(app: StageApp) -> None:
+    recovery, rows, consumer = await assigned(app, numbered(5), end=6)
+    await recovery._recover(app.consumer_generation_id)
+    consumer.start, consumer.entries, consumer.end_of_changelog = 6, {6: b"6"}, 7
+    await again(app, recovery, rows)
+    assert dict(rows.scan(0)) == rows_of(6)
+
+
+async def test_what_is_lost_stops_the_worker_and_is_nobodys_death(app: StageApp) -> None:
+    recovery, _, _ = await assigned(app, {1: b"1"}, end=2)
+    recovery.signal_recovery_start.set()
+    await asyncio.wait_for(recovery._restart_recovery.fun(recovery), 10)
+    assert isinstance(app.crash_reason, ChangelogLost)
+    assert exit_code_for(app.crash_reason) == BROKEN
+    assert "memstream tables accept-loss test" in str(app.crash_reason)
+    assert str(app.conf.tabledir) in str(app.crash_reason)
 
 
 async def test_the_app_uses_it(app: StageApp) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.app import StageApp
-from memstream.streams.exits import LeaseLost
+from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.table import (
     MAX_VALUE,
     ROCKSDB_OPTIONS,
@@ -224,14 +225,79 @@ async def test_without_the_lease_nothing_changes(kind: Any, action: str, app: St
 
 
 # --------------------------------------------------------------------------- recovery into the store
+FULL = Exception("IO error: No space left on device: While appending to file: 000004.log")
+
+
+class FullDatabase:
+    """RocksDB on a full disk, in front of the real one: reads go on."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def put(self, *_: Any) -> None:
+        raise FULL
+
+
+def fill_the_disk(rows: TableRows) -> Callable[[], None]:
+    """What makes room again."""
+    store = rows._table.data
+    real = store._db_for_partition(0)
+    store._dbs[0] = FullDatabase(real)
+    return lambda: store._dbs.update({0: real})
+
+
 async def test_entries_that_the_store_refuses_crash_the_worker(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = open_rows(app, "rows")
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise OSError("no space left on device")
+        raise Exception("Corruption: bad block")
 
     monkeypatch.setattr(rows._table.data, "apply_changelog_batch", refuse)
-    with pytest.raises(OSError, match="no space"):
-        rows._table.apply_changelog_batch([])
+    rows._table.apply_changelog_batch([])
     await spin()
     assert isinstance(app.crash_reason, Fatal)
+
+
+async def test_a_full_disk_ends_the_worker_and_is_nobodys_death(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    fill_the_disk(rows)
+    with event_scope(event(app)), pytest.raises(Transient, match=str(app.conf.tabledir)):
+        await rows.put({"k": b"1"})
+    await spin()
+    assert isinstance(app.crash_reason, Transient)
+    assert exit_code_for(app.crash_reason) == UNREACHABLE
+    assert "free some space" in app.crash_reason.remedy
+
+
+async def test_no_offset_is_kept_for_a_row_that_the_store_did_not_take(app: StageApp) -> None:
+    rows = open_rows(app, "rows")
+    await put(app, rows, {"a": b"1"})
+    make_room = fill_the_disk(rows)
+    here = event(app)
+    with event_scope(here), pytest.raises(Transient):
+        await rows.put({"b": b"2"})
+    make_room()
+    await acknowledge(app)  # the changelog has it, the local table has not
+    assert rows._table.persisted_offset(TP(rows.changelog, 0)) == 0
+    with event_scope(here), pytest.raises(Transient, match="not used any more"):
+        await rows.put({"c": b"3"})
+    assert len(sent(app)) == 2
+
+
+async def test_a_broken_store_is_nobodys_death_when_a_row_is_read(
+    app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = open_rows(app, "rows")
+
+    def refuse(*_: Any) -> None:
+        raise Exception("Corruption: block checksum mismatch")
+
+    monkeypatch.setattr(rows._table.data, "_get", refuse)
+    with event_scope(event(app)), pytest.raises(Transient):
+        rows.row("k")
+    await spin()
+    assert isinstance(app.crash_reason, Fatal)
+    assert str(app.conf.tabledir) in str(app.crash_reason)

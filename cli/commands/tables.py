@@ -1,0 +1,53 @@
+"""`memstream tables accept-loss STAGE`: go on without what a stage's table knew (docs/design/recovery.md)."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from typing import cast
+
+import click
+
+from ...schemas.topics import TABLES, StageName
+from ...streams.restore_accept import Accepted, AcceptRefused, accept_loss
+from .. import options, output
+from ..broker import opened_log
+from ..context import CommandContext, pass_context, run
+from ..errors import usage
+from ..settings import Settings
+from ..wiring import own_folders
+
+PATIENCE = 0.0
+"""A worker that holds the folder will go on: there is nothing to wait for."""
+
+
+@click.group()
+def tables() -> None:
+    """Tables of the stages."""
+
+
+@tables.command("accept-loss")
+@click.argument("stage", type=click.Choice(sorted(TABLES)))
+@options.as_json
+@pass_context
+def accept(context: CommandContext, stage: str, as_json: bool) -> None:
+    """Go on with what is left of STAGE's table, after its worker has refused to.
+
+    What the table knew and its changelog has no more is forgotten: working sets, deferred turns, who was seen. Facts
+    and episodes stay. Refuses (exit 2) while workers run. Delete the local tables that the worker named first.
+    """
+    for each in run(_accept(context.settings, cast(StageName, stage))):
+        if as_json:
+            output.line(asdict(each))
+        else:
+            output.advice(f"{each.topic}: {each.partitions} partitions accepted, {each.rows_deleted} rows deleted")
+
+
+async def _accept(settings: Settings, stage: StageName) -> list[Accepted]:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(own_folders(settings, purpose="tables accept-loss", patience=PATIENCE))
+        log = await stack.enter_async_context(opened_log(settings))
+        try:
+            return await accept_loss(log, stage)
+        except AcceptRefused as error:
+            raise usage(str(error)) from error
