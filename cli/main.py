@@ -26,6 +26,7 @@ COMMANDS = {
     "consolidate": "Make facts of a user's episodes now.",
     "verify": "Check that nothing was lost, doubled or mixed up.",
     "rebuild": "Fill Qdrant's facts from the log.",
+    "tables": "Go on after a stage's table was lost.",
     "dlq": "Look at dead letters.",
     "doctor": "Check what a worker needs, and say what to do.",
 }
