@@ -22,11 +22,12 @@ COMMANDS = {
     "produce": "Send turns from a file or standard input.",
     "watch": "Tail the changes of facts.",
     "show": "Show facts, episodes, the working set, or turns.",
+    "recall": "Recall what memory has for a cue, ranked.",
     "trace": "Show why a fact is believed.",
     "consolidate": "Make facts of a user's episodes now.",
     "verify": "Check that nothing was lost, doubled or mixed up.",
-    "rebuild": "Fill Qdrant's facts from the log.",
     "tables": "Go on after a stage's table was lost.",
+    "rebuild": "Fill Qdrant's facts from the log.",
     "dlq": "Look at dead letters.",
     "doctor": "Check what a worker needs, and say what to do.",
 }

@@ -1,0 +1,117 @@
+"""`memstream recall`: what memory has for a cue, ranked across the tiers, each item with the parts of its score."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import click
+
+from ...adapters.ports import Embedder, EmbedderIdentity
+from ...memory.policies import MemoryPolicy
+from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
+from ...recall.searching import COLLECTION_OF, Missing
+from ...recall.service import Recall, Recalled, Recollection
+from ...schemas.errors import Transient
+from ...schemas.turns import Owner
+from .. import options, output
+from ..context import CommandContext, pass_context, run
+from ..errors import CommandFailed, Exit, usage
+from ..settings import Settings
+from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+
+COLD_PATIENCE = 30.0
+"""Seconds for each part: this process starts its embedder and its connections for one read."""
+COLUMNS = ("score", "tier", "subject", "content", "parts")
+
+
+@click.command()
+@options.tenant
+@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose memory.")
+@click.option("--session", type=options.GIVEN_ID, help="With the working set of this session.")
+@click.option("--cue", help="What is looked for. [default: what counts most]")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="At most N items. [default: 10]")
+@options.as_json
+@pass_context
+def recall(
+    context: CommandContext,
+    tenant: str,
+    user: str,
+    session: str | None,
+    cue: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Recall what is remembered of a user, best first: facts, episodes, the session's working set, and with a cue the
+    messages themselves. Exit code 1 says that a part of memory did not answer; stderr names it."""
+    try:
+        request = RecallRequest(
+            tenant_id=tenant,
+            owner=Owner(scope="user", id=user),
+            session=None if session is None else SessionRef(user, session),
+            cue=cue,
+            limit=context.policy.recall.limit if limit is None else limit,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+    recalled = run(_recalled(context.settings, context.policy, request))
+    if as_json:
+        for each in recalled.items:
+            output.line(each.item.to_payload())
+    else:
+        output.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
+    if recalled.missing:
+        raise CommandFailed(Exit.PARTLY, _told(recalled.missing))
+
+
+async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallRequest) -> Recalled:
+    async with AsyncExitStack() as stack:
+        embedder: Embedder = new_embedder(settings, sink=NoUsage())
+        stack.push_async_callback(embedder.close)
+        identity: EmbedderIdentity | None = None
+        try:
+            identity = embedder.identity if request.asked else None
+        except Transient as away:
+            embedder = AwayEmbedder(away)
+        folders = await stack.enter_async_context(tried_folders(settings, purpose="recall"))
+        store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
+        stack.push_async_callback(store.close)
+        there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
+        if identity is not None and there:
+            await store.ensure(*there)  # refuses an embedder that did not fill them
+        service = Recall(
+            store=store,
+            embedder=embedder,
+            collections=there,
+            policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
+        )
+        return await service.recall(request, now=datetime.now(UTC))
+
+
+class AwayEmbedder:
+    """`Embedder` of a server that did not answer when it was asked what it is: words are looked for all the same."""
+
+    def __init__(self, away: Transient) -> None:
+        self._away = away
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        raise self._away
+
+    async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
+        raise self._away
+
+    async def close(self) -> None:
+        return None
+
+
+def _cells(each: Recollection) -> tuple[str, ...]:
+    parts = " ".join(f"{name} {value:.2f}" for name, value in each.item.parts.items())
+    subject = each.item.subject or each.role or ""
+    return (f"{each.item.score:.2f}", each.item.tier, subject, each.item.content, parts)
+
+
+def _told(missing: Sequence[Missing]) -> str:
+    return "\n".join(f"missing: {each.part}: {each.why}" for each in missing)
