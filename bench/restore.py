@@ -32,6 +32,7 @@ from memstream.streams.app import MAX_REQUEST, AppSettings, create_app
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, TopicWanted
+from memstream.streams.restore_check import Marker, marker_entry
 from memstream.streams.table import open_rows
 from memstream.streams.transports.sqlite_log import SqliteLog
 
@@ -99,6 +100,9 @@ async def fill(log: Log, job: Job, count: int) -> int:
         [TopicWanted(job.source, job.partitions, 1, {}), TopicWanted(job.changelog, job.partitions, 1, compact)]
     )
     size = 0
+    for number in range(job.partitions):
+        key, value = marker_entry(Marker(identity="bench", whole_from=0, written_at=0))
+        await log.append(job.changelog, key=key, value=value, partition=number)
     waiting: set[asyncio.Task[Any]] = set()
     for key, value in entries(count):
         waiting.add(asyncio.create_task(log.append(job.changelog, key=key, value=value)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from memstream.schemas.errors import Transient
-from memstream.schemas.topics import STAGES, StageName, catalogue, group_of, read_by
+from memstream.schemas.topics import STAGES, StageName, catalogue, changelog_of, group_of, read_by
 from memstream.streams.addresses import kafka_servers
-from memstream.streams.ports import Record
+from memstream.streams.ports import Log, Record
+from memstream.streams.restore_check import Marker, marker_entry
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,
@@ -56,6 +58,19 @@ async def nothing_left_of_others(pipeline: Pipeline, bootstrap: str) -> None:
             await _commit(consumer, wanted)
         finally:
             await consumer.stop()
+        await begin_changelog(pipeline.log, stage)
+
+
+async def begin_changelog(log: Log, stage: StageName) -> None:
+    """A marker in each partition that has none: a worker would take what was committed for it, before it ever ran, for
+    a sign that its changelog was lost."""
+    changelog = changelog_of(stage)
+    if changelog is None:
+        return
+    for partition, end in enumerate(await log.ends(changelog.name)):
+        if end == 0:
+            key, value = marker_entry(Marker(identity=uuid.uuid4().hex, whole_from=0, written_at=0))
+            await log.append(changelog.name, key=key, value=value, partition=partition)
 
 
 async def written_since(pipeline: Pipeline, topic: str) -> list[Record]:
