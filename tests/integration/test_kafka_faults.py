@@ -57,6 +57,9 @@ async def trickle(log: KafkaLog, name: str, counts: Counter[str], stop: asyncio.
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.fault(
+    broken="a worker joins and another leaves, under load (machinery alone)", holds="no loss, no double, order kept"
+)
 @pytest.mark.parametrize("table", [True, False])
 async def test_joins_and_leaves(kafka_broker: str, tmp_path: Path, topic_prefix: str, table: bool) -> None:
     async with running(kafka_broker, tmp_path, f"{topic_prefix}app", table=table) as (log, workers):
@@ -77,6 +80,9 @@ async def test_joins_and_leaves(kafka_broker: str, tmp_path: Path, topic_prefix:
         assert found == {**NOTHING_WRONG, "doubles": 0}
 
 
+@pytest.mark.fault(
+    broken="a worker stopped beyond its session, under load (machinery alone)", holds="it writes nothing when it wakes"
+)
 async def test_a_frozen_worker_writes_nothing_when_it_wakes(
     kafka_broker: str, tmp_path: Path, topic_prefix: str
 ) -> None:
@@ -97,6 +103,9 @@ async def test_a_frozen_worker_writes_nothing_when_it_wakes(
         assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
 
 
+@pytest.mark.fault(
+    broken="the broker stopped or killed for seconds, under load (machinery alone)", holds="no loss, order kept"
+)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 async def test_a_broker_that_goes_away_and_comes_back(
     own_kafka: Broker, tmp_path: Path, topic_prefix: str, how: str
@@ -121,6 +130,7 @@ async def test_a_broker_that_goes_away_and_comes_back(
         assert without_doubles(await audit(log, workers.name, counts)) == NOTHING_WRONG
 
 
+@pytest.mark.fault(broken="SIGTERM while the broker is away", holds="the worker ends all the same; no loss afterwards")
 async def test_a_worker_ends_although_the_broker_is_away(own_kafka: Broker, tmp_path: Path, topic_prefix: str) -> None:
     async with running(own_kafka.bootstrap, tmp_path, f"{topic_prefix}app", stop_grace=5) as (log, workers):
         counts = Counter[str]()

@@ -32,7 +32,7 @@ from tests.support.hostile import (
 )
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, turn
-from tests.support.whole import BROKERS, Place, parsed, place_for, whole
+from tests.support.whole import Place, parsed, place_for, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 
@@ -43,7 +43,14 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=BROKERS)
+HOSTILE = pytest.mark.fault(
+    broken="1 MB turns, emoji, zero-width, lone surrogates, invalid UTF-8, null, wrong keys, later versions; every topic",
+    holds="taken, or a dead letter with its reason; nobody dies, the next of the key has its effect; I5 I8",
+)
+ON_BOTH = [pytest.param("kafka", marks=[pytest.mark.kafka, HOSTILE]), pytest.param("embedded")]
+
+
+@pytest.fixture(scope="module", params=ON_BOTH)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place_for(request, tmp_path_factory)
 

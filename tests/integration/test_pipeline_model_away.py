@@ -144,6 +144,10 @@ async def acknowledged(pipeline: Pipeline) -> None:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.fault(
+    broken="the model answers one tenant 503 until its breaker opens, then it is back",
+    holds="its turns wait and hold up nobody; then all are observed in their order; I1 I7",
+)
 @ON_KAFKA
 async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline, mind: Model) -> None:
     """It answers 503 to one tenant until its breaker opens. Another tenant goes on. When it is back, all that waits is
@@ -177,6 +181,10 @@ async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline,
     assert await pipeline.letters() == []
 
 
+@pytest.mark.fault(
+    broken="the model hangs for one session, and one of its turns is refused for ever",
+    holds="other sessions go on; the one turn is a dead letter, the rest is observed; I1 I5",
+)
 @ON_KAFKA
 async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline, mind: Model) -> None:
     """Other sessions of the same tenant go on meanwhile. Of the turns observed together afterwards the one that no
@@ -225,6 +233,11 @@ async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline
     assert len(await pipeline.letters()) == 1
 
 
+@pytest.mark.fault(
+    broken="kill -9 and a lost disk while turns wait for the model",
+    holds="they come back from the changelog and are observed once; I1",
+    always=True,
+)
 async def test_a_worker_killed_while_turns_wait_leaves_them_to_the_next(pipeline: Pipeline, mind: Model) -> None:
     """Also when its disk is lost: waiting turns come back from the changelog."""
     left = Session(pipeline, "-left", "left")

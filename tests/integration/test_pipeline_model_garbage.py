@@ -226,6 +226,11 @@ async def observed_by(pipeline: Pipeline) -> dict[str, list[Json]]:
     return found
 
 
+@pytest.mark.fault(
+    broken="the model answers garbage, cut or oversized JSON, unknown ids, ids of other tenants",
+    holds="one repair, then a dead letter; such ids are ignored; I3 I5",
+    always=True,
+)
 async def test_the_model_talks_nonsense(pipeline: Pipeline, mind: Mind, model: ModelServer) -> None:
     """The first turn of each session meets it, the second a model that is well again."""
     for case in CASES.values():
@@ -286,6 +291,9 @@ def repairs(model: ModelServer) -> dict[str, list[Ask]]:
     return {name: asks for name, asks in found.items() if len(asks) > 1 and name != "cut-body"}
 
 
+@pytest.mark.fault(
+    broken="instructions and marks of ours in a turn's text", holds="they stay its text; I3", always=True
+)
 async def test_instructions_and_marks_in_a_turn_stay_its_text(pipeline: Pipeline, model: ModelServer) -> None:
     asked = len(model.asks)
     await pipeline.produce(turn(INSTRUCTIONS, 1, user="instructions"))
@@ -312,6 +320,11 @@ async def test_instructions_and_marks_in_a_turn_stay_its_text(pipeline: Pipeline
     assert "the king" in second.prompt.context["c1"].content
 
 
+@pytest.mark.fault(
+    broken="the consolidating model answers garbage or ids that it was not shown",
+    holds="one repair, then a dead letter; no fact is touched; I3",
+    always=True,
+)
 async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: Mind) -> None:
     """Garbage twice is a dead letter of the command, and its result says so; the next run is a run like any other. Ids
     that were not shown are nobody's."""
