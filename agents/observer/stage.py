@@ -138,7 +138,7 @@ class Observer:
             return
         new = self._new(work, record, self._sessions.of(rows, key))
         asked = isinstance(work, CommandWork) and status_of(work.command, now=self._now()) == "applied"
-        model_away = False
+        model_away, asked_for = False, 0.0
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
             session = self._sessions.of(rows, key)
@@ -149,7 +149,9 @@ class Observer:
                 behind=self._waiting.behind(partition),
                 ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
                 asked=asked or alone > 0,
-                model_away=model_away or self._calls.breaker_open(model_breaker(_tenant_of(key))),
+                model_away=model_away
+                or self._waiting.is_held_back(key)
+                or self._calls.breaker_open(model_breaker(_tenant_of(key))),
             )
             answer = time_to_observe(question, self._policy.observe)
             if not isinstance(answer, ObserveNow):
@@ -168,8 +170,8 @@ class Observer:
                 decided = self._refused(session, key, pending[0], refused, work, record)
             except (LeaseLost, Interrupted):
                 raise  # the partition goes away: nothing is decided here any more
-            except Transient:
-                model_away = True
+            except Transient as away:
+                model_away, asked_for = True, away.retry_after or 0.0
                 continue
             yield decided
             alone = max(0, alone - 1)
@@ -178,7 +180,7 @@ class Observer:
         if new is not None:
             yield self._deferred(self._sessions.of(rows, key), key, new, record)
         session = self._sessions.of(rows, key)
-        self._waiting.remember(session, key, partition, answer.reason)
+        self._waiting.remember(session, key, partition, answer.reason, asked_for=asked_for)
         if isinstance(work, CommandWork) and work.command.command_id not in session.commands:
             yield self._answered(session, key, work.command, record)
 

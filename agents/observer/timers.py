@@ -26,6 +26,8 @@ class Reminder:
     due: float
     company: bool = False
     """It waits for further turns: due when its partition has no more of them (`caught_up`)."""
+    not_before: float = 0.0
+    """The model's server asked for so much time; monotonic, seconds."""
     attempt: int = 0
 
 
@@ -63,12 +65,22 @@ class Reminders:
         last_turn_id: str,
         due_in: float,
         company: bool = False,
+        asked_for: float = 0.0,
     ) -> None:
-        """A turn was deferred, or found waiting. `due_in` counts from the first deferral, not from each one."""
+        """A turn was deferred, or found waiting. `due_in` counts from the first deferral, not from each one,
+        `asked_for` from now."""
         known = self._waiting.get(session_key)
-        since = self._clock() if known is None else known.since
-        item = Reminder(partition, tenant_id, last_turn_id, since, since + due_in, company)
+        now = self._clock()
+        since, not_before = (now, 0.0) if known is None else (known.since, known.not_before)
+        not_before = max(not_before, now + asked_for)
+        due = max(since + due_in, not_before)
+        item = Reminder(partition, tenant_id, last_turn_id, since, due, company, not_before)
         self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
+
+    def is_held_back(self, session_key: str) -> bool:
+        """Whether it is not `not_before` yet."""
+        item = self._waiting.get(session_key)
+        return item is not None and item.not_before > self._clock()
 
     def done(self, session_key: str) -> None:
         item = self._waiting.pop(session_key, None)
@@ -80,7 +92,7 @@ class Reminders:
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.tenant_id == tenant_id and item.due > now and not item.company:
-                self._put(key, replace(item, due=now))
+                self._put(key, replace(item, due=max(now, item.not_before)))
 
     def wait_for_company(self, partition: int) -> int:
         """How many sessions of a partition do."""

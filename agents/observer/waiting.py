@@ -70,14 +70,21 @@ class Waiting:
             self._behind.discard(partition)
         return behind
 
-    def remember(self, session: SessionRow, key: str, partition: int, reason: WaitReason) -> None:
-        """An event of this session ended with this answer."""
+    def is_held_back(self, key: str) -> bool:
+        """Whether the model's server asked for more time than has passed, when it was last asked for this session."""
+        return self._reminders.is_held_back(key)
+
+    def remember(
+        self, session: SessionRow, key: str, partition: int, reason: WaitReason, *, asked_for: float = 0.0
+    ) -> None:
+        """An event of this session ended with this answer. `asked_for`: the model's server wants to be left alone for
+        so many seconds (Retry-After); nobody knows it any more in a process that starts."""
         if not session.waiting:
             self._reminders.done(key)
         elif reason in ("backlog", "next_is_here"):
             self._wait(session, key, partition, due_in=self._policy.company, company=reason == "backlog")
         else:
-            self._wait(session, key, partition, due_in=self._policy.patience)
+            self._wait(session, key, partition, due_in=self._policy.patience, asked_for=asked_for)
 
     def found(self, partitions: frozenset[int], rows: Rows) -> None:
         """These partitions are ours now: looks for sessions with waiting turns. A waiting row alone says little: the
@@ -104,7 +111,16 @@ class Waiting:
         )
         return isinstance(time_to_observe(question, self._policy), ObserveNow)
 
-    def _wait(self, session: SessionRow, key: str, partition: int, *, due_in: float, company: bool = False) -> None:
+    def _wait(
+        self,
+        session: SessionRow,
+        key: str,
+        partition: int,
+        *,
+        due_in: float,
+        company: bool = False,
+        asked_for: float = 0.0,
+    ) -> None:
         self._reminders.wait(
             key,
             partition=partition,
@@ -112,6 +128,7 @@ class Waiting:
             last_turn_id=session.waiting_last,
             due_in=due_in,
             company=company,
+            asked_for=asked_for,
         )
 
     def wake(self, tenant_id: str) -> None:

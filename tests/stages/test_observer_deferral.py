@@ -196,6 +196,30 @@ async def test_a_deferral_is_asked_again_after_the_pause_with_the_contracts_ids(
     assert await world.reminders() == []
 
 
+async def test_a_server_that_asked_for_more_time_than_the_patience_is_not_asked_before() -> None:
+    """Neither by the reminder nor by the session's next turn; another session of the tenant asks for itself."""
+
+    def busy(ask: Ask) -> Answer:
+        if any("word" in text for text in ask.turns.values()) and world.clock.seconds < 300:
+            raise Transient("model", "429", retry_after=300.0)
+        return {"observations": []}
+
+    world = ObserverWorld(busy, policy=policy(patience=60.0))
+    await world.deliver(world.turn("a word", "t1"))
+    world.clock.seconds += 100
+    assert await world.reminders() == []
+    await world.deliver(world.turn("b word", "t2"))
+    assert (len(world.model.asks), world.row().waiting) == (1, 2)
+    await world.deliver(world.turn("fine", session=("acme", "u2", "s1")))
+    assert len(world.model.asks) == 2
+    world.clock.seconds += 199
+    assert await world.reminders() == []
+    world.clock.seconds += 1
+    (reminder,) = await world.reminders()
+    await world.deliver(world.again(reminder))
+    assert [r.turn_id for r in world.observed()] == ["t1", "t1", "t2"]
+
+
 async def test_while_the_model_stays_away_each_reminder_is_another_command() -> None:
     model = AwayModel()
     world = await deferred(model, "a word")

@@ -14,9 +14,18 @@ class World:
         self.reminders.assigned(frozenset((0, 1)))
 
     def wait(
-        self, key: str, *, partition: int = 0, last: str = "t1", due_in: float = 60.0, tenant: str = "acme"
+        self,
+        key: str,
+        *,
+        partition: int = 0,
+        last: str = "t1",
+        due_in: float = 60.0,
+        tenant: str = "acme",
+        asked_for: float = 0.0,
     ) -> None:
-        self.reminders.wait(key, partition=partition, tenant_id=tenant, last_turn_id=last, due_in=due_in)
+        self.reminders.wait(
+            key, partition=partition, tenant_id=tenant, last_turn_id=last, due_in=due_in, asked_for=asked_for
+        )
 
     def due(self, at_most: int = 100) -> list[tuple[str, str, int]]:
         return [(key, item.last_turn_id, item.attempt) for key, item in self.reminders.take_due(at_most)]
@@ -47,6 +56,30 @@ def test_the_pause_begins_with_the_first_deferral_and_the_last_turn_names_it(wor
     world.wait("a", last="t2")
     world.now += 10
     assert world.due() == [("a", "t2", 0)]
+
+
+def test_a_server_that_asked_for_more_time_than_the_pause_has_it(world: World) -> None:
+    world.wait("a")
+    world.now += 30
+    world.wait("a", asked_for=300)
+    assert world.reminders.is_held_back("a")
+    world.wait("a")  # another turn of the session
+    world.reminders.wake("acme")
+    world.now += 299.9
+    assert world.due() == []
+    world.now += 0.1
+    assert not world.reminders.is_held_back("a")
+    assert world.due() == [("a", "t1", 0)]
+    world.now += 60
+    assert world.due() == [("a", "t1", 1)]
+
+
+def test_what_one_server_asked_for_a_session_holds_no_other_back(world: World) -> None:
+    world.wait("a", asked_for=300)
+    world.wait("b")
+    assert not world.reminders.is_held_back("b")
+    world.reminders.done("a")
+    assert not world.reminders.is_held_back("a")
 
 
 def test_a_session_that_is_found_at_assignment_is_due_at_once(world: World) -> None:
