@@ -4,8 +4,8 @@ A kind of line is its event and the part that it is about. The first of a kind g
 of `seconds`, only so many more; when the window ends one line says how many were left out. Libraries (aiokafka, faust)
 are held to the same, a kind being logger and message before its arguments are put in.
 
-What is never lost: CRITICAL. What is lost here is counted or lies elsewhere: refused records lie on `<topic>.dlq` and
-are counted by reason, retries are counted by component (/metrics).
+What is never lost: CRITICAL, and INFO about what was done (`fact_new` …). What is lost here is counted or lies
+elsewhere: refused records lie on `<topic>.dlq` and are counted by reason, retries by component (/metrics).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ LEFT_OUT = "lines_left_out"
 PART_FIELDS = ("component", "what", "reason", "stage")
 """The first of these that a line has says what it is about; of `model:<tenant>` only the model, for a server that is
 away is away for thousands of tenants."""
-ABOUT_A_RECORD = frozenset(("record_refused", "turn_refused", "record_kills_worker", "turn_not_embedded"))
+ABOUT_A_RECORD = frozenset(
+    ("record_refused", "turn_refused", "record_kills_worker", "turn_not_embedded", "turn_deferred", "lease_lost")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,6 @@ class RatePolicy:
     seconds: float = 30.0
     warnings: int = 1
     """Of ours and of libraries."""
-    news: int = 10
-    """INFO and below: partitions come and go, turns are deferred."""
     records: int = 20
     """Each is about another record."""
     kinds: int = 1_000
@@ -135,10 +135,9 @@ class OurLines:
         if method == "critical" or name == LEFT_OUT:
             return event
         policy = self.rate.policy
-        if name in ABOUT_A_RECORD:
-            at_most = policy.records
-        else:
-            at_most = policy.warnings if method in ("warning", "error") else policy.news
+        if name not in ABOUT_A_RECORD and method in ("info", "debug"):
+            return event
+        at_most = policy.records if name in ABOUT_A_RECORD else policy.warnings
         if not self.rate.admits(Kind(name, part_of(event)), at_most):
             raise structlog.DropEvent
         return event
@@ -160,6 +159,4 @@ class LibraryLines:
     def __call__(self, record: logging.LogRecord) -> bool:
         if record.levelno >= logging.CRITICAL:
             return True
-        policy = self.rate.policy
-        at_most = policy.warnings if record.levelno >= logging.WARNING else policy.news
-        return self.rate.admits(Kind(str(record.msg)[:200], record.name), at_most)
+        return self.rate.admits(Kind(str(record.msg)[:200], record.name), self.rate.policy.warnings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from typing import TextIO
 
 import structlog
@@ -43,5 +44,13 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+    threading.excepthook = _thread_ended
     # A commit that waits for a slow disk is no news: lag and readiness tell it.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
+
+
+def _thread_ended(args: threading.ExceptHookArgs) -> None:
+    """A line like any other instead of a printed trace: a thread of Faust's ends like this when a worker ends while
+    Kafka is away, and why the worker ends stands in a line of its own."""
+    log = structlog.get_logger(__name__)
+    log.error("thread_ended", component=args.thread.name if args.thread is not None else "", error=repr(args.exc_value))

@@ -14,7 +14,7 @@ import structlog
 from memstream.cli import logs
 from memstream.cli.log_rate import LEFT_OUT, Kind, LibraryLines, LogRate, OurLines, RatePolicy
 
-POLICY = RatePolicy(seconds=30.0, warnings=1, news=3, records=5, kinds=4)
+POLICY = RatePolicy(seconds=30.0, warnings=1, records=5, kinds=4)
 AWAY = Kind("component_away", "store")
 
 
@@ -104,7 +104,8 @@ def lines(rate: LogRate, method: str, **event: Any) -> int:
 def test_how_many_by_what_they_say(rate: LogRate) -> None:
     assert lines(rate, "warning", event="component_away", component="store") == POLICY.warnings
     assert lines(rate, "error", event="record_kills_worker") == POLICY.records
-    assert lines(rate, "info", event="turn_deferred") == POLICY.news
+    assert lines(rate, "info", event="turn_deferred") == POLICY.records
+    assert lines(rate, "info", event="fact_new") == 30, "what was done is not a fault"
     assert lines(rate, "critical", event="worker_stopped") == 30
     assert lines(rate, "warning", event=LEFT_OUT) == 30
 
