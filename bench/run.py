@@ -20,13 +20,13 @@ from rich.console import Console
 
 from memstream.cli import logs
 
-from . import cpu, latency, throughput
+from . import calls, cpu, fresh, kills, latency, restored, throughput
 from .model import Model
 from .report import Figure, as_json, as_table, machine
 from .world import World, embedded_world, kafka_world
 
 OUT = Path(__file__).resolve().parent / "out"
-RATIOS = ("R1", "R2", "R3")
+RATIOS = ("R1", "R2", "R3", "R6", "R7", "R8", "R9")
 WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 
@@ -47,7 +47,7 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure
         try:
             for kind in wanted.worlds:
                 place = Path(folder) / kind
-                place.mkdir()  # noqa: ASYNC240 - nothing else runs yet
+                place.mkdir()
                 async with WORLDS[kind](place, model) as world:
                     for ratio in wanted.ratios:
                         began = time.monotonic()
@@ -59,11 +59,22 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure
 
 
 async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]) -> list[Figure]:
-    if ratio == "R1":
-        return await throughput.measure(world, throughput.QUICK if quick else throughput.FULL)
-    if ratio == "R2":
-        return await latency.measure(world, latency.QUICK if quick else latency.FULL)
-    return await cpu.measure(world, cpu.QUICK if quick else cpu.FULL, plain_us=cpu.plain_of(so_far))
+    match ratio:
+        case "R1":
+            return await throughput.measure(world, throughput.QUICK if quick else throughput.FULL)
+        case "R2":
+            return await latency.measure(world, latency.QUICK if quick else latency.FULL)
+        case "R3":
+            return await cpu.measure(world, cpu.QUICK if quick else cpu.FULL, plain_us=cpu.plain_of(so_far))
+        case "R6":
+            return await restored.measure(world, restored.QUICK if quick else restored.FULL)
+        case "R7":
+            return await calls.measure(world, calls.QUICK if quick else calls.FULL)
+        case "R8":
+            return await kills.measure(world, kills.QUICK if quick else kills.FULL)
+        case "R9":
+            return await fresh.measure(world, fresh.QUICK if quick else fresh.FULL)
+    raise AssertionError(f"{ratio} is not measured here")
 
 
 @click.command()

@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -56,6 +56,15 @@ class Worker:
     def cpu_seconds(self) -> float:
         """User and system time of all its threads since its start."""
         return cpu_seconds(self.process.pid)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Stopped meanwhile (SIGSTOP), for less than its session time-out."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def alive(self) -> bool:
         return self.process.poll() is None
