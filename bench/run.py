@@ -11,9 +11,10 @@ import json
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -22,10 +23,14 @@ from memstream.cli import logs
 
 from . import calls, cpu, fresh, kills, latency, restored, throughput
 from .model import Model
-from .report import Figure, as_json, as_table, machine
+from .report import Figure, as_json, as_markdown, as_table, machine
 from .world import World, embedded_world, kafka_world
 
-OUT = Path(__file__).resolve().parent / "out"
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "bench" / "out"
+PAGE = ROOT / "docs" / "performance.md"
+PICTURE = PAGE.with_suffix(".svg")
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 RATIOS = ("R1", "R2", "R3", "R6", "R7", "R8", "R9")
 WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
@@ -81,8 +86,9 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
 @click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="These ratios. Default: all.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
+@click.option("--docs", is_flag=True, help="Write table and picture into docs/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
-def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], out: Path) -> None:
+def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], docs: bool, out: Path) -> None:
     """Measure the pipeline on this machine."""
     logs.configure(level=logging.ERROR)
     console = Console()
@@ -93,6 +99,18 @@ def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], out: Pat
     report = as_json(facts, figures, seconds=time.monotonic() - began)
     (out / "bench.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     console.print(as_table(figures))
+    if docs:
+        written(facts, figures)
+
+
+def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
+    """Into the page, between its marks, and beside it."""
+    from .picture import drawn  # only who wants the picture needs what draws it
+
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{as_markdown(facts, figures)}\n{END}{after}", encoding="utf-8")
+    drawn(figures, PICTURE)
 
 
 if __name__ == "__main__":
