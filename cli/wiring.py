@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from ..adapters.batching.embedder import LOCAL, REMOTE, BatchingEmbedder
 from ..adapters.embedders.factory import create_embedder
 from ..adapters.folders import FolderLock
 from ..adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
@@ -40,7 +41,7 @@ def secret(value: SecretStr | None) -> str | None:
 
 def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
     try:
-        return create_embedder(
+        embedder = create_embedder(
             settings.embedder,
             api_key=secret(settings.openai_api_key),
             base_url=settings.openai_base_url,
@@ -49,6 +50,13 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
         )
     except ValueError as error:
         raise usage(str(error)) from error
+    return batching(embedder, settings.embedder)
+
+
+def batching(embedder: Embedder, name: str) -> Embedder:
+    """Concurrent events share calls where a call costs more than its texts. Hashing is a function: nothing to share."""
+    policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
+    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy)
 
 
 # ------------------------------------------------------------------------------------------------ folders

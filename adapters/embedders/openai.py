@@ -56,7 +56,7 @@ class OpenAIEmbedder:
         api_key: str | None = None,
         base_url: str | None = None,
         timeout: float = 60.0,
-        concurrency: int = 8,
+        concurrency: int = 16,
     ) -> None:
         self._model = model
         self._sink = sink

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from qdrant_client import models
 
@@ -39,6 +39,13 @@ def tenant_of(point: Point, collection: str) -> str:
     return tenant
 
 
+def given(tenant_id: str) -> str:
+    """A tenant's id, which must be there."""
+    if not tenant_id:
+        raise Fatal("a query needs a tenant")
+    return tenant_id
+
+
 def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
     """`Fatal` for another length than the embedder's, NaN or an infinity."""
     if len(dense) != dimension:
@@ -48,14 +55,21 @@ def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
 
 
 def found(
-    records: Iterable[models.Record | models.ScoredPoint], *, tenant_id: str, collection: str, dense_name: str
+    records: Iterable[models.Record | models.ScoredPoint],
+    *,
+    tenants: Collection[str],
+    collection: str,
+    dense_name: str,
 ) -> list[Found]:
-    """Records as the port gives them, each checked to be this tenant's. A foreign one is `Fatal`."""
+    """Records as the port gives them, each checked to be of one of the tenants that were asked for. A foreign one is
+    `Fatal`."""
     result = []
     for record in records:
         payload: Payload = record.payload or {}
-        if payload.get(TENANT_FIELD) != tenant_id:
-            raise Fatal(f"{collection}: point {record.id} of another tenant came back from a query for one tenant")
+        if payload.get(TENANT_FIELD) not in tenants:
+            raise Fatal(
+                f"{collection}: point {record.id} of another tenant came back from a query that names its tenants"
+            )
         result.append(
             Found(
                 id=str(record.id),

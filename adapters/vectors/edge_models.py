@@ -67,7 +67,7 @@ def _field(condition: models.FieldCondition) -> Any:
         known["is_empty"] = condition.is_empty
     if condition.is_null is not None:
         known["is_null"] = condition.is_null
-    asked = set(condition.model_dump(exclude_none=True)) - {"key"}
+    asked = {name for name in condition.model_fields_set if getattr(condition, name) is not None} - {"key"}
     if asked != set(known):
         raise EngineRefused(400, f"the embedded engine does not offer {sorted(asked - set(known))} on a field")
     return edge.FieldCondition(condition.key, **known)

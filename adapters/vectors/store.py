@@ -1,14 +1,14 @@
 """The vector store: every read and write of the stages and commands, over any `QdrantEngine`.
 
 What it adds to an engine: a tenant inside every query, and looked at again in every payload that comes back;
-conditional writes; paging; one encoder for words; the memory of which embedder filled a collection.
+conditional writes; batches of what concurrent events ask for (records.py); paging; one encoder for words; the memory of
+which embedder filled a collection.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from qdrant_client import models
@@ -18,26 +18,13 @@ from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..ports import CasResult, EmbedderIdentity, Found, OrderDirection, Payload, Point
 from . import checks
+from .bulk import PAGE, Bulk, Encoded, Named, Swap
 from .collections import checked_version, ensure_collections
+from .conditions import of_tenant
 from .engine import DENSE, SPARSE, QdrantEngine
 from .errors import translated
 from .lexical import LexicalEncoder
-
-PAGE = 1_000
-"""Records asked for at once."""
-CHUNK_POINTS = 100
-CHUNK_BYTES = 8 * 1024 * 1024
-"""An upsert is cut here: the server refuses requests above 32 MiB."""
-STRONG = models.WriteOrdering.STRONG
-MAJORITY = models.ReadConsistencyType.MAJORITY
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    tenant_id: str
-    size: int
-    """Bytes of the payload."""
-    point: models.PointStruct
+from .records import Records
 
 
 class QdrantStore:
@@ -58,6 +45,7 @@ class QdrantStore:
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
+        self._records = Records(bulk=Bulk(engine=engine))
         self._encoder = LexicalEncoder()
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
@@ -93,11 +81,8 @@ class QdrantStore:
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, Found]:
         self._spec(collection)
-        result: dict[str, Found] = {}
-        for page in _pages([each for each in dict.fromkeys(ids) if is_derived(each)], PAGE):
-            for each in await self._by_ids(collection, tenant_id, page, with_dense=with_dense):
-                result[each.id] = each
-        return result
+        named = Named(checks.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each)))
+        return await self._records.read(collection, named, with_dense=with_dense)
 
     async def select(
         self,
@@ -112,7 +97,7 @@ class QdrantStore:
         """All that match, in pages of 1 000: not a snapshot, a record that changes meanwhile may come as it was or
         as it is. Records without a value in `order_by` come last, whichever the direction."""
         self._spec(collection)
-        condition = _of_tenant(tenant_id, where)
+        condition = of_tenant(tenant_id, where)
         if order_by is None:
             return await self._select_by_id(collection, tenant_id, condition, limit)
         result = await self._select_ordered(collection, tenant_id, condition, order_by, direction, limit)
@@ -145,26 +130,14 @@ class QdrantStore:
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
         with translated(f"counting {collection}"):
-            return (await self._engine.count(collection, _of_tenant(tenant_id, where), exact=True)).count
+            return (await self._engine.count(collection, of_tenant(tenant_id, where), exact=True)).count
 
     # -------------------------------------------------------------------------------------------- writes
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
-        for batch in _batches(self._encoded(collection, points)):
-            with translated(f"inserting into {collection}"):
-                await self._engine.upsert(
-                    collection, batch, wait=True, ordering=STRONG, update_mode=models.UpdateMode.INSERT_ONLY
-                )
+        await self._records.insert(collection, self._encoded(collection, points))
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        by_tenant: dict[str, list[_Encoded]] = {}
-        for each in self._encoded(collection, points):
-            by_tenant.setdefault(each.tenant_id, []).append(each)
-        for tenant_id, encoded in by_tenant.items():
-            for batch in _batches(encoded):
-                with translated(f"writing to {collection}"):
-                    await self._engine.upsert(
-                        collection, batch, wait=True, ordering=STRONG, update_filter=_of_tenant(tenant_id)
-                    )
+        await self._records.put(collection, self._encoded(collection, points))
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
         """As in the port. A field given as None is removed: Qdrant keeps no null that was set so, and asks for both
@@ -173,53 +146,23 @@ class QdrantStore:
         checks.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
-        for page in _pages(list(ids), PAGE):
-            with translated(f"writing fields in {collection}"):
-                await self._engine.set_payload(
-                    collection, fields, _with_ids(tenant_id, page), wait=True, ordering=STRONG
-                )
+        await self._records.set_payload(collection, Named(checks.given(tenant_id), tuple(ids)), fields)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
-        for page in _pages(list(ids), PAGE):
-            with translated(f"deleting from {collection}"):
-                await self._engine.delete(collection, _with_ids(tenant_id, page), wait=True, ordering=STRONG)
+        await self._records.delete(collection, Named(checks.given(tenant_id), tuple(ids)))
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """As in the port. Two writers of one cause may both be told `written`; it is applied once.
-
-        The engine never tells whether a condition matched, hence the second read. A conditional upsert alone would
-        insert a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both.
-        """
+        """As in the port. Two writers of one cause may both be told `written`; it is applied once."""
         [encoded] = self._encoded(collection, [point])
-        tenant_id, written = encoded.tenant_id, encoded.point
-        if cause not in _applied(point.payload):
+        if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
-        stored = await self._read_for_write(collection, tenant_id, point.id)
-        if stored is not None and cause in _applied(stored.payload):
-            return "already"
-        if (None if stored is None else stored.payload.get("version")) != expected_version:
-            return "conflict"
-        with translated(f"writing to {collection} under a condition"):
-            if expected_version is None:
-                await self._engine.upsert(
-                    collection, [written], wait=True, ordering=STRONG, update_mode=models.UpdateMode.INSERT_ONLY
-                )
-            else:
-                await self._engine.upsert(
-                    collection,
-                    [written],
-                    wait=True,
-                    ordering=STRONG,
-                    update_filter=_of_tenant(tenant_id, _equals("version", expected_version)),
-                    update_mode=models.UpdateMode.UPDATE_ONLY,
-                )
-        stored = await self._read_for_write(collection, tenant_id, point.id)
-        return "written" if stored is not None and cause in _applied(stored.payload) else "conflict"
+        return await self._records.compare_and_set(collection, Swap(encoded, expected_version, cause))
 
     async def close(self) -> None:
+        await self._records.drain()
         for close in self._on_close:
             await close()
         with translated("closing Qdrant"):
@@ -235,30 +178,6 @@ class QdrantStore:
     def _with_vectors(self, collection: str) -> None:
         if not self._spec(collection).has_vectors:
             raise Fatal(f"the collection {collection!r} has no vectors to search by")
-
-    async def _read_for_write(self, collection: str, tenant_id: str, point_id: str) -> Found | None:
-        rows = await self._by_ids(collection, tenant_id, [point_id], consistency=MAJORITY)
-        return rows[0] if rows else None
-
-    async def _by_ids(
-        self,
-        collection: str,
-        tenant_id: str,
-        ids: Sequence[str],
-        *,
-        with_dense: bool = False,
-        consistency: models.ReadConsistencyType | None = None,
-    ) -> list[Found]:
-        # A scroll, not `retrieve`: that one takes no filter, and the tenant belongs into the query.
-        with translated(f"reading from {collection}"):
-            records, _ = await self._engine.scroll(
-                collection,
-                _with_ids(tenant_id, ids),
-                limit=len(ids),
-                with_vectors=[DENSE] if with_dense else False,
-                consistency=consistency,
-            )
-        return self._found(records, tenant_id, collection)
 
     async def _select_by_id(
         self, collection: str, tenant_id: str, condition: models.Filter, limit: int | None
@@ -319,16 +238,16 @@ class QdrantStore:
     ) -> list[Found]:
         with translated(f"searching {collection}"):
             answer = await self._engine.query_points(
-                collection, query=query, using=using, query_filter=_of_tenant(tenant_id, where), limit=limit
+                collection, query=query, using=using, query_filter=of_tenant(tenant_id, where), limit=limit
             )
         return self._found(answer.points, tenant_id, collection)
 
     def _found(
         self, records: Sequence[models.Record | models.ScoredPoint], tenant_id: str, collection: str
     ) -> list[Found]:
-        return checks.found(records, tenant_id=tenant_id, collection=collection, dense_name=DENSE)
+        return checks.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
-    def _encoded(self, collection: str, points: Sequence[Point]) -> list[_Encoded]:
+    def _encoded(self, collection: str, points: Sequence[Point]) -> list[Encoded]:
         """All points are looked at before the first is written."""
         spec = self._spec(collection)
         encoded = []
@@ -338,7 +257,7 @@ class QdrantStore:
             size = checks.payload_size(point.payload, what)
             vector = self._vectors(spec, point, what)
             encoded.append(
-                _Encoded(tenant_id, size, models.PointStruct(id=point.id, vector=vector, payload=point.payload))
+                Encoded(tenant_id, size, models.PointStruct(id=point.id, vector=vector, payload=point.payload))
             )
         return encoded
 
@@ -354,42 +273,3 @@ class QdrantStore:
         if point.text is not None and (sparse := self._encoder.document(point.text)) is not None:
             vectors[SPARSE] = sparse
         return vectors
-
-
-def _batches(encoded: Iterable[_Encoded]) -> Iterator[list[models.PointStruct]]:
-    """Cut so that each request stays below the server's limits."""
-    batch: list[models.PointStruct] = []
-    size = 0
-    for each in encoded:
-        if batch and (len(batch) >= CHUNK_POINTS or size + each.size > CHUNK_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(each.point)
-        size += each.size
-    if batch:
-        yield batch
-
-
-def _equals(key: str, value: str | int) -> models.Filter:
-    return models.Filter(must=[models.FieldCondition(key=key, match=models.MatchValue(value=value))])
-
-
-def _of_tenant(tenant_id: str, where: models.Filter | None = None) -> models.Filter:
-    if not tenant_id:
-        raise Fatal("a query needs a tenant")
-    tenant = _equals(TENANT_FIELD, tenant_id)
-    return tenant if where is None else models.Filter(must=[tenant, where])
-
-
-def _with_ids(tenant_id: str, ids: Sequence[str]) -> models.Filter:
-    return _of_tenant(tenant_id, models.Filter(must=[models.HasIdCondition(has_id=list(ids))]))
-
-
-def _pages(items: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-def _applied(payload: Payload) -> Sequence[Any]:
-    applied = payload.get("applied")
-    return applied if isinstance(applied, list) else ()

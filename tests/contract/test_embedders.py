@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memstream.adapters.batching.embedder import LOCAL, REMOTE, BatchingEmbedder
 from memstream.adapters.embedders.factory import create_embedder
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.embedders.openai import BATCH, OpenAIEmbedder
@@ -47,15 +48,30 @@ def minilm() -> str:
     return f"fastembed:{MINILM}"
 
 
-@pytest.fixture(params=["hashing", "openai", pytest.param("fastembed", marks=pytest.mark.semantic)])
+BATCHED = "batched "
+
+
+@pytest.fixture(
+    params=[
+        "hashing",
+        "openai",
+        pytest.param("fastembed", marks=pytest.mark.semantic),
+        f"{BATCHED}hashing",
+        f"{BATCHED}openai",
+        pytest.param(f"{BATCHED}fastembed", marks=pytest.mark.semantic),
+    ]
+)
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
-    match request.param:
+    kind = request.param.removeprefix(BATCHED)
+    match kind:
         case "fastembed":
             made = make(request.getfixturevalue("minilm"))
         case "openai":
             made = make("openai:words", base_url=request.getfixturevalue("server").base_url)
         case _:
             made = make("hashing")
+    if request.param.startswith(BATCHED):
+        made = BatchingEmbedder(embedder=made, policy=REMOTE if kind == "openai" else LOCAL)
     yield made
     await made.close()
 
@@ -204,6 +220,63 @@ class TestOpenAIEmbedder:
         with pytest.raises(Poison, match="will not"):
             await embedder.embed(["x"], tenant_id="acme")
         await embedder.close()
+
+
+class TestBatchingOverOpenAI:
+    @pytest.fixture
+    async def shared(self, server: ModelServer) -> AsyncIterator[Embedder]:
+        made = BatchingEmbedder(embedder=make("openai:words", base_url=server.base_url), policy=REMOTE)
+        await made.embed(["warm"], tenant_id="acme")
+        yield made
+        await made.close()
+
+    async def test_concurrent_callers_of_a_tenant_share_calls_and_keep_their_order(
+        self, server: ModelServer, shared: Embedder
+    ) -> None:
+        texts = [[f"text {n} {place}" for place in range(n % 4)] for n in range(40)]
+        before = len(server.embedding_calls)
+        answers = await asyncio.gather(*(shared.embed(each, tenant_id="acme") for each in texts))
+        assert len(server.embedding_calls) - before == -(-60 // BATCH)
+        for each, vectors in zip(texts, answers, strict=True):
+            alone = await shared.embed(each, tenant_id="acme")
+            assert vectors == alone
+
+    async def test_tenants_never_share_a_call_and_pay_for_their_own(self, server: ModelServer) -> None:
+        ledger = Ledger()
+        inner = make("openai:words", base_url=server.base_url, sink=ledger)
+        shared = BatchingEmbedder(embedder=inner, policy=REMOTE)
+        tenants = [f"tenant{n % 3}" for n in range(9)]
+        await asyncio.gather(*(shared.embed([f"secret of {each}"], tenant_id=each) for each in tenants))
+        assert sorted(len({str(text)[-7:] for text in call["input"]}) for call in server.embedding_calls) == [1, 1, 1]  # type: ignore[union-attr]
+        assert sorted(entry[0] for entry in ledger.entries) == ["tenant0", "tenant1", "tenant2"]
+        await shared.close()
+
+    async def test_a_text_that_is_refused_is_its_own_callers_trouble(
+        self, server: ModelServer, shared: Embedder
+    ) -> None:
+        server.embedding_script = lambda body: error(400, "vile") if "vile" in str(body["input"]) else None
+        answers = await asyncio.gather(
+            *(shared.embed([f"vile {n}" if n == 3 else f"fine {n}"], tenant_id="acme") for n in range(6)),
+            return_exceptions=True,
+        )
+        assert [isinstance(each, Poison) for each in answers] == [n == 3 for n in range(6)]
+
+    async def test_a_server_in_trouble_is_everybodys(self, server: ModelServer, shared: Embedder) -> None:
+        server.embedding_script = lambda body: rate_limited(7)
+        answers = await asyncio.gather(
+            *(shared.embed([f"text {n}"], tenant_id="acme") for n in range(3)), return_exceptions=True
+        )
+        assert [isinstance(each, Transient) and each.retry_after for each in answers] == [7, 7, 7]
+
+    async def test_a_caller_that_goes_away_leaves_the_others_their_answer(
+        self, server: ModelServer, shared: Embedder
+    ) -> None:
+        tasks = [asyncio.create_task(shared.embed([f"text {n}"], tenant_id="acme")) for n in range(3)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        tasks[1].cancel()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(each, list) for each in answers] == [True, False, True]
 
 
 @pytest.mark.semantic

@@ -176,7 +176,7 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
 
 async def test_every_read_and_write_carries_the_tenant_and_writes_wait_strongly() -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
-    row = {"id": "0" * 32, "payload": {"tenant_id": "acme", "version": 1, "applied": []}}
+    row = {"id": "00000000-0000-0000-0000-000000000001", "payload": {"tenant_id": "acme", "version": 1, "applied": []}}
 
     async def answer(request: web.Request) -> web.Response:
         asked.append((request.path, request.query_string, await request.json()))
@@ -203,7 +203,7 @@ async def test_every_read_and_write_carries_the_tenant_and_writes_wait_strongly(
             assert "ordering=strong" in query
     conditional = asked[-2][2]
     assert conditional["update_mode"] == "update_only"
-    assert {"key": "version", "match": {"value": 1}} in conditional["update_filter"]["must"][1]["must"]
+    assert {"key": "version", "match": {"value": 1}} in conditional["update_filter"]["must"]
 
 
 def test_a_key_is_sent_and_connections_are_kept() -> None:

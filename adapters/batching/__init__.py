@@ -1,0 +1,1 @@
+"""Calls of concurrent events, gathered into batches."""

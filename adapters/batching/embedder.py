@@ -1,0 +1,47 @@
+"""An embedder whose concurrent callers share calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from ..ports import Embedder, EmbedderIdentity
+from .gatherer import Gatherer, GatherPolicy
+
+CHARACTERS: Final = 200_000
+"""In one batch: some 50 000 tokens, where the largest servers take 300 000 a call."""
+REMOTE: Final = GatherPolicy(items=32, weight=CHARACTERS, linger=0.005, at_once=16)
+"""A server: several calls under way; 32 texts are what the most modest of the common servers takes in one."""
+LOCAL: Final = GatherPolicy(items=64, weight=CHARACTERS, at_once=1)
+"""A model in this process, on one thread: what arrives while it computes is computed together next."""
+
+
+class BatchingEmbedder:
+    """`Embedder` around another one. Texts of two tenants never share a call: usage is counted by tenant, keys and
+    budgets may be a tenant's own one day, and a server that mixes its answers up cannot mix up tenants."""
+
+    def __init__(self, *, embedder: Embedder, policy: GatherPolicy) -> None:
+        self._embedder = embedder
+        self._gatherer: Gatherer[tuple[str, tuple[str, ...]], list[list[float]]] = Gatherer(
+            run=self._run, policy=policy
+        )
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        return self._embedder.identity
+
+    async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
+        if not texts:
+            return []
+        return await self._gatherer.ask(
+            (tenant_id, tuple(texts)), kind=tenant_id, size=len(texts), weight=sum(map(len, texts))
+        )
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+    async def _run(self, asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[list[list[float]]]:
+        tenant_id = asked[0][0]
+        vectors = iter(await self._embedder.embed([text for _, texts in asked for text in texts], tenant_id=tenant_id))
+        return [list(islice(vectors, len(texts))) for _, texts in asked]

@@ -1,0 +1,196 @@
+"""Gathers what concurrent callers ask for into batches; each caller gets its own answer, or its own error.
+
+Nothing is held back when nothing is under way: what was asked in one turn of the event loop goes out in the next. While
+a call is under way, what arrives waits: until that call ends, until a batch is full, or for `linger`, whichever comes
+first. So an idle worker loses nothing, and a busy one fills its batches by itself. docs/design/batching.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+import structlog
+
+from ...schemas.errors import Fatal, Poison, StageError, Transient
+
+T = TypeVar("T")
+A = TypeVar("A")
+log = structlog.get_logger(__name__)
+
+NO_KEYS: Final[frozenset[Hashable]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GatherPolicy:
+    """When a batch leaves."""
+
+    items: int = 64
+    """At most so many (points, ids, texts) in a batch; one member that has more goes alone."""
+    weight: int = 8 * 1024 * 1024
+    """At most so much (bytes, characters) in a batch, likewise."""
+    linger: float = 0.003
+    """Seconds that the first of a batch waits at most while other calls are under way."""
+    at_once: int = 4
+    """Calls under way at a time; with one, `linger` has no effect."""
+
+    def __post_init__(self) -> None:
+        if self.items < 1 or self.weight < 1 or self.linger < 0 or self.at_once < 1:
+            raise ValueError("items, weight and at_once must be at least 1, linger at least 0")
+
+
+@dataclass(eq=False, slots=True)
+class _Member(Generic[T, A]):
+    item: T
+    kind: Hashable
+    keys: frozenset[Hashable]
+    size: int
+    weight: int
+    since: float
+    answer: asyncio.Future[A] = field(repr=False)
+
+
+class Gatherer(Generic[T, A]):
+    """One queue and the calls under way.
+
+    `run` gets the items of one batch, all of one kind, and gives as many answers in their order. When it raises
+    `Poison` or `Fatal`, the batch is tried in halves, so that only the member to blame is refused; `Transient` goes to
+    all of them. It must bear being called again with items of a call that failed half way.
+    """
+
+    def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: GatherPolicy) -> None:
+        self._run = run
+        self._policy = policy
+        self._waiting: deque[_Member[T, A]] = deque()
+        self._busy: set[Hashable] = set()
+        self._calls: set[asyncio.Task[list[A | StageError]]] = set()
+        self._soon: asyncio.Handle | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    async def ask(
+        self,
+        item: T,
+        *,
+        kind: Hashable = None,
+        keys: frozenset[Hashable] = NO_KEYS,
+        size: int = 1,
+        weight: int = 0,
+    ) -> A:
+        """The answer for one item. Only items of one `kind` share a batch. Items that have one of `keys` in common are
+        never under way together: they go out in the order in which they were asked.
+
+        A caller that is cancelled takes back what has not gone out, and nothing else.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[A] = loop.create_future()
+        member = _Member(item, kind, keys, size, weight, loop.time(), future)
+        self._waiting.append(member)
+        self._look_soon(loop)
+        answer: A = await member.answer
+        return answer
+
+    async def drain(self) -> None:
+        """Until nothing waits and nothing is under way."""
+        while under_way := self._under_way():
+            await asyncio.wait(under_way)
+
+    def _under_way(self) -> list[asyncio.Future[Any]]:
+        return [*(each.answer for each in self._waiting if not each.answer.done()), *self._calls]
+
+    # ------------------------------------------------------------------------------------------------ when
+    def _look_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._soon is None:
+            self._soon = loop.call_soon(self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Send what is due; see to it that the rest is looked at again."""
+        self._soon = None
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        while self._waiting and len(self._calls) < self._policy.at_once:
+            if not self._due(loop.time()):
+                self._later = loop.call_at(self._waiting[0].since + self._policy.linger, self._look, loop)
+                return
+            batch = self._take()
+            if not batch:
+                return  # the rest waits for a key: the end of that call looks again
+            self._busy.update(*(member.keys for member in batch))
+            call = loop.create_task(self._outcomes(batch))
+            self._calls.add(call)
+            call.add_done_callback(partial(self._ended, loop, batch))
+
+    def _due(self, now: float) -> bool:
+        if not self._calls or now >= self._waiting[0].since + self._policy.linger:
+            return True
+        return sum(member.size for member in self._waiting) >= self._policy.items
+
+    def _take(self) -> list[_Member[T, A]]:
+        """The next batch: the first member that may go and what goes with it. Nobody overtakes one of his keys."""
+        batch: list[_Member[T, A]] = []
+        rest: deque[_Member[T, A]] = deque()
+        closed = set(self._busy)
+        size = weight = 0
+        for member in self._waiting:
+            if member.answer.cancelled():
+                continue
+            fits = not batch or (
+                member.kind == batch[0].kind
+                and size + member.size <= self._policy.items
+                and weight + member.weight <= self._policy.weight
+            )
+            if fits and closed.isdisjoint(member.keys):
+                batch.append(member)
+                size, weight = size + member.size, weight + member.weight
+            else:
+                rest.append(member)
+            closed |= member.keys
+        self._waiting = rest
+        return batch
+
+    # ------------------------------------------------------------------------------------------------ what
+    async def _outcomes(self, batch: Sequence[_Member[T, A]]) -> list[A | StageError]:
+        try:
+            answers = await self._run([member.item for member in batch])
+        except Transient as error:
+            return [error] * len(batch)
+        except (Poison, Fatal) as error:
+            if len(batch) == 1:
+                return [error]
+            log.info("batch_halved", members=len(batch), why=str(error))
+            middle = len(batch) // 2
+            return [*await self._outcomes(batch[:middle]), *await self._outcomes(batch[middle:])]
+        if len(answers) != len(batch):
+            raise Fatal(f"{len(answers)} answers for a batch of {len(batch)}")
+        return list(answers)
+
+    def _ended(
+        self, loop: asyncio.AbstractEventLoop, batch: Sequence[_Member[T, A]], call: asyncio.Task[list[A | StageError]]
+    ) -> None:
+        self._calls.discard(call)
+        self._busy.difference_update(*(member.keys for member in batch))
+        for place, member in enumerate(batch):
+            if member.answer.done():
+                continue  # its caller is gone
+            if call.cancelled():
+                member.answer.cancel()
+            elif (unknown := call.exception()) is not None:
+                member.answer.set_exception(unknown)
+            elif isinstance(outcome := call.result()[place], StageError):
+                member.answer.set_exception(_own(outcome))
+            else:
+                member.answer.set_result(outcome)
+        self._look_soon(loop)  # after the callers: what they ask for next may go along
+
+
+def _own(error: StageError) -> StageError:
+    """A copy for one caller: each task adds its own frames. The cause is the same, so that several can be told to be
+    one failure."""
+    mine = type(error).__new__(type(error), *error.args)
+    mine.__dict__.update(error.__dict__)
+    mine.__cause__ = error.__cause__ if error.__cause__ is not None else error
+    return mine

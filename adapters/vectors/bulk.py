@@ -1,0 +1,234 @@
+"""Writes and reads by id of several events and tenants, in as few requests as their meaning allows.
+
+- read: one scroll (the ids, of any of the tenants); a record goes to who asked for it as its own tenant, to nobody else
+- insert: one upsert, INSERT_ONLY
+- put: one upsert whose `update_filter` ties each id to its tenant
+- set fields, delete: one request whose filter does the same
+- compare and set: a read; an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each
+  id to its tenant and expected version; a read
+
+A filter is evaluated for each point of an upsert, and `has_id` is a condition like any other: that is how the points of
+one request have conditions of their own. Nothing here checks points: the caller has (checks.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdrant_client import models
+
+from ...schemas.collections import TENANT_FIELD
+from ..ports import CasResult, Found, Payload
+from . import checks
+from .conditions import each_of, of_tenants
+from .engine import DENSE, QdrantEngine
+from .errors import translated
+
+PAGE = 1_000
+"""Records asked for at once."""
+CHUNK_POINTS = 100
+CHUNK_BYTES = 8 * 1024 * 1024
+"""An upsert is cut here: the server refuses requests above 32 MiB."""
+STRONG = models.WriteOrdering.STRONG
+MAJORITY = models.ReadConsistencyType.MAJORITY
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A point that was looked at, as the engine takes it."""
+
+    tenant_id: str
+    size: int
+    """Bytes of the payload."""
+    point: models.PointStruct
+
+    @property
+    def id(self) -> str:
+        return str(self.point.id)
+
+    @property
+    def applied(self) -> Sequence[Any]:
+        return applied(self.point.payload or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Points of one tenant, by their ids."""
+
+    tenant_id: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """See `VectorStore.compare_and_set`."""
+
+    new: Encoded
+    expected_version: int | None
+    cause: str
+
+
+class Bulk:
+    """Over one engine. Of one call no two members may name the same point, reads excepted."""
+
+    def __init__(self, *, engine: QdrantEngine) -> None:
+        self._engine = engine
+
+    async def read(
+        self,
+        collection: str,
+        asked: Sequence[Named],
+        *,
+        with_dense: bool = False,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> list[dict[str, Found]]:
+        """What is there of each, by id; a record of another tenant is not."""
+        wanted = list(dict.fromkeys(each for named in asked for each in named.ids))
+        tenants = list(dict.fromkeys(named.tenant_id for named in asked))
+        found: dict[tuple[str, str], Found] = {}
+        for page in pages(wanted, PAGE):
+            # A scroll, not `retrieve`: that one takes no filter, and the tenant belongs into the query.
+            with translated(f"reading from {collection}"):
+                records, _ = await self._engine.scroll(
+                    collection,
+                    of_tenants(tenants, page),
+                    limit=len(page),
+                    with_vectors=[DENSE] if with_dense else False,
+                    consistency=consistency,
+                )
+            for each in checks.found(records, tenants=tenants, collection=collection, dense_name=DENSE):
+                found[str(each.payload[TENANT_FIELD]), each.id] = each
+        return [
+            {each: found[named.tenant_id, each] for each in named.ids if (named.tenant_id, each) in found}
+            for named in asked
+        ]
+
+    async def insert(self, collection: str, points: Iterable[Encoded]) -> None:
+        for batch in _batches(points):
+            with translated(f"inserting into {collection}"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_mode=models.UpdateMode.INSERT_ONLY,
+                )
+
+    async def put(self, collection: str, points: Iterable[Encoded]) -> None:
+        for batch in _batches(points):
+            with translated(f"writing to {collection}"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_filter=_standing((each, None) for each in batch),
+                )
+
+    async def set_payload(self, collection: str, named: Sequence[Named], fields: Payload) -> None:
+        for page in _named_pages(named):
+            with translated(f"writing fields in {collection}"):
+                await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
+
+    async def delete(self, collection: str, named: Sequence[Named]) -> None:
+        for page in _named_pages(named):
+            with translated(f"deleting from {collection}"):
+                await self._engine.delete(collection, page, wait=True, ordering=STRONG)
+
+    async def compare_and_set(self, collection: str, swaps: Sequence[Swap]) -> list[CasResult]:
+        """The engine never tells whether a condition matched, hence the second read. A conditional upsert alone would
+        insert a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both.
+
+        Two writers of one cause may both be told `written`; it is applied once.
+        """
+        asked = [Named(swap.new.tenant_id, (swap.new.id,)) for swap in swaps]
+        results: list[CasResult | None] = []
+        for swap, row in zip(swaps, await self._rows(collection, asked), strict=True):
+            version = None if row is None else row.payload.get("version")
+            if _has(row, swap.cause):
+                results.append("already")
+            else:
+                results.append(None if version == swap.expected_version else "conflict")
+        going = [swap for swap, result in zip(swaps, results, strict=True) if result is None]
+        if not going:
+            return [result for result in results if result is not None]
+        await self.insert(collection, [swap.new for swap in going if swap.expected_version is None])
+        await self._replace(collection, [swap for swap in going if swap.expected_version is not None])
+        again = iter(await self._rows(collection, [Named(swap.new.tenant_id, (swap.new.id,)) for swap in going]))
+        return [
+            result or ("written" if _has(next(again), swap.cause) else "conflict")
+            for swap, result in zip(swaps, results, strict=True)
+        ]
+
+    async def _replace(self, collection: str, swaps: Sequence[Swap]) -> None:
+        expected = {swap.new.id: swap.expected_version for swap in swaps}
+        for batch in _batches(swap.new for swap in swaps):
+            with translated(f"writing to {collection} under a condition"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_filter=_standing((each, expected[each.id]) for each in batch),
+                    update_mode=models.UpdateMode.UPDATE_ONLY,
+                )
+
+    async def _rows(self, collection: str, asked: Sequence[Named]) -> list[Found | None]:
+        found = await self.read(collection, asked, consistency=MAJORITY)
+        return [next(iter(rows.values()), None) for rows in found]
+
+
+def applied(payload: Payload) -> Sequence[Any]:
+    """The causes that a row carries."""
+    causes = payload.get("applied")
+    return causes if isinstance(causes, list) else ()
+
+
+def pages(items: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _has(row: Found | None, cause: str) -> bool:
+    return row is not None and cause in applied(row.payload)
+
+
+def _standing(points: Iterable[tuple[Encoded, int | None]]) -> models.Filter:
+    """What the points that are overwritten must be: each its tenant's, and of its version where one is given."""
+    groups: defaultdict[tuple[str, int | None], list[str]] = defaultdict(list)
+    for each, version in points:
+        groups[each.tenant_id, version].append(each.id)
+    return each_of((tenant_id, ids, version) for (tenant_id, version), ids in groups.items())
+
+
+def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
+    """Filters of at most `PAGE` ids each."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    left = PAGE
+    for each in named:
+        for point_id in each.ids:
+            if left == 0:
+                yield each_of((tenant_id, ids, None) for tenant_id, ids in groups.items())
+                groups.clear()
+                left = PAGE
+            groups[each.tenant_id].append(point_id)
+            left -= 1
+    if groups:
+        yield each_of((tenant_id, ids, None) for tenant_id, ids in groups.items())
+
+
+def _batches(points: Iterable[Encoded]) -> Iterator[list[Encoded]]:
+    """Cut so that each request stays below the server's limits."""
+    batch: list[Encoded] = []
+    size = 0
+    for each in points:
+        if batch and (len(batch) >= CHUNK_POINTS or size + each.size > CHUNK_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.size
+    if batch:
+        yield batch

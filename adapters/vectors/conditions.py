@@ -1,0 +1,44 @@
+"""Filters as the store builds them: a tenant in every one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from qdrant_client import models
+
+from ...schemas.collections import TENANT_FIELD
+from .checks import given
+
+
+def equals(key: str, value: str | int) -> models.FieldCondition:
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def of_tenant(tenant_id: str, where: models.Filter | None = None) -> models.Filter:
+    """Of this tenant and as `where` says. `Fatal` without a tenant."""
+    tenant = models.Filter(must=[equals(TENANT_FIELD, given(tenant_id))])
+    return tenant if where is None else models.Filter(must=[tenant, where])
+
+
+def of_tenants(tenant_ids: Iterable[str], ids: Sequence[str]) -> models.Filter:
+    """Points by id of any of these tenants: whose each is has to be looked at afterwards."""
+    tenants = [given(each) for each in dict.fromkeys(tenant_ids)]
+    match = models.MatchValue(value=tenants[0]) if len(tenants) == 1 else models.MatchAny(any=tenants)
+    return models.Filter(
+        must=[models.FieldCondition(key=TENANT_FIELD, match=match), models.HasIdCondition(has_id=list(ids))]
+    )
+
+
+def each_of(groups: Iterable[tuple[str, Sequence[str], int | None]]) -> models.Filter:
+    """Points by id, each of its own tenant and, where one is given, of its own version: (tenant, ids, version)."""
+    named = [
+        models.Filter(
+            must=[
+                equals(TENANT_FIELD, given(tenant_id)),
+                *([] if version is None else [equals("version", version)]),
+                models.HasIdCondition(has_id=list(ids)),
+            ]
+        )
+        for tenant_id, ids, version in groups
+    ]
+    return named[0] if len(named) == 1 else models.Filter(should=named)
