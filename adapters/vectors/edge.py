@@ -227,7 +227,7 @@ class EdgeEngine:
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
-        condition = translate.filter_(points)
+        condition = _call(translate.filter_, points)
         return self._update(collection_name, _call(edge.UpdateOperation.set_payload_by_filter, condition, payload))
 
     async def delete(
@@ -238,7 +238,7 @@ class EdgeEngine:
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
-        condition = translate.filter_(points_selector)
+        condition = _call(translate.filter_, points_selector)
         return self._update(collection_name, _call(edge.UpdateOperation.delete_points_by_filter, condition))
 
     # -------------------------------------------------------------------------------------------- reads
@@ -257,7 +257,7 @@ class EdgeEngine:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
             limit=limit,
-            filter=translate.filter_(scroll_filter),
+            filter=_call(translate.filter_, scroll_filter),
             with_payload=with_payload,
             with_vector=with_vectors,
             order_by=None if order_by is None else translate.order_by(order_by),
@@ -278,7 +278,7 @@ class EdgeEngine:
         request = edge.QueryRequest(
             limit=limit,
             query=translate.query(query, using),
-            filter=translate.filter_(query_filter),
+            filter=_call(translate.filter_, query_filter),
             with_payload=with_payload,
             with_vector=False,
         )
@@ -288,7 +288,7 @@ class EdgeEngine:
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
     ) -> models.CountResult:
-        request = edge.CountRequest(exact=exact, filter=translate.filter_(count_filter))
+        request = edge.CountRequest(exact=exact, filter=_call(translate.filter_, count_filter))
         return models.CountResult(count=_call(self._find(collection_name).shard.count, request))
 
     # -------------------------------------------------------------------------------------------- life
