@@ -8,8 +8,9 @@ What holds, whatever happens:
 - the committed offset of a partition never passes an event that is not done;
 - two events of one lane never run together, and a later one never starts before an earlier one is done;
 - after a failure nothing more of that epoch starts, and nothing more is committed than was done;
-- at most `backlog` events are held, and at most `unacknowledged` per partition wait for one before them that is not
-  done: `submit` waits, so that the consumer's queues fill and fetching pauses.
+- at most `in_flight` events are being decided (`give_place`), at most `backlog` are held, and at most `unacknowledged`
+  per partition wait for one before them that is not done: `submit` waits, so that the consumer's queues fill and
+  fetching pauses.
 """
 
 from __future__ import annotations
@@ -157,6 +158,8 @@ class Lanes(Generic[T]):
         self._epoch: Epoch[T] = Epoch()
         self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._placed: set[asyncio.Task[None] | None] = set()
+        """The lanes' tasks that hold one of the slots."""
         self._stopping = False
         self.stats = LaneStats()
 
@@ -245,7 +248,9 @@ class Lanes(Generic[T]):
     async def _run(self, lane_key: tuple[int, str], lane: deque[Slot[T]]) -> None:
         try:
             while lane:
-                async with self._slots:
+                await self._slots.acquire()
+                self._placed.add(asyncio.current_task())
+                try:
                     if not lane:  # drained while it waited
                         break
                     slot = lane.popleft()
@@ -261,9 +266,19 @@ class Lanes(Generic[T]):
                             self.stats.running -= 1
                     finally:
                         self._release()
+                finally:
+                    self.give_place()
         finally:
             if self._lanes.get(lane_key) is lane:
                 del self._lanes[lane_key]
+
+    def give_place(self) -> None:
+        """For `handle`, in its own task: what is left to do waits for a log or a store, not for a model; another event
+        may begin meanwhile. The event counts as held until it is done, so `backlog` bounds how many there are."""
+        task = asyncio.current_task()
+        if task in self._placed:
+            self._placed.discard(task)
+            self._slots.release()
 
     async def _one(self, slot: Slot[T]) -> None:
         while True:

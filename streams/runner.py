@@ -155,6 +155,7 @@ class StageRunner:
             metrics=metrics,
             crash=self._settings.crash,
             committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
+            decided=lambda: self._lanes.give_place(),
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,

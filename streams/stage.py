@@ -163,6 +163,7 @@ class Handler(Generic[W]):
         metrics: StageMetrics,
         crash: CrashPoint | None = None,
         committed: Committed = lambda topic, partition: None,
+        decided: Callable[[], None] = lambda: None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -172,6 +173,8 @@ class Handler(Generic[W]):
         self._metrics = metrics
         self._crash = crash
         self._committed = committed
+        self._decided = decided
+        """Told when a decision stands, before its effects."""
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
         """By partition and key: the row (its hash) whose outcome this process has applied in full."""
 
@@ -208,6 +211,7 @@ class Handler(Generic[W]):
         decisions = self._stage.decide(work, record, self._rows)
         while (decided := await self._next(decisions)) is not None:
             self._passed("decide")
+            self._decided()
             await self._effects(decided)
             last = decided
         if last is not None and last.row is not None:
