@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+ISOLATION = "read_committed"
+"""What a producer took back (a transaction that was aborted) was never said. For all that reads: who asks the log
+whether an offset exists must see the same log as the consumer that passed over it."""
+
 
 def back_off_metadata(client: Any) -> None:
     """Let a failed metadata update wait `retry_backoff_ms` (wraps `AIOKafkaClient._metadata_update` of this client).

@@ -20,7 +20,7 @@ from aiokafka.errors import (
 )
 
 from ..schemas.errors import Fatal, Poison, Transient
-from .kafka_client import back_off_metadata
+from .kafka_client import ISOLATION, back_off_metadata
 from .ports import Headers, Position, Record, TopicLayout, TopicWanted
 from .transports.odd_headers import read_odd_headers
 
@@ -269,6 +269,7 @@ class KafkaLog:
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            isolation_level=ISOLATION,
             fetch_max_wait_ms=FETCH_WAIT,
             max_partition_fetch_bytes=MAX_REQUEST,
         )

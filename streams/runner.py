@@ -156,6 +156,7 @@ class StageRunner:
             crash=self._settings.crash,
             committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
             decided=lambda: self._lanes.give_place(),
+            fence=self.app.check_lease,
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,
@@ -246,6 +247,8 @@ class StageRunner:
         await self._stage.background()
 
     async def _watch_lag(self) -> None:
+        seen: dict[Any, int | None] = {}
+        """Committed offsets at the last look."""
         while not self.app.should_stop:
             await self.app.sleep(LAG_POLL)
             consumer = self.app.consumer
@@ -255,10 +258,15 @@ class StageRunner:
                     if self.app.ready() and (tp.topic, tp.partition) in self.app.assigned()
                     else None
                 )
-                if end is not None and offset is not None:
-                    self._metrics.lag(tp.topic, tp.partition, max(0, end - offset))
-                    if end < offset:  # perhaps of an older assignment: the log itself is asked
-                        await self._check_end(tp.topic, tp.partition, offset)
+                if end is None:
+                    continue
+                behind = end - (offset or 0)
+                self._metrics.lag(tp.topic, tp.partition, max(0, behind))
+                if behind < 0:  # perhaps of an older assignment: the log itself is asked
+                    await self._check_end(tp.topic, tp.partition, offset)
+                elif behind and tp in seen and seen[tp] == offset and not self._lanes.holds((tp.topic, tp.partition)):
+                    await self._pass_what_is_none(tp, offset or 0)
+                seen[tp] = offset
 
     async def _check_end(self, topic: str, partition: int, committed: int) -> None:
         """Without a new record nobody would notice that a group waits beyond the end of its log."""
@@ -268,6 +276,37 @@ class StageRunner:
             return
         if ends[partition] < committed:
             await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
+
+    async def _pass_what_is_none(self, tp: Any, committed: int) -> None:
+        """Markers of a producer's transactions never come as records: were one the last in its partition, the lag would
+        not get to 0. The log is asked, for an event may be on its way."""
+        try:
+            ends = await self._log.ends(tp.topic)
+            nothing = await self._log.first_at_or_after(tp.topic, tp.partition, committed) is None
+        except Transient:
+            return
+        if nothing and self.app.ready() and (tp.topic, tp.partition) in self.app.assigned():
+            await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def next_is_here(self, partition: int, lane: str) -> bool:
+        """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
+        never does."""
+        return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
+
+    def unread(self, topic: str, partition: int) -> int | None:
+        """How many records this worker has not taken yet, as far as its last fetch knew; None: it did not fetch yet,
+        or the partition is not its own."""
+        tp = FaustTP(topic, partition)
+        position = self._lanes.taken_until((topic, partition))
+        if position is None:
+            if (topic, partition) not in self.app.assigned():
+                return None
+            position = self.app.consumer._committed_offset.get(tp)
+        end: int | None = self.app.consumer.highwater(tp)
+        if end is None:
+            return None
+        return 0 if position is None else max(0, end - position)
 
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""

@@ -164,6 +164,7 @@ class Handler(Generic[W]):
         crash: CrashPoint | None = None,
         committed: Committed = lambda topic, partition: None,
         decided: Callable[[], None] = lambda: None,
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -175,6 +176,8 @@ class Handler(Generic[W]):
         self._committed = committed
         self._decided = decided
         """Told when a decision stands, before its effects."""
+        self._fence = fence
+        """Raises LeaseLost when others may own our partitions. Table and producer look themselves; the store cannot."""
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
         """By partition and key: the row (its hash) whose outcome this process has applied in full."""
 
@@ -246,7 +249,7 @@ class Handler(Generic[W]):
             await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
             self._passed("table")
         if outcome.writes:
-            await self._calls.call("store", lambda: self._stage.store(outcome))
+            await self._calls.call("store", lambda: self._stored(outcome))
         self._passed("store")
         await self.send(outcome.records)
         if outcome.state_ids:
@@ -255,6 +258,10 @@ class Handler(Generic[W]):
         if outcome.cleanup:
             await self._rows.put(dict.fromkeys(outcome.cleanup))
         self._count(outcome)
+
+    async def _stored(self, outcome: Outcome) -> None:
+        self._fence()  # a projection is put whole: put late, it would replace what the next owner has put since
+        await self._stage.store(outcome)
 
     async def _written_again(self, last: Decided) -> Decided:
         """The local store had the entry before the broker had it: all of its rows are written once more."""

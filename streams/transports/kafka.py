@@ -33,7 +33,7 @@ from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from ..kafka_client import back_off_metadata
+from ..kafka_client import ISOLATION, back_off_metadata
 from .delivery import DeliversAtOnce
 from .odd_headers import read_odd_headers
 
@@ -52,6 +52,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = ISOLATION  # read when it starts; Faust ties it to transactions of its own
         back_off_metadata(consumer._client)
         return consumer
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
+from memstream.streams.exits import LeaseLost
 from memstream.streams.ports import Record
 from tests.support.counting import Counting
 from tests.support.stage_harness import Kill, Killed, StageHarness, Topics
@@ -69,3 +70,18 @@ async def test_what_was_committed_is_not_sent_again_by_the_next_process() -> Non
     harness.handler._committed = lambda topic, partition: 1 if topic == TURNS.name else None
     await harness.deliver(counted(topics, COMMANDS_SESSION.name, "b"))
     assert ids_sent(harness) == ["a", "b"]
+
+
+async def test_who_may_no_longer_own_its_partitions_stores_nothing() -> None:
+    """It was stopped between table and store: the next owner has applied the outcome, and others since."""
+    topics, harness = Topics(), new_harness()
+
+    def presumed_dead() -> None:
+        raise LeaseLost("no answer from the group coordinator for 20 s")
+
+    harness.handler._fence = presumed_dead
+    with pytest.raises(LeaseLost):
+        await harness.deliver(counted(topics, TURNS.name, "late"))
+    assert "table" in harness.steps
+    assert "store" not in harness.steps
+    assert ids_sent(harness) == []
