@@ -74,6 +74,7 @@ class Breaker:
         self._open_until: float | None = None
         """From then on a call may try; None: closed."""
         self._probing_since: float | None = None
+        self._cause: BaseException | None = None
 
     def state(self, now: float) -> BreakerState:
         if self._open_until is None:
@@ -97,16 +98,22 @@ class Breaker:
         self._probing_since = now
         return True
 
-    def failed(self, now: float, *, probe: bool = False, asked: float = 0.0) -> bool:
+    def failed(
+        self, now: float, *, probe: bool = False, asked: float = 0.0, cause: BaseException | None = None
+    ) -> bool:
         """True when this failure opened it; `asked`: seconds that the server asked for. Of an open one the probe's
         failure alone says something new: calls that were on their way when it opened fail late. What a server asks
-        for counts whoever hears it."""
+        for counts whoever hears it. One request that several events shared fails all of them with one `cause`, and
+        counts once."""
         if self._open_until is not None:
             if probe:
                 self._open_until = now + self._policy.probe_after
                 self._probing_since = None
             self._open_until = max(self._open_until, now + asked)
             return False
+        if cause is not None and cause is self._cause:
+            return False
+        self._cause = cause
         self._failures.append(now)
         if len(self._failures) == self._policy.failures and now - self._failures[0] <= self._policy.window:
             self._open_until = now + max(self._policy.probe_after, asked)
@@ -121,7 +128,7 @@ class Breaker:
         """True when this success closed it."""
         was_open = self._open_until is not None
         self._failures.clear()
-        self._open_until = self._probing_since = None
+        self._open_until = self._probing_since = self._cause = None
         return was_open
 
 
@@ -259,7 +266,7 @@ class Calls:
         except Transient as failure:
             if _goes_away(failure):
                 heard = True
-                opened = breaker.failed(self._clock(), probe=probe, asked=self._asked(failure))
+                opened = breaker.failed(self._clock(), probe=probe, asked=self._asked(failure), cause=failure.__cause__)
                 if opened or name in self._away:
                     self._away[name] = f"{failure} ({failure.remedy})" if failure.remedy else str(failure)
                 if opened:

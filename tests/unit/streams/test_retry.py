@@ -382,6 +382,26 @@ async def test_a_half_open_breaker_tries_first_who_has_not_failed_itself() -> No
     assert tries == [pytest.approx(failed_at + 10)]
 
 
+async def test_one_request_that_many_events_shared_is_one_failure() -> None:
+    """Else one connection that is cut would open the breaker for everybody."""
+    calls = Calls(breaker=STRICT, retry=RetryPolicy(first=0.001, cap=0.001))
+    shared = OSError("reset")
+    failed: set[int] = set()
+    away: list[object] = []
+
+    async def once(number: int) -> None:
+        if number not in failed:
+            failed.add(number)
+            raise Transient("store", "cut") from shared
+        away.append(dict(calls.away()))
+
+    await asyncio.gather(*(calls.call("store", lambda n=n: once(n)) for n in range(20)))  # type: ignore[misc]
+    assert away == [{}] * 20
+
+    breaker = calls._breaker("store")
+    assert [breaker.failed(0, cause=OSError("reset")) for _ in range(5)] == [False] * 4 + [True]
+
+
 async def test_of_those_who_would_give_up_one_waits_for_an_open_breaker() -> None:
     calls = Calls(breaker=STRICT)
     breaker = calls._breaker("model:acme")
