@@ -29,7 +29,7 @@ from tests.support.conversation import (
     states,
 )
 from tests.support.model_server import Ask
-from tests.support.pipeline import Json, Pipeline, actions
+from tests.support.pipeline import Json, Pipeline, actions, wait_for
 from tests.support.verifying import ends_of
 
 FROM_CONSOLIDATION = (CONSOLIDATED, CONSOLIDATED + AGAIN)
@@ -142,13 +142,13 @@ def asked_in(ask: Ask) -> Collection[str]:
 
 
 class Load:
-    """Conversations of many users, a few at a time, turn by turn in turn, until told to stop; then they are finished.
+    """Conversations of many users, a few side by side, turn by turn, until told to stop; then they are finished.
 
     Each user says the whole CONVERSATION, so that the memory to come is known (`all_is_remembered`). While the broker
     is away a turn is tried again: it may come twice.
     """
 
-    def __init__(self, pipeline: Pipeline, *, at_once: int = 12, pause: float = 0.02, name: str = "u") -> None:
+    def __init__(self, pipeline: Pipeline, *, at_once: int = 6, pause: float = 0.25, name: str = "u") -> None:
         self._pipeline, self._at_once, self._pause, self._name = pipeline, at_once, pause, name
         self.users: list[str] = []
         self.tried_again = 0
@@ -162,9 +162,13 @@ class Load:
             some = [f"{self._name}{len(self.users) + n}" for n in range(self._at_once)]
             self.users += some
             for turns in zip(*map(said_by, some), strict=True):
-                for turn in turns:
-                    await self._say(turn)
-                    await asyncio.sleep(self._pause)
+                await asyncio.gather(*map(self._say, turns))
+                await asyncio.sleep(self._pause)
+
+    async def goes_on(self, rounds: int = 1, *, deadline: float = 60.0) -> None:
+        """Until so many more rounds are said whole."""
+        until = len(self.users) + (rounds + 1) * self._at_once
+        await wait_for(lambda: len(self.users) >= until, "load", deadline)
 
     async def _say(self, turn: Json) -> None:
         while True:
