@@ -68,10 +68,13 @@ class StageMetrics:
             counter = self._of_topic[family, topic] = family.labels(self._stage, topic)
         counter.inc()
 
+    def event_in(self, record: Record) -> None:
+        """An event was taken from its topic; once, however often it has to be tried."""
+        self._inc(self._metrics.events_in, record.position.topic)
+
     @contextmanager
     def in_flight(self, record: Record) -> Iterator[None]:
         """Around the handling of an event; counted as done when it ends without an error."""
-        self._inc(self._metrics.events_in, record.position.topic)
         self._in_flight.inc()
         try:
             yield

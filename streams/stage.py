@@ -183,6 +183,7 @@ class Handler(Generic[W]):
 
     def route(self, record: Record) -> Routed[W] | Refused | Broken:
         """Decode, once, at the edge."""
+        self._metrics.event_in(record)
         try:
             return decoded(lambda: self._stage.route(record))
         except Poison as poison:

@@ -115,6 +115,7 @@ async def test_with_an_open_breaker_it_is_not_ready_and_says_why(worker: Worker,
 
 
 async def test_metrics_are_in_prometheus_form(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.metrics.event_in(RECORD)
     with worker.metrics.in_flight(RECORD):
         worker.metrics.event_out("memory.observations")
         worker.metrics.event_out("memory.turns.dlq")
@@ -137,6 +138,18 @@ async def test_metrics_are_in_prometheus_form(worker: Worker, health: httpx.Asyn
     ):
         assert line in lines
     assert 'memstream_in_flight{stage="observer"} 1.0' in during.splitlines()
+
+
+async def test_an_event_that_is_tried_again_came_in_once(worker: Worker, health: httpx.AsyncClient) -> None:
+    worker.metrics.event_in(RECORD)
+    for _ in range(3):
+        with pytest.raises(RuntimeError), worker.metrics.in_flight(RECORD):
+            raise RuntimeError
+    with worker.metrics.in_flight(RECORD):
+        pass
+    lines = (await health.get("/metrics")).text.splitlines()
+    assert 'memstream_events_in_total{stage="observer",topic="memory.turns"} 1.0' in lines
+    assert 'memstream_events_done_total{stage="observer",topic="memory.turns"} 1.0' in lines
 
 
 async def test_an_event_that_failed_is_not_counted_as_done(worker: Worker, health: httpx.AsyncClient) -> None:
