@@ -7,6 +7,7 @@ from datetime import datetime
 
 from qdrant_client import models
 
+from ..recall.filters import equals, valid_at
 from ..schemas.facts import FactState
 from ..schemas.turns import Owner
 
@@ -22,10 +23,6 @@ class Wanted:
     session_id: str | None = None
     state: str | None = None
     as_of: datetime | None = None
-
-
-def equals(field: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
 
 
 def of_owner(tenant_id: str, wanted: Wanted) -> list[models.Condition]:
@@ -46,21 +43,6 @@ def states(wanted: Wanted) -> tuple[FactState, ...] | None:
     if wanted.state is not None:
         return (wanted.state,)  # type: ignore[return-value]
     return ("active",) if wanted.as_of is None else ("active", "superseded")
-
-
-def valid_at(moment: datetime) -> models.Filter:
-    """Half-open: valid_from <= moment < valid_to, where there is one."""
-    return models.Filter(
-        must=[
-            models.FieldCondition(key="valid_from", range=models.DatetimeRange(lte=moment)),
-            models.Filter(
-                should=[
-                    models.IsEmptyCondition(is_empty=models.PayloadField(key="valid_to")),
-                    models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=moment)),
-                ]
-            ),
-        ]
-    )
 
 
 def facts_filter(tenant_id: str, wanted: Wanted) -> models.Filter:

@@ -11,6 +11,7 @@ import click
 from pydantic import JsonValue, ValidationError
 from qdrant_client import models
 
+from ...recall.filters import equals
 from ...schemas import ids
 from ...schemas.base import Contract
 from ...schemas.collections import FACTS, TURNS
@@ -26,7 +27,6 @@ from .. import options, output
 from ..changes import show_change
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..reading import equals
 from ..settings import Settings
 from ..wiring import Opened, opened
 
