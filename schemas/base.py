@@ -59,7 +59,7 @@ class Contract(BaseModel):
 
 def is_clean(text: str) -> bool:
     """No control characters and no surrogates (categories Cc and Cs)."""
-    return not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
+    return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
 def _given_id(value: str) -> str:
@@ -76,6 +76,8 @@ def _utc(value: datetime) -> datetime:
 
 
 def _small_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if not value:
+        return value
     size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     if size > METADATA_MAX_BYTES:
         raise ValueError(f"is {size} bytes of JSON; at most {METADATA_MAX_BYTES} are allowed")

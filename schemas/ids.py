@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from urllib.parse import quote, unquote
 from uuid import UUID, uuid5
@@ -10,8 +11,12 @@ from uuid import UUID, uuid5
 NAMESPACE = UUID("c4622933-a6d6-5361-96c9-da71a18604fb")
 
 
+_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
+"""What `quote` leaves as it is."""
+
+
 def encode(part: str) -> str:
-    return quote(part, safe="")
+    return part if _UNRESERVED.fullmatch(part) else quote(part, safe="")
 
 
 def join(*parts: str) -> str:
