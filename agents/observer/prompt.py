@@ -147,8 +147,9 @@ class ObservePrompt:
     @property
     def name(self) -> str:
         """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(self._rules().encode()).hexdigest()[:16]}"
+        return f"{VERSION}:sha256{hashlib.sha256(self._rules.encode()).hexdigest()[:16]}"
 
+    @cached_property
     def _rules(self) -> str:
         return RULES.format(max_per_turn=self.policy.max_per_turn)
 
@@ -156,7 +157,7 @@ class ObservePrompt:
         """Rules, context, and last the turns, verbatim. The assistant's word between is there because the templates of
         many open models refuse two messages of one role in a row."""
         return (
-            Message("system", self._rules()),
+            Message("system", self._rules),
             Message("user", self._context()),
             Message("assistant", "Now the turns, please."),
             Message("user", "\n\n".join(self._turn(name, turn) for name, turn in self.turn_ids.items())),

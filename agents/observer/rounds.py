@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.evidence import quote_in_folded
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.working_set import Candidate, TurnApplied, apply_turn
 from ...schemas import ids
-from ...schemas.cloudevents import CloudEvent
+from ...schemas.cloudevents import CloudEvent, rfc3339
 from ...schemas.collections import WORKING
 from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
 from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
 from ...schemas.turns import Owner, Role, Sensitivity, Turn
-from ...schemas.working import StoredWorkingEntry, WorkingSet
+from ...schemas.working import WorkingSet
 from ...streams.ports import Record
 from ...streams.retry import Calls
 from ..answers import Answer
@@ -289,21 +291,15 @@ def projection(before: WorkingSet, after: WorkingSet, item: Pending, *, now: dat
     """The working set for readers in Qdrant: what is in it, and nothing that is not."""
     turn = item.turn
     writes: list[Write] = []
-    points = tuple(
-        OutPoint(
-            id=entry.entry_id,
-            payload=StoredWorkingEntry(
-                **dict(entry),
-                tenant_id=turn.tenant_id,
-                owner_key=item.owner.key(turn.tenant_id),
-                user_id=turn.user_id,
-                session_id=turn.session_id,
-                turn_number=after.turn,
-                updated_at=now,
-            ).to_payload(),
-        )
-        for entry in after.entries
-    )
+    common: dict[str, JsonValue] = {
+        "tenant_id": turn.tenant_id,
+        "owner_key": item.owner.key(turn.tenant_id),
+        "user_id": turn.user_id,
+        "session_id": turn.session_id,
+        "turn_number": after.turn,
+        "updated_at": rfc3339(now),
+    }  # what StoredWorkingEntry has beside an entry's own fields; all of it was checked when the turn was decoded
+    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in after.entries)
     if points:
         writes.append(PutPoints(collection=WORKING, points=points))
     kept = {entry.entry_id for entry in after.entries}

@@ -22,7 +22,7 @@ from ..remembered import Remembered
 from ..stored import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
-PARSED_KEPT = 128
+PARSED_KEPT = 1_000
 
 
 class RecentMessage(RowPart):
@@ -136,7 +136,10 @@ class Sessions:
 
     def of(self, rows: Rows, key: str) -> SessionRow:
         """As the table has it; a session that is not there yet is an empty one."""
-        raw = rows.row(key)
+        return self.parsed(key, rows.row(key))
+
+    def parsed(self, key: str, raw: bytes | None) -> SessionRow:
+        """The same of a row that was read already."""
         if raw is None:
             return SessionRow()
         known = self._parsed.get(key)

@@ -23,7 +23,7 @@ from typing import Literal
 import structlog
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.observing import ObserveNow, Unobserved, time_to_observe, turns_that_fit
+from ...memory.observing import COMPANY, ObserveNow, Unobserved, WaitReason, time_to_observe, turns_that_fit
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.cloudevents import REKEYED_HEADER
@@ -56,22 +56,18 @@ producer whose record was refused as too large no longer knows its sequence, so 
 class TurnWork:
     turn: Turn
     owner: Owner
-
-    @property
-    def session_key(self) -> str:
-        return self.turn.session_key
+    session_key: str
 
 
 @dataclass(frozen=True, slots=True)
 class CommandWork:
     command: Command
-
-    @property
-    def session_key(self) -> str:
-        return self.command.key
+    session_key: str
 
 
 Work = TurnWork | CommandWork
+Step = tuple[SessionRow, Decided]
+"""A decision, and the session after it."""
 
 
 class Observer:
@@ -121,13 +117,14 @@ class Observer:
             command = decode(record, Command)
             if command.session is None:
                 raise Poison("invalid", "session: a command on memory.commands.session needs one")
-            return Routed(command.key, CommandWork(command))
+            return Routed(command.key, CommandWork(command, command.key))
         turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
-        return Routed(turn.session_key, TurnWork(turn, owner))
+        key = turn.session_key
+        return Routed(key, TurnWork(turn, owner, key))
 
     def last(self, work: Work, rows: Rows) -> Decided | None:
         raw = rows.row(work.session_key)
-        last = self._sessions.of(rows, work.session_key).last
+        last = self._sessions.parsed(work.session_key, raw).last
         return None if raw is None or last is None else Decided(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
@@ -136,12 +133,12 @@ class Observer:
         if is_misplaced(record, key, partitions=self._partitions):
             await self._misplaced(work, record)
             return
-        new = self._new(work, record, self._sessions.of(rows, key))
+        session = self._sessions.of(rows, key)  # nobody else writes its row while this event runs
+        new = self._new(work, record, session)
         asked = isinstance(work, CommandWork) and status_of(work.command, now=self._now()) == "applied"
         model_away, asked_for = False, 0.0
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
-            session = self._sessions.of(rows, key)
             question = Unobserved(
                 turns=session.waiting + (new is not None),
                 tokens=session.waiting_tokens + (0 if new is None else new.tokens),
@@ -158,16 +155,17 @@ class Observer:
                 break
             pending = self._next_turns(session, key, rows, new, at_most=1 if alone else answer.turns)
             if isinstance(pending, Spoiled):
-                yield self._refused(session, key, pending, pending.poison, work, record)
+                session, decided = self._refused(session, key, pending, pending.poison, work, record)
+                yield decided
                 continue
             try:
-                decided = await self._observed(session, key, pending, work, record)
+                session, decided = await self._observed(session, key, pending, work, record)
             except Poison as refused:
                 if len(pending) > 1:
                     self._metrics.counted("asked_one_by_one")
                     alone = len(pending)  # only those that fail alone are dead letters
                     continue
-                decided = self._refused(session, key, pending[0], refused, work, record)
+                session, decided = self._refused(session, key, pending[0], refused, work, record)
             except (LeaseLost, Interrupted):
                 raise  # the partition goes away: nothing is decided here any more
             except Transient as away:
@@ -178,11 +176,12 @@ class Observer:
             if any(item.n is None for item in pending):
                 new = None
         if new is not None:
-            yield self._deferred(self._sessions.of(rows, key), key, new, record)
-        session = self._sessions.of(rows, key)
+            session, decided = self._deferred(session, key, new, record, answer.reason)
+            yield decided
         self._waiting.remember(session, key, partition, answer.reason, asked_for=asked_for)
         if isinstance(work, CommandWork) and work.command.command_id not in session.commands:
-            yield self._answered(session, key, work.command, record)
+            _, decided = self._answered(session, key, work.command, record)
+            yield decided
 
     async def _misplaced(self, work: Work, record: Record) -> None:
         """Order among such turns is order of arrival. No table is touched: it belongs to another partition."""
@@ -243,7 +242,7 @@ class Observer:
 
     async def _observed(
         self, session: SessionRow, key: str, pending: Sequence[Pending], work: Work, record: Record
-    ) -> Decided:
+    ) -> Step:
         """A round: ask, check, apply."""
         prompt = prompt_for(session, pending, self._policy)
         tenant_id = pending[0].turn.tenant_id
@@ -273,7 +272,7 @@ class Observer:
 
     def _refused(
         self, session: SessionRow, key: str, item: Pending | Spoiled, refused: Poison, work: Work, record: Record
-    ) -> Decided:
+    ) -> Step:
         """A dead letter under the turn's own coordinates. It takes no number and leaves the list of seen ids, so that
         it can be put back."""
         position = item.record.position
@@ -301,16 +300,18 @@ class Observer:
         )
         return self._decided(session, key, outcome)
 
-    def _deferred(self, session: SessionRow, key: str, item: Pending, record: Record) -> Decided:
+    def _deferred(self, session: SessionRow, key: str, item: Pending, record: Record, reason: WaitReason) -> Step:
         """The turn becomes a row of its own, written before the session's row that counts it."""
         self._metrics.counted("deferred")
         position = item.record.position
-        log.info(
+        tell = log.debug if reason in COMPANY else log.info  # a backlog has a line for each of its turns
+        tell(
             "turn_deferred",
             topic=position.topic,
             partition=position.partition,
             offset=position.offset,
             waiting=session.waiting + 1,
+            why=reason,
         )
         row_key = waiting_key(key, session.waiting_next)
         waiting = WaitingTurn.of(item.record, turn_id=item.turn_id, deferred_at=self._now())
@@ -323,9 +324,10 @@ class Observer:
             }
         )
         outcome = Outcome(source=source_of(record, item.turn.turn_id), before=(row_key,), tenant_id=item.turn.tenant_id)
-        return replace(self._decided(session, key, outcome, seen=(item,)), before={row_key: waiting.to_bytes()})
+        session, decided = self._decided(session, key, outcome, seen=(item,))
+        return session, replace(decided, before={row_key: waiting.to_bytes()})
 
-    def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Decided:
+    def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Step:
         """The command's result."""
         return self._decided(
             session.model_copy(update={"commands": session.commands.add(command.command_id)}),
@@ -337,14 +339,15 @@ class Observer:
             ),
         )
 
-    def _decided(self, session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[Pending] = ()) -> Decided:
+    def _decided(self, session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[Pending] = ()) -> Step:
+        ids_seen = session.seen
         for item in seen:
             if item.n is None:
-                session = session.model_copy(update={"seen": session.seen.add(item.turn.turn_id)})
-        session = session.model_copy(update={"last": outcome})
+                ids_seen = ids_seen.add(item.turn.turn_id)
+        session = session.model_copy(update={"seen": ids_seen, "last": outcome})
         raw = session.to_bytes()
         self._sessions.keep(key, raw, session)
-        return Decided(outcome, key, raw)
+        return session, Decided(outcome, key, raw)
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:

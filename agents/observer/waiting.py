@@ -20,7 +20,7 @@ from datetime import datetime
 
 import structlog
 
-from ...memory.observing import ObserveNow, Unobserved, WaitReason, is_behind, time_to_observe
+from ...memory.observing import COMPANY, ObserveNow, Unobserved, WaitReason, is_behind, time_to_observe
 from ...memory.policies import ObservePolicy
 from ...schemas import ids
 from ...schemas.errors import Transient
@@ -81,7 +81,7 @@ class Waiting:
         so many seconds (Retry-After); nobody knows it any more in a process that starts."""
         if not session.waiting:
             self._reminders.done(key)
-        elif reason in ("backlog", "next_is_here"):
+        elif reason in COMPANY:
             self._wait(session, key, partition, due_in=self._policy.company, company=reason == "backlog")
         else:
             self._wait(session, key, partition, due_in=self._policy.patience, asked_for=asked_for)
