@@ -107,10 +107,16 @@ def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
     """Into the page, between its marks, and beside it."""
     from .picture import drawn  # only who wants the picture needs what draws it
 
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{as_markdown(facts, figures)}\n{END}{after}", encoding="utf-8")
+    page = in_page(PAGE.read_text(encoding="utf-8"), as_markdown(facts, figures))
+    PAGE.write_text(page, encoding="utf-8")
     drawn(figures, PICTURE)
+
+
+def in_page(page: str, measured: str) -> str:
+    """The page with these figures between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{measured}\n{END}{after}"
 
 
 if __name__ == "__main__":

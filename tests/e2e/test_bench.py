@@ -1,0 +1,29 @@
+"""The measurements run: with tiny numbers, so that they measure nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_quick_run_writes_its_figures_as_json(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.run", "--quick", "--on", "embedded", "--only", "R1", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "bench.json").read_text())
+    assert {"at", "cpus", "python", "load_at_start", "libraries"} <= told["machine"].keys()
+    assert [(row["ratio"], row["on"]) for row in told["figures"]] == [("R1", "embedded")] * 2
+    for row in told["figures"]:
+        assert row["value"] > 0
+        assert row["target"] == 0.97
+        assert row["holds"] in (True, False)
