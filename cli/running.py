@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ PROBE_TEXT = PROBE_TENANT = "memstream"
 PROBE_SECONDS = 5.0
 TELL_EVERY = 1.0
 """Seconds between two looks at what is ready, for the log."""
+START_SECONDS = 15.0
+"""So long a worker that starts may not be ready without a word."""
 
 
 def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
@@ -132,17 +135,20 @@ class Stages:
 
 
 async def tell_changes(readiness: Readiness) -> None:
-    """In the log: which part is no longer ready and why, and when it is again. Not what every start begins with."""
-    lost: dict[str, bool] = {}
-    """By part that was ready once, whether it is not now."""
+    """In the log: which part is no longer ready and why, and when it is again. What every start begins with is told
+    only when it lasts."""
+    told: dict[str, bool] = {}
+    """By part, what was told last."""
+    began = time.monotonic()
     while True:
+        starting = time.monotonic() - began < START_SECONDS
         for part, (ready, why) in readiness().items():
             if ready:
-                if lost.get(part):
+                if told.get(part) is False:
                     log.warning("ready_again", stage=part)
-                lost[part] = False
-            elif lost.get(part) is False:
-                lost[part] = True
+                told[part] = True
+            elif told.get(part, not starting):
+                told[part] = False
                 log.warning("not_ready", stage=part, why=why)
         await asyncio.sleep(TELL_EVERY)
 
