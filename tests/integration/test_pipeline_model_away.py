@@ -148,6 +148,10 @@ async def acknowledged(pipeline: Pipeline) -> None:
     broken="the model answers one tenant 503 until its breaker opens, then it is back",
     holds="its turns wait and hold up nobody; then all are observed in their order; I1 I7",
 )
+@pytest.mark.fault(
+    broken="the model answers one tenant with 503 until its breaker opens",
+    holds="others go on; what waits is observed in rounds when it is back, the end of the session too",
+)
 @ON_KAFKA
 async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline, mind: Model) -> None:
     """It answers 503 to one tenant until its breaker opens. Another tenant goes on. When it is back, all that waits is
@@ -184,6 +188,10 @@ async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline,
 @pytest.mark.fault(
     broken="the model hangs for one session, and one of its turns is refused for ever",
     holds="other sessions go on; the one turn is a dead letter, the rest is observed; I1 I5",
+)
+@pytest.mark.fault(
+    broken="the model hangs on one session, then 429 with Retry-After, then nonsense to one turn of several",
+    holds="other sessions go on; one dead letter, under its own coordinates, which can be put back",
 )
 @ON_KAFKA
 async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline, mind: Model) -> None:
@@ -237,6 +245,10 @@ async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline
     broken="kill -9 and a lost disk while turns wait for the model",
     holds="they come back from the changelog and are observed once; I1",
     always=True,
+)
+@pytest.mark.fault(
+    broken="kill -9 while turns wait for a model that is away, and the disk lost",
+    holds="they come back from the changelog, and are observed once",
 )
 async def test_a_worker_killed_while_turns_wait_leaves_them_to_the_next(pipeline: Pipeline, mind: Model) -> None:
     """Also when its disk is lost: waiting turns come back from the changelog."""

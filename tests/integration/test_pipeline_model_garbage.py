@@ -231,6 +231,10 @@ async def observed_by(pipeline: Pipeline) -> dict[str, list[Json]]:
     holds="one repair, then a dead letter; such ids are ignored; I3 I5",
     always=True,
 )
+@pytest.mark.fault(
+    broken="the model talks nonsense: no JSON, cut, oversized, deep, refusals, unknown and foreign ids",
+    holds="one repair, then a dead letter; single items are dropped; ids that were not shown mean nothing",
+)
 async def test_the_model_talks_nonsense(pipeline: Pipeline, mind: Mind, model: ModelServer) -> None:
     """The first turn of each session meets it, the second a model that is well again."""
     for case in CASES.values():
@@ -294,6 +298,10 @@ def repairs(model: ModelServer) -> dict[str, list[Ask]]:
 @pytest.mark.fault(
     broken="instructions and marks of ours in a turn's text", holds="they stay its text; I3", always=True
 )
+@pytest.mark.fault(
+    broken="a turn with instructions to the model and marks of the prompt in its text",
+    holds="they stay its text",
+)
 async def test_instructions_and_marks_in_a_turn_stay_its_text(pipeline: Pipeline, model: ModelServer) -> None:
     asked = len(model.asks)
     await pipeline.produce(turn(INSTRUCTIONS, 1, user="instructions"))
@@ -324,6 +332,10 @@ async def test_instructions_and_marks_in_a_turn_stay_its_text(pipeline: Pipeline
     broken="the consolidating model answers garbage or ids that it was not shown",
     holds="one repair, then a dead letter; no fact is touched; I3",
     always=True,
+)
+@pytest.mark.fault(
+    broken="the consolidating model talks nonsense, with ids that it was not shown",
+    holds="one repair, then a dead letter and a failed result; foreign ids change nothing; the next run is well",
 )
 async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: Mind) -> None:
     """Garbage twice is a dead letter of the command, and its result says so; the next run is a run like any other. Ids
