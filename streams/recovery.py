@@ -19,6 +19,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -30,7 +31,17 @@ from mode import Service
 
 from ..schemas.errors import Fatal, Transient
 from .restore import READ_WAIT, Load, load
-from .restore_check import MARKER_KEY, Marker, Standing, another_topic, lost, not_whole, sources_of, unreadable
+from .restore_check import (
+    MARKER_KEY,
+    Marker,
+    Standing,
+    another_topic,
+    lost,
+    not_whole,
+    outdated,
+    sources_of,
+    unreadable,
+)
 from .restore_store import BulkWrites
 from .table import DurableTable
 
@@ -48,6 +59,7 @@ class StageRecovery(Recovery):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._standings: dict[TP, Standing] = {}
+        self._looked_at = 0.0
         self._known: set[TP] = set()
         """Changelogs whose marker this process has seen."""
 
@@ -118,13 +130,16 @@ class StageRecovery(Recovery):
     async def _look(self, generation_id: int) -> None:
         """Where each partition stands. Raises `ChangelogLost` when its local table cannot be read on from there."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
-        self._standings = {}
+        self._standings, self._looked_at = {}, time.time()
         for tp in self.active_tps:
+            table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
-            self._standings[tp] = Standing(
-                tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have
-            )
-            self.active_offsets[tp] = self._standings[tp].have
+            standing = Standing(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
+            if outdated(standing, seen=table.seen(tp.partition), now=self._looked_at) and unreadable(standing) is None:
+                log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read anew")
+                table.forget(tp.partition)
+                standing = replace(standing, have=-1)
+            self._standings[tp], self.active_offsets[tp] = standing, standing.have
         self._refuse({tp: unreadable(standing) for tp, standing in self._standings.items()}, generation_id)
 
     async def _restore(self, standing: Standing, generation_id: int) -> None:
@@ -169,6 +184,8 @@ class StageRecovery(Recovery):
             if marker is not None and was_whole and tp not in self._known and not await self._has(marker, standing):
                 found[tp] = another_topic(standing)
         self._refuse(found, generation_id)
+        if self.app.consumer_generation_id != generation_id:
+            return  # what was found is of an older assignment
         for tp, standing in self._standings.items():
             table, marker = self.tp_to_table[tp], markers[tp]
             if marker is None:
@@ -177,6 +194,7 @@ class StageRecovery(Recovery):
             if tp not in self._known:
                 table.found_whole(tp.partition, marker)
                 self._known.add(tp)
+            table.had_everything(tp.partition, self._looked_at)
 
     async def _has(self, marker: Marker, standing: Standing) -> bool:
         """Whether the log still has the marker that the local table knows. Asked once per process and partition."""

@@ -31,6 +31,11 @@ OWN_KEYS = "__memstream\0"
 MARKER_KEY = OWN_KEYS + "marker__"
 #: In the local table alone: the marker with which it was last found whole. A load that was cut off has none.
 WHOLE_KEY = OWN_KEYS + "whole__"
+#: In the local table alone: when it last had everything (seconds since 1970).
+SEEN_KEY = OWN_KEYS + "seen__"
+#: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`); a local table from before may have rows
+#: whose tombstones it will never see. An hour is for the load itself.
+TOMBSTONES_KEPT = 23 * 3600.0
 Offset = Annotated[int, Field(ge=0)]
 
 
@@ -76,6 +81,12 @@ class Standing:
     start: int
     end: int
     have: int
+
+
+def outdated(standing: Standing, *, seen: float, now: float) -> bool:
+    """Whether tombstones may be gone that a local table, complete at `seen`, has not read: rows that were deleted would
+    live again. Then it is read anew from the start."""
+    return standing.have >= 0 and standing.have + 1 < standing.end and now - seen > TOMBSTONES_KEPT
 
 
 def unreadable(standing: Standing) -> str | None:

@@ -7,6 +7,8 @@ event is committed all the same. Here each future is collected while an event is
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,14 +19,18 @@ import faust
 from aiokafka.errors import KafkaError
 from faust.exceptions import ProducerSendError
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
+from rocksdict import WriteBatch
 
 from ..schemas.errors import Fatal, Transient
-from .restore_check import MARKER_KEY, OWN_KEYS, WHOLE_KEY, Marker
+from .on_the_way import OnTheWay, Row
+from .restore_check import MARKER_KEY, OWN_KEYS, SEEN_KEY, WHOLE_KEY, Marker
 from .restore_store import StoreErrors
 
 _OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
 MAX_VALUE = 3 * 1024 * 1024
+#: seconds between two notes of when the local table had everything
+SEEN_EVERY = 60.0
 #: entries applied to the local store at once in recovery; times MAX_VALUE that is the most it may hold in memory
 RECOVERY_BUFFER = 100
 #: RocksDB per partition (Faust's default is a block cache of 2 GiB per partition): 12 partitions stay below 200 MiB
@@ -109,8 +115,10 @@ class DurableTable(faust.Table):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._seen: dict[int, float] = {}
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
+        self.on_the_way = OnTheWay()
 
     def store_errors(self) -> StoreErrors:
         """Around calls of the local store."""
@@ -125,16 +133,70 @@ class DurableTable(faust.Table):
                 f"table {self.name}: the row of {key!r} would have {len(value)} bytes, more than {self.max_value}"
             )
 
-    def on_key_set(self, key: str, value: bytes) -> None:
-        self.check_size(key, value)
-        super().on_key_set(key, value)
+    def __setitem__(self, key: str, value: bytes) -> None:
+        self.write(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        self.write(key, None)
+
+    def write(self, key: str, value: bytes | None) -> None:
+        """Hand a row of the current event's partition to the changelog; None deletes it. The local store gets it when
+        the changelog has it (on_the_way.py), before `Writes.durable` returns.
+
+        Raises:
+            RowTooLarge: nothing was sent.
+            LeaseLost: others may own the partition; nothing was sent.
+            Transient: the local store does not work, the worker ends; nothing was sent.
+        """
+        if value is not None:
+            self.check_size(key, value)
+        self.check_store()
+        partition = self.partition_for_key(key)
+        assert partition is not None  # of the current event
+        self.app.check_lease()  # a zombie changes nothing
+        row = self.on_the_way.add(partition, key, value)
+        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future = self.changelog_topic.send_soon(
+            key=key,
+            value=value,
+            partition=partition,
+            key_serializer=self.key_serializer,
+            value_serializer=self.value_serializer if value is not None else "raw",
+            callback=lambda sent: self._keep(row, sent.result().offset, kept),  # in the order of offsets
+            eager_partitioning=True,
+        )
+        future.add_done_callback(lambda sent: kept.done() or kept.set_result(None))  # it failed: `future` tells
+        writes = _writes.get()
+        if writes is not None:
+            writes.add(future)
+            writes.add(kept)
+
+    def _keep(self, row: Row, offset: int, kept: asyncio.Future[None]) -> None:
+        """The changelog has the row: so does the store, at once with the offset."""
+        if not self.on_the_way.arrived(row):
+            return
+        batch = WriteBatch(raw_mode=True)
+        if row.value is None:
+            batch.delete(row.key.encode())
+        else:
+            batch.put(row.key.encode(), row.value)
+        batch.put(self.data.offset_key, str(offset).encode())
+        try:
+            with self.local_store():
+                self.data._db_for_partition(row.partition).write(batch)
+        except Transient as error:
+            kept.set_exception(error)
+
+    def check_store(self) -> None:
+        """Raises `Transient` when the local store is not used any more."""
+        if self.broken is not None:
+            raise Transient("tables", f"table {self.name} is not used any more: {self.broken}") from self.broken
 
     @contextmanager
     def local_store(self) -> Iterator[None]:
         """Around what handlers do with the local store. An error of it ends the worker, which commits nothing more, and
         is nobody's death: the event comes again where the store works. Raises `Transient`."""
-        if self.broken is not None:
-            raise Transient("tables", f"table {self.name} is not used any more: {self.broken}") from self.broken
+        self.check_store()
         try:
             with self.store_errors():
                 yield
@@ -146,13 +208,18 @@ class DurableTable(faust.Table):
             raise Transient("tables", str(error)) from error
 
     async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
+        self.on_the_way.rebalanced()
         with self.store_errors():
             await super().on_rebalance(*args, **kwargs)
 
     def _on_changelog_sent(self, future: Any) -> None:
+        sent = future.result()
         if self.broken is None:
             with suppress(Transient), self.local_store():
                 super()._on_changelog_sent(future)
+                now = time.time()
+                if now - self._seen.get(sent.topic_partition.partition, 0.0) > SEEN_EVERY:
+                    self.had_everything(sent.topic_partition.partition, now)
 
     def marker(self, partition: int) -> Marker | None:
         """The marker that the local table has read from its changelog."""
@@ -166,6 +233,26 @@ class DurableTable(faust.Table):
         """Remember it."""
         with self.store_errors():
             self.data._db_for_partition(partition).put(WHOLE_KEY.encode(), marker.to_bytes())
+
+    def seen(self, partition: int) -> float:
+        """When this local table last had everything; 0.0: it does not know."""
+        with self.store_errors():
+            raw = self.data._db_for_partition(partition).get(SEEN_KEY.encode())
+        return 0.0 if raw is None else float(raw)
+
+    def had_everything(self, partition: int, at: float) -> None:
+        """Remember it."""
+        with self.store_errors():
+            self.data._db_for_partition(partition).put(SEEN_KEY.encode(), b"%.0f" % at)
+        self._seen[partition] = at
+
+    def forget(self, partition: int) -> None:
+        """Delete the local table of a partition; the next load reads it from the start."""
+        with self.store_errors():
+            database = self.data._dbs.pop(partition, None)
+            if database is not None:
+                database.close()
+            shutil.rmtree(self.data.partition_path(partition), ignore_errors=True)
 
     def _own(self, partition: int, key: str) -> Marker | None:
         with self.store_errors():
@@ -207,6 +294,9 @@ class TableRows:
 
     def row(self, key: str) -> bytes | None:
         """The row of `key` in the current event's partition."""
+        sent = self._table.on_the_way.find(self._table.partition_for_key(key), key)
+        if sent is not None:
+            return sent.value
         with self._table.local_store():
             try:
                 value = self._table.data[key]
@@ -215,9 +305,9 @@ class TableRows:
         return bytes(value)
 
     async def put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Writes the rows in their order (None deletes) and returns when the changelog has them.
+        """Writes the rows in their order (None deletes) and returns when the changelog has them, and the local store.
 
-        A row is in the local store before the broker has it; so after an error write the same rows again.
+        `row` finds them from the call on. After an error the changelog may have them: write the same rows again.
 
         Raises:
             RowTooLarge: one is too large; none was written.
@@ -228,16 +318,10 @@ class TableRows:
             if value is not None:
                 self._table.check_size(key, value)
         with collect_writes() as writes:
-            with self._table.local_store():
-                for key, value in rows.items():
-                    if value is not None:
-                        self._table[key] = value
-                        continue
-                    # The changelog's tombstone goes out whether or not the row is here: a repetition after a crash
-                    # finds the local row gone and the tombstone perhaps never sent.
-                    self._table.on_key_del(key)
-                    with suppress(KeyError):
-                        del self._table.data[key]
+            for key, value in rows.items():
+                # A tombstone goes out whether or not the row is here: a repetition after a crash finds the local row
+                # gone, and the tombstone perhaps never sent.
+                self._table.write(key, value)
             await writes.durable()
 
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
