@@ -125,7 +125,7 @@ def build_stage(
             policy=ports.policy,
             partitions=partitions,
             next_is_here=runner.next_is_here,
-            unread=lambda partition: runner.unread(TURNS.name, partition),
+            ahead=lambda partition: runner.ahead(TURNS.name, partition),
             now=utc_now,
         )
     if name == "reflector":

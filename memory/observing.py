@@ -73,14 +73,15 @@ def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | 
     return ObserveNow(min(session.turns, policy.together))
 
 
-def is_behind(unread: int, *, was: bool, waiting: int, policy: ObservePolicy) -> bool:
+def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: ObservePolicy) -> bool:
     """Whether a partition has a backlog worth waiting in. `unread`: its events that the worker has not taken yet;
-    `waiting`: its sessions that wait for company already.
+    `held`: those that it has and that are not done; `waiting`: its sessions that wait for company already.
 
-    It begins beyond `policy.backlog`, and goes on until there are no more events than sessions that wait. From there on
-    each of these is more likely observed by its own last event, at the worker's speed, than helped by another wait.
+    It begins beyond `policy.backlog` unread events, and goes on until there are none, or no more to come than sessions
+    wait. From there on each of these is more likely observed by its own last event, at the worker's speed, than helped
+    by another wait.
     """
-    return unread > waiting and (was or unread > policy.backlog)
+    return unread > 0 and unread + held > waiting and (was or unread > policy.backlog)
 
 
 def turns_that_fit(tokens: Sequence[int], policy: ObservePolicy) -> int:

@@ -337,6 +337,10 @@ class Lanes(Generic[T]):
         """The events of a lane that have not started, the next one first."""
         return (slot.item for slot in self._lanes.get((partition, key), ()))
 
+    def held(self, tp: TP) -> int:
+        """How many events of a partition were taken and are not done, or wait for one before them to be done."""
+        return len(self._epoch.pending.get(tp, ()))
+
     def taken_until(self, tp: TP) -> int | None:
         """The offset after the last event that was taken in; None: none was in this assignment."""
         highest = self._epoch.highest.get(tp)

@@ -30,6 +30,16 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a worker has still to do of a partition."""
+
+    unread: int
+    """Records that it has not taken yet, as far as its last fetch knew."""
+    held: int
+    """Records that it has taken and not done, or done out of their order."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicLayout:
     """A topic as it stands in the log."""
 

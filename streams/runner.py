@@ -25,7 +25,7 @@ from .crash import CrashPoint
 from .exits import DONE, exit_code_for
 from .lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from .metrics import StageMetrics
-from .ports import Log, Position, Record
+from .ports import Ahead, Log, Position, Record
 from .retry import Calls
 from .stage import Broken, Handler, NoRows, Refused, Routed, Rows, Stage
 from .table import event_scope, open_rows
@@ -294,9 +294,8 @@ class StageRunner:
         never does."""
         return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
 
-    def unread(self, topic: str, partition: int) -> int | None:
-        """How many records this worker has not taken yet, as far as its last fetch knew; None: it did not fetch yet,
-        or the partition is not its own."""
+    def ahead(self, topic: str, partition: int) -> Ahead | None:
+        """What is still to do of a partition; None: it was not fetched from yet, or is not this worker's own."""
         tp = FaustTP(topic, partition)
         position = self._lanes.taken_until((topic, partition))
         if position is None:
@@ -306,7 +305,9 @@ class StageRunner:
         end: int | None = self.app.consumer.highwater(tp)
         if end is None:
             return None
-        return 0 if position is None else max(0, end - position)
+        # without any offset of the group nothing is known of what retention has left
+        unread = 0 if position is None else max(0, end - position)
+        return Ahead(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""

@@ -44,7 +44,7 @@ from ..routing import decode_turn, is_misplaced, was_rekeyed
 from .commands import result_record, status_of
 from .rounds import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
 from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
-from .waiting import Unread, Waiting
+from .waiting import AheadOf, Waiting
 
 log = structlog.get_logger(__name__)
 SENT_AGAIN_MAX_BYTES = 1_000_000
@@ -73,7 +73,7 @@ Step = tuple[SessionRow, Decided]
 class Observer:
     """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders. What the worker
     has still to do: `next_is_here(partition, session key)`, whether another event of the session is queued, and
-    `unread(partition)`, how much of memory.turns it has not taken yet."""
+    `ahead(partition)`, how much of memory.turns is to come; None while that is not known."""
 
     name: Literal["observer"] = "observer"
     reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)
@@ -89,7 +89,7 @@ class Observer:
         policy: MemoryPolicy,
         partitions: int,
         next_is_here: Callable[[int, str], bool],
-        unread: Unread,
+        ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -104,7 +104,7 @@ class Observer:
         self._now = now
         self._sessions = Sessions()
         self._waiting = Waiting(
-            policy=policy.observe, unread=unread, send_durably=send_durably, now=now, monotonic=monotonic
+            policy=policy.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
         )
         calls.on_breaker_closed(self._model_is_back)
 

@@ -25,6 +25,7 @@ from ...memory.policies import ObservePolicy
 from ...schemas import ids
 from ...schemas.errors import Transient
 from ...schemas.outcomes import OutRecord
+from ...streams.ports import Ahead
 from ...streams.stage import Rows
 from .commands import reminder_record
 from .rows import SessionRow, session_of_waiting_key
@@ -34,8 +35,8 @@ log = structlog.get_logger(__name__)
 TICK = 0.2
 """Seconds between two looks at what is due."""
 
-Unread = Callable[[int], int | None]
-"""Of a partition of memory.turns: how many records this worker has not taken yet; None: not known yet."""
+AheadOf = Callable[[int], Ahead | None]
+"""Of a partition of memory.turns; None: not known yet."""
 
 
 class Waiting:
@@ -45,13 +46,13 @@ class Waiting:
         self,
         *,
         policy: ObservePolicy,
-        unread: Unread,
+        ahead: AheadOf,
         send_durably: Callable[[OutRecord], Awaitable[None]],
         now: Callable[[], datetime],
         monotonic: Callable[[], float],
     ) -> None:
         self._policy = policy
-        self._unread = unread
+        self._ahead = ahead
         self._send_durably = send_durably
         self._now = now
         self._reminders = Reminders(pause=policy.patience, clock=monotonic)
@@ -59,11 +60,17 @@ class Waiting:
 
     def behind(self, partition: int) -> bool:
         """Whether a session of this partition may expect company (memory/observing.py, `is_behind`)."""
-        unread = self._unread(partition)
+        ahead = self._ahead(partition)
         was = partition in self._behind
-        if unread is None:
+        if ahead is None:
             return was
-        behind = is_behind(unread, was=was, waiting=self._reminders.wait_for_company(partition), policy=self._policy)
+        behind = is_behind(
+            ahead.unread,
+            held=ahead.held,
+            was=was,
+            waiting=self._reminders.wait_for_company(partition),
+            policy=self._policy,
+        )
         if behind:
             self._behind.add(partition)
         else:
@@ -138,8 +145,8 @@ class Waiting:
     def due(self, at_most: int) -> Iterator[OutRecord]:
         """The commands whose time has come."""
         for partition in self._reminders.company():
-            unread = self._unread(partition)
-            if unread is not None and unread <= self._policy.backlog and not self.behind(partition):
+            ahead = self._ahead(partition)
+            if ahead is not None and ahead.unread <= self._policy.backlog and not self.behind(partition):
                 self._reminders.caught_up(partition)
         for key, item in self._reminders.take_due(at_most):
             yield reminder_record(key, item, now=self._now())

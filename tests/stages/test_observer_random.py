@@ -1,4 +1,5 @@
-"""Turns, outages, commands and deaths in any order: each turn is observed once, or refused once, and none is lost."""
+"""Turns, backlogs, outages, commands and deaths in any order: each turn is observed once, or refused once, and none is
+lost; what waits at the end is asked for by the observer's own reminders."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
+from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
 from memstream.streams.ports import Record
 from tests.support.model_server import OBSERVATION, Answer, Ask
@@ -23,12 +25,14 @@ POLICY = MemoryPolicy(
 
 @dataclass(frozen=True)
 class Step:
-    """A turn, a command, or the model's going away and coming back; perhaps a death `dies` steps into it, after which
+    """A turn, a command, the model's going away and coming back, or the partition's falling behind and its being read;
+    `next_is_here`: another event of the session follows at once; perhaps a death `dies` steps into it, after which
     `again` of the events before it come again, with (or without) the local store, perhaps the commands first: the
     order among topics is nobody's."""
 
     kind: str
     session: int
+    next_is_here: bool
     dies: int
     again: int
     empty_folder: bool
@@ -39,9 +43,23 @@ STEPS = st.lists(
     st.builds(
         Step,
         kind=st.sampled_from(
-            ["turn", "turn", "turn", "poison", "silent", "end", "duplicate", "command", "away", "back"]
+            [
+                "turn",
+                "turn",
+                "turn",
+                "poison",
+                "silent",
+                "end",
+                "duplicate",
+                "command",
+                "away",
+                "back",
+                "behind",
+                "read",
+            ]
         ),
         session=st.integers(0, 2),
+        next_is_here=st.booleans(),
         dies=st.sampled_from([0, 0, 1, 2, 3, 4, 5, 6, 8, 11]),
         again=st.integers(0, 6),
         empty_folder=st.booleans(),
@@ -83,6 +101,9 @@ class Play:
         if step.kind in ("away", "back"):
             self.model.away = step.kind == "away"
             return None
+        if step.kind in ("behind", "read"):
+            self.world.unread = 1_000 if step.kind == "behind" else 0
+            return None
         if step.kind == "command":
             return self.world.command(f"c{n}", session=session)
         if step.kind == "duplicate":
@@ -101,6 +122,16 @@ class Play:
         if record is None:
             return
         self.log.append(record)
+        key = ids.session_key(*SESSIONS[step.session])
+        self.world.queued[key] = int(step.next_is_here)
+        await self.delivered(record, step)
+        self.world.queued[key] = 0
+        if step.next_is_here:
+            follower = self.world.command(f"f{len(self.log)}", kind="dance", session=SESSIONS[step.session])
+            self.log.append(follower)
+            await self.world.deliver(follower)
+
+    async def delivered(self, record: Record, step: Step) -> None:
         harness = self.world.harness
         harness._kill_at = len(harness.steps) + step.dies if step.dies else None
         try:
@@ -109,6 +140,7 @@ class Play:
             if step.empty_folder:
                 harness.rows.local = dict(harness.rows.changelog)
             harness.start()
+            self.world.observer.on_assigned(frozenset((0,)), harness.rows)
             uncommitted = self.log[-1 - step.again :]
             if step.commands_first:
                 uncommitted.sort(key=lambda again: again.position.topic)
@@ -117,9 +149,14 @@ class Play:
         harness._kill_at = None
 
     async def end(self) -> None:
-        self.model.away = False
-        for n, session in enumerate(SESSIONS):
-            await self.world.deliver(self.world.command(f"end{n}", session=session))
+        """The model is there, all is read, the pause is over: one reminder for each session that waits, and no more."""
+        self.model.away, self.world.unread = False, 0
+        self.world.clock.seconds += POLICY.observe.patience
+        waiting = {key.rpartition("/")[0] for key in self.world.waiting()}
+        reminders = await self.world.reminders()
+        assert {out.key.decode() for out in reminders if out.key} == waiting
+        for reminder in reminders:
+            await self.world.deliver(self.world.again(reminder))
 
 
 @given(STEPS)

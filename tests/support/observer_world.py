@@ -26,7 +26,7 @@ from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
 from memstream.schemas.turns import turn_value
 from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Record
+from memstream.streams.ports import Ahead, Record
 from memstream.streams.retry import BreakerPolicy, Calls, RetryPolicy
 
 from .memory import NOW
@@ -143,7 +143,8 @@ class ObserverWorld:
         self.queued: Counter[str] = Counter()
         """By session key: events of it that are queued in the worker behind the one that is delivered."""
         self.unread: int | None = 0
-        """Turns of the partition that the worker has not taken yet."""
+        """Turns of the partition that the worker has not taken yet; None: not known yet."""
+        self.held = 0
         self.harness = StageHarness(
             name="observer",
             make=self._make,
@@ -162,7 +163,7 @@ class ObserverWorld:
             policy=self.policy,
             partitions=self.partitions,
             next_is_here=lambda partition, key: self.queued[key] > 0,
-            unread=lambda partition: self.unread,
+            ahead=lambda partition: None if self.unread is None else Ahead(self.unread, self.held),
             now=self.clock.now,
             monotonic=self.clock.monotonic,
         )
