@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
 
 from .base import Contract, OurId, Subject, Unit
 from .observations import Category
+from .turns import TURN_MAX_BYTES
 
 Tier = Literal["semantic", "working", "episodic", "turns"]
 TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
@@ -17,7 +20,7 @@ class RecalledItem(Contract):
 
     tier: Tier
     id: OurId
-    content: str
+    content: Annotated[str, StringConstraints(max_length=TURN_MAX_BYTES)]
     score: Unit
     """min(1, sum of the parts)."""
     subject: Subject | None
