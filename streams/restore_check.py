@@ -104,7 +104,7 @@ def not_whole(standing: Standing, marker: Marker | None, committed: Mapping[TP, 
     marker, None means: this partition is new, write one."""
     if marker is None:
         if standing.end > 0:
-            return f"it has offsets {standing.start} to {standing.end - 1} but not its first entry"
+            return f"it has offsets {standing.start} to {standing.end - 1} but not its first entry (0.1.0 wrote none)"
         used = {tp.topic: offset for tp, offset in committed.items() if offset > 0}
         return f"it is empty, but the group has committed {used}" if used else None
     if standing.start > marker.whole_from and not was_whole:
