@@ -184,6 +184,9 @@ class DurableTable(faust.Table):
         try:
             with self.local_store():
                 self.data._db_for_partition(row.partition).write(batch)
+                now = time.time()
+                if now - self._seen.get(row.partition, 0.0) > SEEN_EVERY:
+                    self.had_everything(row.partition, now)
         except Transient as error:
             kept.set_exception(error)
 
@@ -213,13 +216,10 @@ class DurableTable(faust.Table):
             await super().on_rebalance(*args, **kwargs)
 
     def _on_changelog_sent(self, future: Any) -> None:
-        sent = future.result()
+        # Of the marker alone: a row's offset is kept with the row.
         if self.broken is None:
             with suppress(Transient), self.local_store():
                 super()._on_changelog_sent(future)
-                now = time.time()
-                if now - self._seen.get(sent.topic_partition.partition, 0.0) > SEEN_EVERY:
-                    self.had_everything(sent.topic_partition.partition, now)
 
     def marker(self, partition: int) -> Marker | None:
         """The marker that the local table has read from its changelog."""
