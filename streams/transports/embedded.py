@@ -19,6 +19,7 @@ from mode.utils.times import want_seconds
 
 from ...schemas.errors import Fatal
 from ..ports import Headers
+from .delivery import BUFFERED_MAX
 from .embedded_consumer import Consumer
 from .kafka_rules import check_size, check_topic, choose_partition, topic_config, unknown_topic
 from .open_logs import close_log, open_log
@@ -38,6 +39,7 @@ class Producer(base.Producer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.buffer.max_messages = BUFFERED_MAX
         self._log: SqliteLog | None = None
         self._waiting: set[asyncio.Future[RecordMetadata]] = set()
         self._waiting_bytes = 0

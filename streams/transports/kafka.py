@@ -34,7 +34,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ..kafka_client import ISOLATION, back_off_metadata
-from .delivery import DeliversAtOnce
+from .delivery import BUFFERED_MAX, DeliversAtOnce
 from .odd_headers import read_odd_headers
 
 log = structlog.get_logger(__name__)
@@ -202,6 +202,10 @@ class Producer(driver.Producer):
     A heartbeat that is accepted lets it go; one that is refused ends the process. In a rebalance too: before JoinGroup
     the heartbeats go on, and while JoinGroup waits there is nothing of ours that has to leave.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.buffer.max_messages = BUFFERED_MAX
 
     def _settings_extra(self) -> Mapping[str, Any]:
         return {"acks": "all", "enable_idempotence": True}
