@@ -21,7 +21,7 @@ class Load:
     in_flight: int
 
 
-FULL = Load(turns=600, sessions=30, rate=25.0, latency=0.2, in_flight=16)
+FULL = Load(turns=480, sessions=24, rate=25.0, latency=0.2, in_flight=16)
 QUICK = Load(turns=20, sessions=2, rate=20.0, latency=0.02, in_flight=2)
 
 

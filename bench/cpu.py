@@ -31,7 +31,7 @@ class Load:
     sessions: int
 
 
-FULL = Load(pairs=6, records=2_000, turns=250, sessions=200)
+FULL = Load(pairs=5, records=1_500, turns=200, sessions=200)
 QUICK = Load(pairs=1, records=20, turns=10, sessions=5)
 
 

@@ -34,7 +34,7 @@ class Load:
         return self.in_flight / self.latency / 2
 
 
-FULL = Load(256, 1.0, 1_024, 12.0)
+FULL = Load(256, 1.0, 1_024, 10.0)
 QUICK = Load(8, 0.05, 32, 1.0)
 
 

@@ -15,7 +15,7 @@ class Load:
     entries: int
 
 
-FULL = Load(pairs=5, entries=40_000)
+FULL = Load(pairs=5, entries=30_000)
 QUICK = Load(pairs=1, entries=400)
 
 

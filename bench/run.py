@@ -21,7 +21,7 @@ from rich.console import Console
 
 from memstream.cli import logs
 
-from . import calls, cpu, fresh, kills, latency, restored, throughput
+from . import calls, cpu, fresh, kills, latency, mem0, restored, throughput
 from .model import Model
 from .report import Figure, as_json, as_markdown, as_table, machine
 from .world import World, embedded_world, kafka_world
@@ -42,6 +42,7 @@ class Wanted:
     ratios: Sequence[str]
     worlds: Sequence[str]
     quick: bool
+    mem0: bool = False
 
 
 async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure]:
@@ -57,6 +58,8 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure
                     for ratio in wanted.ratios:
                         began = time.monotonic()
                         figures += await one(ratio, world, quick=quick, so_far=figures)
+                        if ratio == "R7" and wanted.mem0:
+                            figures += await mem0.measure(world, mem0.QUICK if quick else mem0.FULL)
                         tell(f"{ratio} on {kind}: {time.monotonic() - began:.0f} s")
         finally:
             await model.close()
@@ -86,14 +89,15 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
 @click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="These ratios. Default: all.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
+@click.option("--mem0", "with_mem0", is_flag=True, help="R7 also against mem0: installs it aside, takes minutes.")
 @click.option("--docs", is_flag=True, help="Write table and picture into docs/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
-def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], docs: bool, out: Path) -> None:
+def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem0: bool, docs: bool, out: Path) -> None:
     """Measure the pipeline on this machine."""
     logs.configure(level=logging.ERROR)
     console = Console()
     facts, began = machine(), time.monotonic()
-    wanted = Wanted(ratios=ratios or RATIOS, worlds=worlds or tuple(WORLDS), quick=quick)
+    wanted = Wanted(ratios=ratios or RATIOS, worlds=worlds or tuple(WORLDS), quick=quick, mem0=with_mem0)
     figures = asyncio.run(measure(wanted, tell=console.log))
     out.mkdir(parents=True, exist_ok=True)
     report = as_json(facts, figures, seconds=time.monotonic() - began)

@@ -40,7 +40,7 @@ class Load:
         return f"{self.in_flight} in flight at {self.latency:g} s"
 
 
-FULL = (Load(256, 1.0, 1_024, 12, 6), Load(100, 0.1, 1_000, 40, 24))
+FULL = (Load(256, 1.0, 1_024, 11, 6), Load(100, 0.1, 1_000, 32, 20))
 QUICK = (Load(8, 0.05, 32, 12, 4),)
 
 

@@ -109,20 +109,22 @@ class World:
         return KAFKA_PARTITIONS if self.kind == "kafka" else 1
 
     # ------------------------------------------------------------------------------------------------ processes
-    def worker(self, *stages: StageName, in_flight: int = 64, name: str = "w", **env: str) -> Worker:
-        """`memstream worker …`. Workers of one `name` have one data folder and are not run side by side."""
+    def worker(self, *stages: StageName, in_flight: int = 64, name: str | None = None, **env: str) -> Worker:
+        """`memstream worker …`. With a `name` it is a static member of its groups: it comes back to its partitions and
+        its folder, and its place is kept for a session after its end."""
         settings = {
             "MEMSTREAM_BROKER": self.broker,
             "MEMSTREAM_DATADIR": str(self.folder / "data"),
             "MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT,
-            "MEMSTREAM_WORKER_ID": name,
             "MEMSTREAM_TIER": "standard",
             "MEMSTREAM_IN_FLIGHT": str(in_flight),
             **self.stores,
             **self.model.environment,
             **env,
         }
-        return self.process(["memstream.cli.main", "worker", *stages], f"{'-'.join(stages)}-{name}", settings)
+        if name is not None:
+            settings["MEMSTREAM_WORKER_ID"] = name
+        return self.process(["memstream.cli.main", "worker", *stages], "-".join([*stages, name or ""]), settings)
 
     def process(self, module: Sequence[str], name: str, settings: Mapping[str, str] | None = None) -> Worker:
         """`python -m module …`; its output goes to a file in the folder."""

@@ -11,9 +11,9 @@ import asyncio
 from typing import Any, Final
 
 BUFFERED_MAX: Final = 100_000
-"""Changelog entries that wait to be handed to the producer before deliveries wait for them. Faust's 100 is less than the
-events in flight of a worker: each wave of answers held the consumer up, with a warning for every record. What bounds
-them is the backlog of the lanes."""
+"""Changelog entries that wait to be handed to the producer before deliveries wait for them. Faust's 100 is less than
+the events in flight of a worker: each wave of answers held the consumer up, with a warning for every record. What
+bounds them is the backlog of the lanes."""
 
 
 class DeliversAtOnce:

@@ -1,0 +1,110 @@
+"""R7 against mem0: the same turns through both, the same scripted model, tokens of prompts and answers counted there.
+
+Only on request (`--mem0`): it makes a virtual environment and installs mem0ai into it from the package registry.
+Characters ÷ 4 stand for tokens on both sides; a JSON Schema that goes with a prompt counts as part of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from .fresh import STAGES, start_all
+from .model import DIMENSION, Calls
+from .report import Figure
+from .turns import Said, Speakers, produce
+from .world import NotMeasured, World
+
+VERSION = "2.2.1"
+SCRIPT = """
+import json, sys
+from mem0 import Memory
+options = json.load(sys.stdin)
+memory = Memory.from_config({
+    "llm": {"provider": "openai", "config": {"model": "scripted-1"}},
+    "embedder": {"provider": "openai", "config": {"model": "scripted-e", "embedding_dims": options["dimension"]}},
+    "vector_store": {"provider": "qdrant", "config": {
+        "path": options["folder"] + "/qdrant", "on_disk": True, "collection_name": "bench",
+        "embedding_model_dims": options["dimension"]}},
+    "history_db_path": options["folder"] + "/history.db",
+})
+for user, text in options["turns"]:
+    memory.add([{"role": "user", "content": text}], user_id=user)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    users: int
+    turns: int
+
+
+FULL = Load(users=10, turns=120)
+QUICK = Load(users=2, turns=4)
+
+
+async def measure(world: World, load: Load) -> list[Figure]:
+    said = Speakers(f"mem0-{world.kind}", load.users).turns(load.turns)
+    ours = await _ours(world, said)
+    theirs = await _theirs(world, said)
+    return [
+        Figure(
+            ratio="R7",
+            what=f"tokens a turn ÷ mem0 {VERSION}, the same {load.turns} turns",
+            on=world.kind,
+            value=ours.tokens / theirs.tokens,
+            target=1.0,
+            better="lower",
+            detail={
+                "tokens a turn": ours.tokens / load.turns,
+                "mem0": theirs.tokens / load.turns,
+                "calls a turn": ours.chats / load.turns,
+                "mem0's": theirs.chats / load.turns,
+            },
+        )
+    ]
+
+
+async def _ours(world: World, said: list[Said]) -> Calls:
+    """Each turn when the one before is done, so that none is observed together with another."""
+    start_all(world)
+    await world.model.reset(latency=0.0)
+    users = len({each.key for each in said})
+    for first in range(0, len(said), users):
+        await produce(world.log, said[first : first + users])
+        await world.settled(*STAGES)
+    calls = await world.model.calls()
+    await world.stop()
+    return calls
+
+
+async def _theirs(world: World, said: list[Said]) -> Calls:
+    folder = world.folder / "mem0"
+    python = folder / "venv" / "bin" / "python"
+    await asyncio.to_thread(venv.create, folder / "venv", with_pip=True)
+    await _run(python, "-m", "pip", "install", "--quiet", f"mem0ai=={VERSION}", env={})
+    await world.model.reset(latency=0.0)
+    turns = [(each.key.decode(), json.loads(each.value)["messages"][0]["content"]) for each in said]
+    given = json.dumps({"folder": str(folder), "dimension": DIMENSION, "turns": turns})
+    env = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), **world.model.environment}
+    await _run(python, "-c", SCRIPT, env=env, stdin=given.encode())
+    return await world.model.calls()
+
+
+async def _run(python: Path, *arguments: str, env: dict[str, str], stdin: bytes = b"") -> None:
+    process = await asyncio.create_subprocess_exec(
+        str(python),
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=sys.stderr,
+        stderr=asyncio.subprocess.PIPE,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | env,
+    )
+    _, problems = await process.communicate(stdin)
+    if process.returncode != 0:
+        raise NotMeasured(f"mem0: exit {process.returncode}\n{problems.decode(errors='replace')[-2000:]}")
