@@ -131,6 +131,7 @@ class StageRecovery(Recovery):
         """Where each partition stands. Raises `ChangelogLost` when its local table cannot be read on from there."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
         self._standings, self._looked_at = {}, time.time()
+        self._known &= self.active_tps  # what others had meanwhile is looked at again
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
