@@ -350,10 +350,6 @@ class Lanes(Generic[T]):
     def idle(self) -> bool:
         return not self._tasks
 
-    def holds(self, tp: TP) -> bool:
-        """Whether events of this partition were taken and are not done."""
-        return bool(self._epoch.pending.get(tp))
-
     async def drain(self, revoked: frozenset[TP]) -> None:
         """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`. After a
         crash nobody is waited for, and nothing is committed.

@@ -264,7 +264,7 @@ class StageRunner:
                 self._metrics.lag(tp.topic, tp.partition, max(0, behind))
                 if behind < 0:  # perhaps of an older assignment: the log itself is asked
                     await self._check_end(tp.topic, tp.partition, offset)
-                elif behind and tp in seen and seen[tp] == offset and not self._lanes.holds((tp.topic, tp.partition)):
+                elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
                     await self._pass_what_is_none(tp, offset or 0)
                 seen[tp] = offset
 
