@@ -16,7 +16,9 @@ import structlog
 from bench.soak import picture, report
 from bench.soak.run import Found, Wanted, soak
 
-OUT = Path(__file__).resolve().parent.parent / "out" / "soak"
+BENCH = Path(__file__).resolve().parent.parent
+OUT = BENCH / "out" / "soak"
+DOCS = BENCH.parent / "docs"
 
 
 @click.command()
@@ -26,8 +28,11 @@ OUT = Path(__file__).resolve().parent.parent / "out" / "soak"
 @click.option("--seed", default=1, show_default=True, help="Of the faults, the traffic and the model's bad days.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
 @click.option("--embedded", is_flag=True, help="All stages in one process on a folder; it is killed and stopped.")
+@click.option("--docs", is_flag=True, help="Also write table and picture into docs/.")
 @click.option("--keep", is_flag=True, help="Leave logs and data, and say where they are.")
-def main(minutes: float, sessions: int, rate: float, seed: int, out: Path, embedded: bool, keep: bool) -> None:
+def main(
+    minutes: float, sessions: int, rate: float, seed: int, out: Path, embedded: bool, docs: bool, keep: bool
+) -> None:
     """Run the pipeline for a long time while things break; exit 1 when it did not hold what it has to."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker goes away by plan
@@ -45,6 +50,9 @@ def main(minutes: float, sessions: int, rate: float, seed: int, out: Path, embed
     out.mkdir(parents=True, exist_ok=True)
     report.written(found, out)
     picture.drawn(found, out / report.PICTURE)
+    if docs:
+        report.into_page(found, DOCS / "soak.md")
+        picture.drawn(found, DOCS / report.PICTURE)
     click.echo(report.page(found))
     if found.broken():
         raise SystemExit(1)

@@ -45,6 +45,8 @@ class Told:
     """By note number: usable answers that were given."""
     runs: Counter[bytes] = field(default_factory=Counter)
     """By question: usable answers to consolidation."""
+    tokens: Counter[str] = field(default_factory=Counter)
+    """By schema name and direction, a token taken as 4 characters."""
     times: Counter[bytes] = field(default_factory=Counter)
     """By question: how often it was asked."""
 
@@ -52,6 +54,7 @@ class Told:
         return {
             "asked": self.asked,
             "misbehaved": dict(self.misbehaved),
+            "tokens": dict(self.tokens),
             "turns_answered": len(self.answers),
             "turns_answered_again": sum(self.answers.values()) - len(self.answers),
             "runs_answered": len(self.runs),
@@ -115,9 +118,13 @@ class Model:
         schema = body.get("response_format", {}).get("json_schema", {}).get("name")
         if schema == "consolidation":
             told.runs[digest] += 1
-            return _answer(body, json.dumps({"facts": proposals(view(messages), roll)}))
-        told.answers.update(int(number) for number in MARK.findall(question))
-        return _answer(body, json.dumps({"observations": observations(view(messages))}))
+            content = json.dumps({"facts": proposals(view(messages), roll)})
+        else:
+            told.answers.update(int(number) for number in MARK.findall(question))
+            content = json.dumps({"observations": observations(view(messages))})
+        told.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // 4
+        told.tokens[f"{schema} out"] += len(content) // 4
+        return _answer(body, content)
 
     async def _gone(self, request: web.Request, how: Away) -> web.StreamResponse:
         self._told.misbehaved[how] += 1

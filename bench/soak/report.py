@@ -11,6 +11,7 @@ from bench.soak.judging import LIMIT, Slope
 from bench.soak.run import Found
 
 PICTURE = "soak.svg"
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
 
 
 def written(found: Found, out: Path) -> None:
@@ -21,6 +22,13 @@ def written(found: Found, out: Path) -> None:
         for kind in ("used", "behind", "said"):
             for each in getattr(found.samples, kind):
                 file.write(json.dumps({"kind": kind, **asdict(each)}) + "\n")
+
+
+def into_page(found: Found, file: Path) -> None:
+    """The summary between the marks of docs/soak.md."""
+    before, _, rest = file.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    file.write_text(f"{before}{BEGIN}{page(found)}\n{END}{after}")
 
 
 def page(found: Found) -> str:
@@ -41,6 +49,7 @@ def page(found: Found) -> str:
         ("faults", ", ".join(f"{n} {kind}" for kind, n in found.faults_by_kind().most_common())),
         ("workers started again", str(sum(1 for end in found.ends if end.at < found.seconds))),
         ("lag back at zero", _after(found)),
+        ("CPU a turn", ", ".join(f"{name} {ms:.1f} ms" for name, ms in found.cpu_a_turn().items())),
         ("model calls asked", str(model["asked"])),
         ("turns answered again", f"{model['turns_answered_again']} of {model['turns_answered']}"),
         ("consolidation answered again", f"{model['runs_answered_again']} of {model['runs_answered']}"),

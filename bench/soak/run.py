@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 
 import aiohttp
@@ -21,10 +22,13 @@ from bench.soak.workers import Ended
 from bench.soak.world import SESSION_TIMEOUT, World, running
 from memstream.agents.history import Verdict
 from memstream.schemas.errors import Transient
+from memstream.schemas.topics import STAGES
 
 log = structlog.get_logger(__name__)
 
-START_WITHIN = 120.0
+START_WITHIN = 300.0
+STARTING = 20.0
+"""Seconds of a process's life in which it imports and joins."""
 LAG_GONE_WITHIN = 180.0
 """Seconds after the last record: three patiences of a deferred turn, a breaker, and a restarted worker's table."""
 SETTLED_LOOKS = 3
@@ -114,6 +118,7 @@ class Found:
             },
             "model": self.model,
             "cpu_seconds": self.cpu_by_name(),
+            "cpu_ms_a_turn": self.cpu_a_turn(),
             "volumes": [asdict(each) for each in self.volumes],
             "broken": self.broken(),
         }
@@ -127,6 +132,18 @@ class Found:
         for (name, _), cpu in most.items():
             total[name] += cpu  # type: ignore[assignment]
         return {name: round(cpu, 1) for name, cpu in total.items()}
+
+    def cpu_a_turn(self) -> dict[str, float]:
+        """Milliseconds of a core for a turn, by stage and server, without the starts of processes."""
+        total: Counter[str] = Counter()
+        used = sorted(self.samples.used, key=lambda each: (each.name, each.pid, each.at))
+        for (name, _), samples in groupby(used, key=lambda each: (each.name, each.pid)):
+            life = list(samples)
+            started = next((each for each in life if each.at - life[0].at >= STARTING), None)
+            if started is not None:
+                stage = next((stage for stage in STAGES if name.startswith(stage)), name)
+                total[stage] += life[-1].cpu - started.cpu  # type: ignore[assignment]
+        return {name: round(1_000 * cpu / max(1, len(self.sent.turns)), 2) for name, cpu in sorted(total.items())}
 
 
 async def soak(wanted: Wanted, folder: Path) -> Found:
