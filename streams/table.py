@@ -74,6 +74,11 @@ class Writes:
                 raise error
 
 
+def _ended(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
 _writes: ContextVar[Writes | None] = ContextVar("memstream_writes", default=None)
 
 
@@ -165,7 +170,7 @@ class DurableTable(faust.Table):
             callback=lambda sent: self._keep(row, sent.result().offset, kept),  # in the order of offsets
             eager_partitioning=True,
         )
-        future.add_done_callback(lambda sent: kept.done() or kept.set_result(None))  # it failed: `future` tells
+        future.add_done_callback(lambda sent: _ended(kept))  # if it failed, `future` tells
         writes = _writes.get()
         if writes is not None:
             writes.add(future)
