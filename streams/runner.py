@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
-from faust.exceptions import ProducerSendError
+from faust.exceptions import NotReady, ProducerSendError
 from faust.types import TP as FaustTP
 
 from ..schemas.errors import Fatal, Poison, Transient
@@ -100,7 +100,7 @@ class Sender:
                 None if record.timestamp is None else record.timestamp / 1000,
                 list(record.headers),
             )
-        except (KafkaError, ProducerSendError, Poison) as error:
+        except (KafkaError, ProducerSendError, Poison, NotReady) as error:  # NotReady: the worker starts, or stops
             raise not_sent(record, error) from error
         durable: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotLeaderForPartitionError
-from faust.exceptions import ProducerSendError
+from faust.exceptions import NotReady, ProducerSendError
 
 from memstream.schemas.errors import Fatal, Poison, Transient
 from memstream.schemas.outcomes import OutRecord
@@ -47,6 +47,12 @@ class Producer:
 
 def sender(producer: Producer, check_lease: Callable[[], None] = lambda: None) -> Sender:
     return Sender(cast(StageApp, SimpleNamespace(producer=producer, check_lease=check_lease)))
+
+
+async def test_a_producer_that_does_not_run_yet_or_any_more_is_away() -> None:
+    """Timers send while a worker stops: that is no reason to end it as broken."""
+    with pytest.raises(Transient):
+        await sender(Producer(at_once=NotReady("Producer service not yet started")))(RECORD)
 
 
 async def test_a_record_is_handed_over_as_it_is_and_durable_when_the_broker_has_it() -> None:
