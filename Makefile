@@ -40,7 +40,7 @@ lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas against the code
 types: $(VENV)/.ready-dev ## mypy, strict
 	$(BIN)/mypy
 
-bench: $(VENV)/.ready-dev ## the pipeline on this machine: one table, and JSON under bench/out
+bench: $(VENV)/.ready-dev ## speed as ratios on this machine, about ten minutes: a table, and JSON under bench/out
 	$(BIN)/python -m bench.run
 
 SOAK_ARGS ?=
