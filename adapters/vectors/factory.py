@@ -7,9 +7,6 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import httpx
-from qdrant_client import AsyncQdrantClient
-
 from ...schemas.errors import Fatal, Transient
 from ..folders import holder_of
 from ..ports import EmbedderIdentity
@@ -17,6 +14,7 @@ from .edge import EdgeEngine
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
+from .remote import RemoteEngine
 from .store import QdrantStore
 
 REQUEST_SECONDS = 10
@@ -24,7 +22,6 @@ REQUEST_SECONDS = 10
 ATTACH_SECONDS = 10.0
 """How long a command tries to reach the holder of a folder."""
 POLL_SECONDS = 0.1
-CONNECTIONS = 64
 
 
 def embedded_folder(url: str) -> Path | None:
@@ -57,7 +54,7 @@ async def open_store(
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is no address: write http://host:6333 or embedded:///folder")
-        return QdrantStore(engine=remote_engine(url, api_key=api_key), embedder=embedder)
+        return QdrantStore(engine=_remote(url, api_key), embedder=embedder)
     if not holds_folder:
         return await _attach(folder, embedder)
     try:
@@ -71,19 +68,8 @@ async def open_store(
     return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop,))
 
 
-def remote_engine(url: str, *, api_key: str | None) -> AsyncQdrantClient:
-    """The ordinary client, with connections kept alive (its own default closes them on this machine)."""
-    on_this_machine = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
-    return AsyncQdrantClient(
-        url=url,
-        port=None if urlsplit(url).port is None and urlsplit(url).scheme == "https" else 6333,
-        # As a header on this machine: as `api_key` the client warns that http is not safe, which here it is.
-        api_key=None if on_this_machine else api_key,
-        headers={"api-key": api_key} if on_this_machine and api_key else None,
-        timeout=REQUEST_SECONDS,
-        check_compatibility=False,
-        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-    )
+def _remote(url: str, api_key: str | None) -> RemoteEngine:
+    return RemoteEngine(url=url, api_key=api_key, timeout=REQUEST_SECONDS)
 
 
 async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
@@ -91,7 +77,7 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
     while True:
         endpoint = read_endpoint(folder)
         if endpoint is not None:
-            store = QdrantStore(engine=remote_engine(endpoint.url, api_key=endpoint.token), embedder=embedder)
+            store = QdrantStore(engine=_remote(endpoint.url, endpoint.token), embedder=embedder)
             try:
                 await store.ping()
             except Transient as error:

@@ -13,7 +13,7 @@ from qdrant_client import models
 
 from memstream.adapters.ports import EmbedderIdentity, Point
 from memstream.adapters.vectors import factory
-from memstream.adapters.vectors.factory import open_store, remote_engine
+from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal, StageError, Transient
 
@@ -22,14 +22,14 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def scripted(answer: Answer) -> AsyncIterator[QdrantStore]:
+async def scripted(answer: Answer, *, api_key: str | None = None) -> AsyncIterator[QdrantStore]:
     """A store over a server that answers every request so."""
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    store = await open_store(f"http://127.0.0.1:{runner.addresses[0][1]}", embedder=EMBEDDER)
+    store = await open_store(f"http://127.0.0.1:{runner.addresses[0][1]}", embedder=EMBEDDER, api_key=api_key)
     try:
         yield store
     finally:
@@ -98,7 +98,7 @@ async def test_an_answer_that_does_not_come_in_time_is_transient(monkeypatch: py
         return web.Response()
 
     async with scripted(never) as store:
-        with pytest.raises(Transient, match="ReadTimeout"):
+        with pytest.raises(Transient, match="Timeout"):
             await store.count("facts", tenant_id="acme")
         ended.set()
 
@@ -206,6 +206,50 @@ async def test_every_read_and_write_carries_the_tenant_and_writes_wait_strongly(
     assert {"key": "version", "match": {"value": 1}} in conditional["update_filter"]["must"]
 
 
-def test_a_key_is_sent_and_connections_are_kept() -> None:
-    engine = remote_engine("http://127.0.0.1:6333", api_key="secret")
-    assert engine._client.openapi_client.client._async_client.headers["api-key"] == "secret"  # type: ignore[attr-defined]
+async def test_a_key_is_sent_and_connections_are_kept() -> None:
+    keys: list[str | None] = []
+    peers: set[object] = set()
+
+    async def answer(request: web.Request) -> web.Response:
+        keys.append(request.headers.get("api-key"))
+        peers.add(request.transport.get_extra_info("peername") if request.transport else None)
+        result = {"aliases": [], "count": 3}
+        return web.json_response({"result": result, "status": "ok", "time": 0})
+
+    async with scripted(answer, api_key="secret") as store:
+        for _ in range(5):
+            await store.ping()
+            assert await store.count("facts", tenant_id="acme") == 3
+    assert keys == ["secret"] * 10
+    assert len(peers) == 2, "one connection for points, one for the rest"
+
+
+@pytest.mark.parametrize(
+    "body", [b"[]", b"3", b'{"result": []}', b'{"result": {"points": [3]}}', b'{"result": {}}', b"\xff"]
+)
+async def test_an_answer_of_another_form_is_transient(body: bytes) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    async with scripted(answer) as store:
+        for read in (
+            store.count("facts", tenant_id="acme"),
+            store.select("facts", tenant_id="acme"),
+            store.nearest("facts", tenant_id="acme", dense=[1, 0], limit=1),
+        ):
+            with pytest.raises(Transient, match="not Qdrant's"):
+                await read
+
+
+async def test_a_body_cut_off_is_transient() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "application/json", "content-length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"result": {"count"')
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with scripted(answer) as store:
+        with pytest.raises(Transient, match="does not answer"):
+            await store.count("facts", tenant_id="acme")
