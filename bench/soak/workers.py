@@ -60,8 +60,9 @@ class Ended:
 
     @property
     def as_it_should(self) -> bool:
-        """A worker may be killed, asked to stop, or end because a server is away; then it is started again."""
-        return self.code == UNREACHABLE or (self.ours and self.code in (0, -signal.SIGKILL))
+        """A worker may be killed, asked to stop (a young one that does not listen yet dies of it), or end because a
+        server is away."""
+        return self.code == UNREACHABLE or (self.ours and self.code in (0, -signal.SIGKILL, -signal.SIGTERM))
 
 
 class Seat:
