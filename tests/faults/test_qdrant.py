@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.support.faults import all_is_remembered, said_by
 from tests.support.health import Watched, watched
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, wait_for
 from tests.support.qdrant import QdrantServer
 from tests.support.tcp_proxy import (
     Answers,
@@ -20,6 +21,7 @@ from tests.support.tcp_proxy import (
     Mode,
     Slow,
     Well,
+    writes,
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -37,7 +39,7 @@ def proxy(shared_qdrant: QdrantServer) -> Iterator[HttpProxy]:
 async def health(pipeline: Pipeline, proxy: HttpProxy) -> AsyncIterator[Watched]:
     """Of a worker with three stages that reaches Qdrant through the proxy and is ready."""
     async with watched() as health:
-        pipeline.spawn(*STAGES, MEMSTREAM_QDRANT=proxy.url, **health.env)
+        pipeline.spawn(*STAGES, MEMSTREAM_QDRANT=proxy.url, MEMSTREAM_SESSION_TIMEOUT="10", **health.env)
         await health.becomes(True, deadline=60)
         yield health
 
@@ -74,3 +76,79 @@ async def test_while_qdrant_is_away_offsets_are_held_and_afterwards_everything_i
     await all_is_remembered(pipeline, USERS)
     await pipeline.verified(*STAGES)
     health.always_alive()
+
+
+@pytest.mark.fault(
+    broken="Qdrant slow, below its time-out",
+    holds="everything is done once; ready and alive throughout",
+)
+async def test_a_slow_qdrant_is_waited_for(pipeline: Pipeline, proxy: HttpProxy, health: Watched) -> None:
+    proxy.become(Slow(0.3, bytes_per_second=20_000))
+    began = time.monotonic()
+    await say(pipeline, first=1, last=8)
+    await pipeline.settled(*STAGES, deadline=90)
+    assert proxy.met(Slow) > len(USERS) * 8
+    assert all(look.ready for look in health.looks if look.at > began)
+    health.always_alive()
+    await all_is_remembered(pipeline, USERS)
+    await pipeline.verified(*STAGES)
+
+
+@pytest.mark.fault(
+    broken="the answers to Qdrant writes cut: what was asked was done, the worker does not know",
+    holds="no effect twice",
+)
+async def test_a_write_whose_answer_was_cut_is_done_once(pipeline: Pipeline, proxy: HttpProxy, health: Watched) -> None:
+    proxy.become(CutResponse(), only=writes)
+    await say(pipeline, first=1, last=8)
+    await wait_for(lambda: proxy.met(CutResponse) >= 2 * len(USERS), "writes of two stages", deadline=60)
+    proxy.become(Well())
+    await pipeline.settled(*STAGES)
+    await all_is_remembered(pipeline, USERS)
+    messages = [(row["user_id"], row["turn_id"]) for row in pipeline.shown("turns")[pipeline.tenant]["turns"]]
+    assert len(messages) == len(set(messages)) == len(USERS) * 8
+    await pipeline.verified(*STAGES)
+
+
+@pytest.mark.fault(
+    broken="Qdrant answers 503 to one collection alone",
+    holds="the stage that writes it waits; the others go on, and are ready",
+)
+async def test_other_stages_go_on_while_one_collection_is_away(
+    pipeline: Pipeline, proxy: HttpProxy, health: Watched
+) -> None:
+    proxy.become(Answers(503), only=lambda method, path: path.startswith("/collections/turns"))
+    await say(pipeline, first=1, last=8)
+    await pipeline.settled("observer", "reflector")
+    look = await health.becomes(False, part="recorder", why="503")
+    assert set(look.why) == {"recorder"}
+    assert (await pipeline.lags("recorder"))["recorder:memory.turns"] == len(USERS) * 8
+    await all_is_remembered(pipeline, USERS)
+    proxy.become(Well())
+    await health.becomes(True)
+    await pipeline.settled(*STAGES)
+    await pipeline.verified(*STAGES)
+
+
+@pytest.mark.fault(
+    broken="Qdrant answers 503 with 64 events in flight",
+    holds="the breaker lets one call in ten seconds try; the first that is answered lets all go on",
+)
+async def test_an_open_breaker_asks_once_in_ten_seconds(pipeline: Pipeline, proxy: HttpProxy, health: Watched) -> None:
+    proxy.become(Answers(503))
+    await say(pipeline, first=1, last=8)
+    for stage in STAGES[:2]:
+        await health.becomes(False, part=stage, why="503")
+    opened = time.monotonic() + 1.0  # calls that were on their way
+
+    def probes() -> list[float]:
+        return [each.at for each in proxy.requests(since=opened) if "/points" in each.path]
+
+    await wait_for(lambda: len(probes()) >= 3, "two stages' probes, and one of the next ten seconds", deadline=40)
+    first, _, third = probes()[:3]
+    assert third - first >= 8.0
+    proxy.become(Well())
+    await health.becomes(True)
+    await pipeline.settled(*STAGES)
+    await all_is_remembered(pipeline, USERS)
+    await pipeline.verified(*STAGES)

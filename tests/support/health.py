@@ -19,12 +19,13 @@ ANSWER_WITHIN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look. `why`: by part that is not ready."""
+    """One look. `why`: by part that is not ready; `notes`: what ready parts say."""
 
     at: float
     alive: bool
     ready: bool
     why: dict[str, str]
+    notes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,5 +87,6 @@ async def _look(found: Watched) -> None:
                 parts = ready.json()["parts"]
                 why = {name: part["why"] for name, part in parts.items() if not part["ready"]}
                 assert (ready.status_code, ready.json()["ready"]) == ((503, False) if why else (200, True))
-                found.looks.append(Look(time.monotonic(), alive.status_code == 200, not why, why))
+                notes = {name: part["why"] for name, part in parts.items() if part["ready"] and part["why"]}
+                found.looks.append(Look(time.monotonic(), alive.status_code == 200, not why, why, notes))
             await asyncio.sleep(LOOK_EVERY)
