@@ -11,12 +11,14 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ..batching.gatherer import Gatherer, GatherPolicy
 from ..ports import CasResult, Found, Payload
 from .bulk import CHUNK_BYTES, Bulk, Encoded, Named, Swap
 
-POLICY = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.003, at_once=4)
+POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.003, at_once=4)
+"""Of each collection, for its writes and for its reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ _Write = _Insert | _Put | _SetFields | _Delete | Swap
 class Records:
     """Over one `Bulk`. Points are checked before they come here: what joins a batch must not spoil it."""
 
-    def __init__(self, *, bulk: Bulk, policy: GatherPolicy = POLICY) -> None:
+    def __init__(self, *, bulk: Bulk, policy: GatherPolicy) -> None:
         self._bulk = bulk
         self._policy = policy
         self._writes: dict[str, Gatherer[_Write, CasResult | None]] = {}

@@ -16,6 +16,7 @@ from qdrant_client import models
 from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
+from ..batching.gatherer import GatherPolicy
 from ..ports import CasResult, EmbedderIdentity, Found, OrderDirection, Payload, Point
 from . import checks
 from .bulk import PAGE, Bulk, Encoded, Named, Swap
@@ -24,7 +25,7 @@ from .conditions import of_tenant
 from .engine import DENSE, SPARSE, QdrantEngine
 from .errors import translated
 from .lexical import LexicalEncoder
-from .records import Records
+from .records import POLICY, Records
 
 
 class QdrantStore:
@@ -40,12 +41,14 @@ class QdrantStore:
         engine: QdrantEngine,
         embedder: EmbedderIdentity,
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
+        gathering: GatherPolicy = POLICY,
     ) -> None:
-        """`on_close` is called before the engine is closed, in order (the loopback server that stands before it)."""
+        """`gathering`: when batches leave. `on_close` is called before the engine is closed, in order (the loopback
+        server that stands before it)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
-        self._records = Records(bulk=Bulk(engine=engine))
+        self._records = Records(bulk=Bulk(engine=engine), policy=gathering)
         self._encoder = LexicalEncoder()
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
