@@ -78,7 +78,7 @@ class TurnApplied:
 
 def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
     """By salience, greatest first; among equals the oldest first."""
-    return tuple(sorted(working.entries, key=lambda entry: (-entry.salience, entry.created_turn)))
+    return _ordered(working.entries)
 
 
 def format_bullets(working: WorkingSet) -> str:
@@ -120,8 +120,7 @@ def refresh(working: WorkingSet, entry_id: str, policy: DecayPolicy) -> WorkingS
 def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
     """One tick: the next turn, every salience anew, entries in order of it."""
     turn = working.turn + 1
-    ticked = WorkingSet(turn=turn, entries=tuple(_scored(entry, turn, policy) for entry in working.entries))
-    return _with(ticked, ticked.entries)
+    return WorkingSet(turn=turn, entries=_ordered(_scored(entry, turn, policy) for entry in working.entries))
 
 
 def add(
@@ -221,7 +220,15 @@ def _same_statement(old: WorkingEntry | Observation, new: Observation) -> bool:
 
 
 def _saying(working: WorkingSet, observation: Observation) -> WorkingEntry | None:
-    return next((entry for entry in working.entries if _same_statement(entry, observation)), None)
+    said = ids.canonical(observation.content)
+    return next(
+        (
+            entry
+            for entry in working.entries
+            if entry.subject == observation.subject and ids.canonical(entry.content) == said
+        ),
+        None,
+    )
 
 
 def _prevails(new: Observation, old: WorkingEntry) -> bool:
@@ -292,5 +299,8 @@ def _put(working: WorkingSet, entry_id: str, entry: WorkingEntry) -> WorkingSet:
 
 
 def _with(working: WorkingSet, entries: Iterable[WorkingEntry]) -> WorkingSet:
-    ordered = WorkingSet(turn=working.turn, entries=tuple(entries))
-    return ordered.model_copy(update={"entries": items(ordered)})
+    return WorkingSet(turn=working.turn, entries=_ordered(entries))
+
+
+def _ordered(entries: Iterable[WorkingEntry]) -> tuple[WorkingEntry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (-entry.salience, entry.created_turn)))
