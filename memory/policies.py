@@ -162,9 +162,9 @@ class ObservePolicy:
     """Observe when this many tokens wait; 0 = every turn at once. A token is taken as 4 characters."""
     round_tokens: int = 8_000
     """Of the turns in one call; a turn that is larger is shown alone."""
-    backlog: int = 32
-    """Unread events of a partition beyond which its sessions wait for company. With 12 partitions some 400 turns, six
-    seconds of 64 calls at a time that take a second each."""
+    backlog: int = 16
+    """Unread events of a partition beyond which its sessions wait for company: two full rounds. With 12 partitions some
+    200 turns, three seconds of 64 calls at a time that take a second each."""
     company: float = 600.0
     """Seconds that a turn waits for company at most, however long the backlog lasts."""
 
