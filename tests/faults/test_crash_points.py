@@ -17,7 +17,7 @@ from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Pipeline, running, wait_for
 from tests.support.qdrant import QdrantServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True), pytest.mark.asyncio(loop_scope="module")]
 ALWAYS: tuple[Step, ...] = ("table", "store")
 ASKS: tuple[StageName, ...] = ("observer", "consolidation")
 """Stages that ask the model in `decide`."""

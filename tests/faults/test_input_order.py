@@ -17,7 +17,7 @@ from tests.support.faults import all_is_remembered, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Json, Pipeline
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 USERS = tuple(f"u{n}" for n in range(12))
 
 

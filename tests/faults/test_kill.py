@@ -9,7 +9,7 @@ from tests.support.faults import all_is_remembered, asked_in, repeated, said_by
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
 from tests.support.pipeline import Pipeline, wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 USERS = tuple(f"u{n}" for n in range(8))
 
 

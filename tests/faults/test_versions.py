@@ -32,7 +32,7 @@ from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Json, Pipeline, turn, wait_for
 from tests.support.qdrant import QdrantServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden" / "v1"
 LATER = {"later_field": {"deep": [1, None, {"later": "x"}]}}
 KEPT_ROWS: tuple[StageName, ...] = ("observer", "reflector", "consolidation")

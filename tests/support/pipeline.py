@@ -19,6 +19,7 @@ from typing import Any
 from memstream.agents.history.history import Offsets
 from memstream.agents.history.rows import TurnName
 from memstream.schemas import ids
+from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.topics import (
     DEAD_LETTER_SUFFIX,
@@ -226,7 +227,10 @@ class Pipeline:
         quiet = 0
         began = time.monotonic()
         while quiet < 2:
-            lags = await self.lags(*(stages or STAGES))
+            try:
+                lags = await self.lags(*(stages or STAGES))
+            except Transient as away:  # a broker that is coming back, or has no time
+                lags = {str(away): 1}
             quiet = quiet + 1 if not any(lags.values()) else 0
             self._alive()
             if time.monotonic() - began > deadline:
