@@ -65,7 +65,7 @@ def _faults(axes: Axes, struck: Sequence[Struck]) -> None:
     for each in struck:
         by_kind[each.kind].append(each)
     kinds = [kind for kind in MARKS if kind in by_kind]
-    axes.set_ylim(0.8, top * 10 ** (0.16 * len(kinds)))
+    axes.set_ylim(0.8, top * 10 ** (0.16 * (len(kinds) + 1)))
     for row, kind in enumerate(kinds, start=1):
         height = top * 10 ** (0.16 * row)
         for each in by_kind[kind]:

@@ -87,6 +87,8 @@ async def _processes(world: World, samples: Samples) -> None:
         try:
             process = psutil.Process(pid)
             with process.oneshot():
+                if process.status() == psutil.STATUS_ZOMBIE:
+                    continue
                 times = process.cpu_times()
                 samples.used.append(Used(now, name, pid, process.memory_info().rss / 1e6, times.user + times.system))
         except psutil.NoSuchProcess:

@@ -201,6 +201,11 @@ class World:
     async def stop_workers(self) -> None:
         await asyncio.gather(*(seat.stop() for seat in self.seats))
 
+    async def ended(self) -> None:
+        """After `close`: what the event loop knows of is waited for."""
+        if self._model is not None:
+            await self._model.wait()
+
     def close(self) -> None:
         """Nothing is left, however the soak ends. Blocks for as long as the broker takes to die."""
         self.group.close()
@@ -219,3 +224,4 @@ async def running(*, folder: Path, seed: int, embedded: bool) -> AsyncIterator[W
         yield world
     finally:
         world.close()
+        await world.ended()
