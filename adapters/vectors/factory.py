@@ -14,7 +14,7 @@ from .edge import EdgeEngine
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
-from .remote import RemoteEngine
+from .remote import Address, RemoteEngine
 from .store import QdrantStore
 
 REQUEST_SECONDS = 10
@@ -54,7 +54,7 @@ async def open_store(
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is no address: write http://host:6333 or embedded:///folder")
-        return QdrantStore(engine=_remote(url, api_key), embedder=embedder)
+        return QdrantStore(engine=_remote(Address(url, api_key)), embedder=embedder)
     if not holds_folder:
         return await _attach(folder, embedder)
     try:
@@ -68,8 +68,14 @@ async def open_store(
     return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop,))
 
 
-def _remote(url: str, api_key: str | None) -> RemoteEngine:
-    return RemoteEngine(url=url, api_key=api_key, timeout=REQUEST_SECONDS)
+def _remote(address: Address) -> RemoteEngine:
+    return RemoteEngine(address=address, timeout=REQUEST_SECONDS)
+
+
+def _announced(folder: Path) -> Address | None:
+    """Where the holder of a folder is now: one that was started again serves another port under another token."""
+    endpoint = read_endpoint(folder)
+    return None if endpoint is None else Address(endpoint.url, endpoint.token)
 
 
 async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
@@ -77,7 +83,10 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
     while True:
         endpoint = read_endpoint(folder)
         if endpoint is not None:
-            store = QdrantStore(engine=_remote(endpoint.url, endpoint.token), embedder=embedder)
+            engine = RemoteEngine(
+                address=Address(endpoint.url, endpoint.token), timeout=REQUEST_SECONDS, look=lambda: _announced(folder)
+            )
+            store = QdrantStore(engine=engine, embedder=embedder)
             try:
                 await store.ping()
             except Transient as error:
@@ -87,7 +96,8 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
                 return store
         else:
             why = "nothing is announced in the folder"
-        if time.monotonic() >= deadline:
+        # What was announced meanwhile is tried first: this process itself may have been too busy to see it in time.
+        if time.monotonic() >= deadline and read_endpoint(folder) == endpoint:
             raise Transient(
                 COMPONENT,
                 f"{folder} is held by {holder_of(folder)}, but its Qdrant engine was not reached for "

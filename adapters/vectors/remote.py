@@ -7,13 +7,15 @@ exceptions, so the store and the loopback server do not know the difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
+import structlog
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 from qdrant_client import AsyncQdrantClient, models
@@ -21,58 +23,90 @@ from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_client.http.models import QueryResponse
 
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
 CONNECTIONS: Final = 64
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: the server closes it after 5."""
 PORT: Final = 6333
+NOT_OURS: Final = frozenset({401, 403})
+"""What another process says that was given the port of the one before."""
 RECORD: Final = frozenset({"id"})
 SCORED: Final = frozenset({"id", "score"})
 _DONE: Final = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a Qdrant is reached, and by which key."""
+
+    url: str
+    api_key: str | None = None
+
+
 class RemoteEngine:
     """The methods of `AsyncQdrantClient` that the store uses. Connects with the first call."""
 
-    def __init__(self, *, url: str, api_key: str | None, timeout: float) -> None:
-        """`timeout` in seconds, for one request from first byte to last."""
-        parts = urlsplit(url)
+    def __init__(self, *, address: Address, timeout: float, look: Callable[[], Address | None] | None = None) -> None:
+        """`timeout` in seconds, for one request from first byte to last.
+
+        `look`, where the server may move, is asked when it does not answer or refuses the key: from then on, what it
+        names is used. The request that found out fails all the same, and its caller tries again.
+        """
+        self._timeout = timeout
+        self._look = look or (lambda: None)
+        self._session: aiohttp.ClientSession | None = None
+        self._left: list[AsyncQdrantClient] = []
+        self._use(address)
+
+    def _use(self, address: Address) -> None:
+        self._address = address
+        parts = urlsplit(address.url)
         own_port = parts.port is not None or parts.scheme == "https"
         netloc = parts.netloc if own_port else f"{parts.netloc}:{PORT}"
         self._base = f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
-        self._headers = {"Content-Type": "application/json", **({"api-key": api_key} if api_key else {})}
-        self._timeout = timeout
+        key = address.api_key
+        self._headers = {"Content-Type": "application/json", **({"api-key": key} if key else {})}
         self._proxy = _proxy(parts.scheme, parts.hostname or "")
-        self._session: aiohttp.ClientSession | None = None
         on_this_machine = parts.hostname in ("localhost", "127.0.0.1", "::1")
         self._client = AsyncQdrantClient(
-            url=url,
+            url=address.url,
             port=None if parts.port is None and parts.scheme == "https" else PORT,
             # As a header on this machine: as `api_key` the client warns that http is not safe, which here it is.
-            api_key=None if on_this_machine else api_key,
-            headers={"api-key": api_key} if on_this_machine and api_key else None,
-            timeout=int(timeout),
+            api_key=None if on_this_machine else key,
+            headers={"api-key": key} if on_this_machine and key else None,
+            timeout=int(self._timeout),
             check_compatibility=False,
             # Kept alive: its own default closes connections on this machine. Few: points do not go this way.
             limits=httpx.Limits(max_connections=4, max_keepalive_connections=4),
         )
 
+    def _look_again(self) -> None:
+        """After a request that went wrong: whoever tries again asks where the server is now."""
+        found = self._look()
+        if found is not None and found != self._address:
+            log.info("qdrant_moved", url=found.url)
+            self._left.append(self._client)
+            self._use(found)
+
     # -------------------------------------------------------------------------------------------- collections
     async def info(self) -> models.VersionInfo:
-        return await self._client.info()
+        return await self._managed(lambda client: client.info())
 
     async def get_aliases(self) -> models.CollectionsAliasesResponse:
-        return await self._client.get_aliases()
+        return await self._managed(lambda client: client.get_aliases())
 
     async def update_collection_aliases(
         self, change_aliases_operations: Sequence[models.CreateAliasOperation | models.DeleteAliasOperation]
     ) -> bool:
-        return await self._client.update_collection_aliases(change_aliases_operations)
+        return await self._managed(lambda client: client.update_collection_aliases(change_aliases_operations))
 
     async def collection_exists(self, collection_name: str) -> bool:
-        return await self._client.collection_exists(collection_name)
+        return await self._managed(lambda client: client.collection_exists(collection_name))
 
     async def get_collection(self, collection_name: str) -> models.CollectionInfo:
-        return await self._client.get_collection(collection_name)
+        return await self._managed(lambda client: client.get_collection(collection_name))
 
     async def create_collection(
         self,
@@ -83,17 +117,21 @@ class RemoteEngine:
         hnsw_config: models.HnswConfigDiff | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
-        return await self._client.create_collection(
-            collection_name, vectors_config, sparse_vectors_config, hnsw_config=hnsw_config, metadata=metadata
+        return await self._managed(
+            lambda client: client.create_collection(
+                collection_name, vectors_config, sparse_vectors_config, hnsw_config=hnsw_config, metadata=metadata
+            )
         )
 
     async def delete_collection(self, collection_name: str) -> bool:
-        return await self._client.delete_collection(collection_name)
+        return await self._managed(lambda client: client.delete_collection(collection_name))
 
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
     ) -> models.UpdateResult:
-        return await self._client.create_payload_index(collection_name, field_name, field_schema, wait=wait)
+        return await self._managed(
+            lambda client: client.create_payload_index(collection_name, field_name, field_schema, wait=wait)
+        )
 
     # -------------------------------------------------------------------------------------------- points
     async def upsert(
@@ -198,18 +236,33 @@ class RemoteEngine:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-        await self._client.close()
+        for client in (self._client, *self._left):
+            await client.close()
 
     # -------------------------------------------------------------------------------------------- within
+    async def _managed(self, call: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+        try:
+            return await call(self._client)
+        except ResponseHandlingException:
+            self._look_again()
+            raise
+        except UnexpectedResponse as error:
+            if error.status_code in NOT_OURS:
+                self._look_again()
+            raise
+
     async def _ask(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """The `result` of the answer. Raises what qdrant-client raises."""
         try:
             async with self._open().request(
-                method, f"{self._base}{path}", data=to_json(body), proxy=self._proxy
+                method, f"{self._base}{path}", data=to_json(body), headers=self._headers, proxy=self._proxy
             ) as response:
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
+            self._look_again()
             raise ResponseHandlingException(error) from error
+        if response.status in NOT_OURS:
+            self._look_again()
         if response.status == 429 and (seconds := response.headers.get("retry-after")):
             raise ResourceExhaustedResponse(content[:200].decode("utf-8", "replace"), seconds)  # type: ignore[arg-type]
         if response.status not in (200, 201, 202):
@@ -235,7 +288,6 @@ class RemoteEngine:
                     ssl=httpx.create_ssl_context() if secure else True,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=self._timeout),
             )
         return self._session

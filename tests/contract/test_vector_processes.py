@@ -20,8 +20,9 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 
 from memstream.adapters.folders import FolderLock
 from memstream.adapters.vectors import factory
+from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.factory import embedded_folder, open_store
-from memstream.adapters.vectors.loopback import HELD_EXIT, read_endpoint
+from memstream.adapters.vectors.loopback import HELD_EXIT, LoopbackServer, read_endpoint
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.qdrant import QdrantServer, qdrant_server
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row
@@ -233,6 +234,56 @@ async def test_a_command_waits_for_the_holder_to_announce_itself(tmp_path: Path)
     assert list(await command.get("facts", tenant_id="acme", ids=[make_id("f")])) == [make_id("f")]
     await command.close()
     await holder.close()
+
+
+async def test_a_command_follows_a_holder_that_was_started_again(tmp_path: Path) -> None:
+    """On another port, under another token; points and collections alike."""
+    address = f"embedded://{tmp_path}"
+    holder = await open_store(address, embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
+    await holder.ensure("facts")
+    await holder.put("facts", [make_point("f")])
+    reading, pinging = [await open_store(address, embedder=EMBEDDER) for _ in range(2)]
+    assert await reading.count("facts", tenant_id="acme") == 1
+    first = read_endpoint(tmp_path)
+    await holder.close()
+    with pytest.raises(Transient):
+        await reading.count("facts", tenant_id="acme")
+
+    again = await open_store(address, embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
+    second = read_endpoint(tmp_path)
+    assert first is not None
+    assert second is not None
+    assert first.url != second.url
+    for ask in (lambda: reading.count("facts", tenant_id="acme"), lambda: pinging.ping()):
+        with pytest.raises(Transient):  # this is how it finds out
+            await ask()
+        await ask()
+    assert await reading.count("facts", tenant_id="acme") == 1
+    for store in (reading, pinging, again):
+        await store.close()
+
+
+async def test_a_stranger_on_the_old_port_is_not_taken_for_the_holder(tmp_path: Path) -> None:
+    address = f"embedded://{tmp_path / 'ours'}"
+    (tmp_path / "theirs").mkdir()
+    holder = await open_store(address, embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
+    await holder.ensure("facts")
+    command = await open_store(address, embedder=EMBEDDER)
+    announced = read_endpoint(tmp_path / "ours")
+    assert announced is not None
+    await holder.close()
+
+    engine = EdgeEngine(folder=tmp_path / "theirs" / "qdrant")
+    stranger = LoopbackServer(engine=engine, folder=tmp_path / "theirs", port=int(announced.url.rpartition(":")[2]))
+    await stranger.start()
+    again = await open_store(address, embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
+    with pytest.raises(Transient, match="refuses the key"):
+        await command.count("facts", tenant_id="acme")
+    assert await command.count("facts", tenant_id="acme") == 0
+    await stranger.stop()
+    await engine.close()
+    for store in (command, again):
+        await store.close()
 
 
 async def test_a_holder_that_serves_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
