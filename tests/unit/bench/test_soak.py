@@ -1,0 +1,101 @@
+"""The soak's pure parts: its plan of faults, what is said in it, and how it is judged."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+
+from bench.soak.conversation import noted
+from bench.soak.judging import AT_LEAST, WARM_UP, slopes
+from bench.soak.sampling import Used
+from bench.soak.schedule import BAG, OUTAGE_LATE, planned
+from bench.soak.traffic import sessions
+from bench.soak.workers import Ended
+from memstream.schemas.turns import Turn
+
+MB_A_MINUTE = 2.0
+
+
+def growing(name: str, pid: int, *, began: float, ended: float, rate: float = MB_A_MINUTE) -> list[Used]:
+    return [Used(at, name, pid, 100 + rate * (at - began) / 60, 0.0) for at in range(int(began), int(ended))]
+
+
+# --------------------------------------------------------------------------- the plan
+def test_a_seed_gives_one_plan_in_which_every_kind_comes() -> None:
+    plan = planned(seed=7, seconds=1_200, session_timeout=10)
+    assert plan == planned(seed=7, seconds=1_200, session_timeout=10)
+    assert plan != planned(seed=8, seconds=1_200, session_timeout=10)
+    assert {fault.kind for fault in plan} == set(BAG)
+
+
+def test_every_fault_is_over_before_the_end_and_late_outages_of_the_broker_are_short() -> None:
+    for seed in range(50):
+        plan = planned(seed=seed, seconds=1_200, session_timeout=10)
+        assert all(fault.at + fault.lasts <= 1_200 for fault in plan)
+        late = [fault for fault in plan if fault.kind.startswith("broker") and fault.at >= 600]
+        assert late
+        assert all(fault.lasts <= OUTAGE_LATE for fault in late)
+        assert all(fault.lasts > 10 for fault in plan if fault.kind == "SIGSTOP"), "longer than the session time-out"
+
+
+# --------------------------------------------------------------------------- the traffic
+def test_sessions_come_and_go_at_a_steady_rate() -> None:
+    every = list(sessions(seed=1, seconds=600, count=500, rate=10))
+    assert len({session.key for session in every}) == 500
+    by_minute = Counter(int(saying.at // 60) for session in every for saying in session.sayings)
+    assert all(450 < by_minute[minute] < 750 for minute in range(2, 9)), by_minute
+    assert len({session.tenant for session in every}) == 5
+
+
+def test_turns_are_valid_and_some_records_are_not() -> None:
+    every = [saying for session in sessions(seed=1, seconds=600, count=500, rate=10) for saying in session.sayings]
+    for saying in every:
+        if saying.turn_id is not None:
+            assert Turn.read(saying.value).turn_id == saying.turn_id
+    assert any(saying.turn_id is None for saying in every)
+    assert any(saying.unspeakable for saying in every)
+
+
+def test_what_is_noted_can_be_quoted() -> None:
+    said = "Sorry, I meant: my name is Mia. I moved to Oslo."
+    found = noted(said)
+    assert [note.content for _, note in found] == ["Lives in Oslo", "Is named Mia"]
+    assert all(words in said for words, _ in found)
+    assert json.dumps(noted("Thanks, that helps.")) == "[]"
+
+
+# --------------------------------------------------------------------------- memory
+def test_growth_over_the_last_half_is_found() -> None:
+    (slope,) = slopes(growing("observer-1", 1, began=0, ended=1_200), half=600, end=1_200, names=["observer-1"])
+    assert slope.mb_a_minute is not None
+    assert abs(slope.mb_a_minute - MB_A_MINUTE) < 0.01
+    assert slope.began == 600
+    assert not slope.within
+
+
+def test_a_process_that_was_started_again_begins_a_new_line_without_its_warm_up() -> None:
+    used = growing("observer-1", 1, began=0, ended=700, rate=0) + growing("observer-1", 2, began=700, ended=1_300)
+    first, second = slopes(used, half=600, end=1_300, names=["observer-1"])
+    assert first.mb_a_minute is None, "a hundred seconds of the last half are too short"
+    assert second.began == 700 + WARM_UP
+    assert second.ended - second.began >= AT_LEAST
+    assert second.mb_a_minute is not None
+
+
+def test_only_workers_are_looked_at() -> None:
+    assert slopes(growing("broker", 1, began=0, ended=1_200), half=600, end=1_200, names=["observer-1"]) == []
+
+
+# --------------------------------------------------------------------------- ends of workers
+def test_a_worker_may_not_end_by_itself_but_for_a_server_that_is_away() -> None:
+    def ended(code: int, *, ours: bool) -> bool:
+        return Ended("observer-1", 1.0, 1.0, code, ours).as_it_should
+
+    assert ended(3, ours=False)
+    assert ended(-signal.SIGKILL, ours=True)
+    assert ended(0, ours=True)
+    assert not ended(-signal.SIGKILL, ours=False), "out of memory"
+    assert not ended(0, ours=False)
+    assert not ended(4, ours=False)
+    assert not ended(1, ours=True)
