@@ -148,7 +148,7 @@ class Load:
     is away a turn is tried again: it may come twice.
     """
 
-    def __init__(self, pipeline: Pipeline, *, at_once: int = 6, pause: float = 0.25, name: str = "u") -> None:
+    def __init__(self, pipeline: Pipeline, *, at_once: int = 3, pause: float = 0.4, name: str = "u") -> None:
         self._pipeline, self._at_once, self._pause, self._name = pipeline, at_once, pause, name
         self.users: list[str] = []
         self.tried_again = 0

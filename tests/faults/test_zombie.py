@@ -1,0 +1,63 @@
+"""A worker that is stopped for longer than its session, and wakes up: others own its partitions by then, and nothing
+that it still had in hand may win over what they wrote."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from memstream.schemas.topics import STAGES, StageName
+from tests.support.faults import (
+    all_is_remembered,
+    said_by,
+    written_by,
+)
+from tests.support.model_server import ModelServer
+from tests.support.pipeline import Pipeline, wait_for
+from tests.support.supervised import Supervised
+from tests.support.warm import STOPS_AT_CRASH_POINT
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
+HOLDS = "its late writes lose; it ends with 3 or goes on as a member; I1 I2 I7"
+
+
+def frozen(worker: Supervised) -> bool:
+    try:
+        return bool(psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED)
+    except psutil.NoSuchProcess:  # it was started again in this moment
+        return False
+
+
+async def wake(worker: Supervised) -> None:
+    """It goes on, is told that it is no member any more, ends with 3, and is started again by its supervisor."""
+    starts = worker.starts
+    os.kill(worker.pid, signal.SIGCONT)
+    await wait_for(lambda: worker.starts > starts, "the zombie to end with 3", 40)
+
+
+@pytest.mark.fault(broken="a worker stopped between two effects of an event, beyond its session", holds=HOLDS)
+@pytest.mark.parametrize("step", ["table", "store"])
+@pytest.mark.parametrize("stage", ["observer", "reflector", "consolidation"])
+async def test_effects_that_a_zombie_has_still_to_do_are_the_next_owners(
+    pipeline: Pipeline, model: ModelServer, stage: StageName, step: str
+) -> None:
+    user, at = "u1", 5 if stage == "consolidation" else 3
+    point = {"MEMSTREAM_CRASH_POINT": f"{stage}:{step}:{at}", STOPS_AT_CRASH_POINT: "yes"}
+    pipeline.spawn(*(other for other in STAGES if other != stage), MEMSTREAM_SESSION_TIMEOUT="10")
+    zombie = pipeline.spawn(stage, MEMSTREAM_OBSERVE_TOGETHER="1", **point)
+    await pipeline.produce(*said_by(user))
+    await wait_for(lambda: frozen(zombie), f"{stage} to stop after {step}", 60)
+    successor = pipeline.spawn(stage)
+    await pipeline.settled()
+    before = pipeline.shown("facts", "episodes", "working")
+    written = await written_by(pipeline, stage)
+    await wake(zombie)
+    await pipeline.settled()
+    assert await written_by(pipeline, stage) == written
+    assert pipeline.shown("facts", "episodes", "working") == before, "a late write of the zombie won"
+    assert successor.poll() is None
+    await all_is_remembered(pipeline, [user], consolidated=True)
+    await pipeline.verified()
