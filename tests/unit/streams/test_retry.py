@@ -256,6 +256,17 @@ def test_it_is_open_only_after_five_failures_within_the_window(events: list[tupl
 
 
 # ------------------------------------------------------------------------------------------------- calls and breakers
+async def test_nobody_tries_before_the_server_that_opened_the_breaker_has_had_its_time() -> None:
+    world = World(breaker=STRICT)
+    for _ in range(5):
+        with pytest.raises(Transient):
+            await world.calls.call("model:acme", failing(1, retry_after=300.0), give_up_after=0)
+    world.now += 299
+    assert world.calls.breaker_open("model:acme")
+    world.now += 1
+    assert not world.calls.breaker_open("model:acme")
+
+
 async def test_five_failures_make_the_component_away_and_a_probe_brings_it_back() -> None:
     world = World(breaker=STRICT)
     told: list[str] = []
