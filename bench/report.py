@@ -69,9 +69,11 @@ def machine() -> dict[str, Any]:
     }
 
 
-def as_json(facts: Mapping[str, Any], figures: Sequence[Figure], *, seconds: float) -> dict[str, Any]:
+def as_json(
+    facts: Mapping[str, Any], figures: Sequence[Figure], *, missing: Mapping[str, str], seconds: float
+) -> dict[str, Any]:
     rows = [asdict(figure) | {"holds": figure.holds} for figure in figures]
-    return {"machine": dict(facts), "seconds": round(seconds), "figures": rows}
+    return {"machine": dict(facts), "seconds": round(seconds), "figures": rows, "not_measured": dict(missing)}
 
 
 def as_table(figures: Sequence[Figure]) -> Table:

@@ -12,7 +12,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from memstream.cli import logs
 from . import calls, cpu, fresh, kills, latency, mem0, restored, throughput
 from .model import Model
 from .report import Figure, as_json, as_markdown, as_table, machine
-from .world import World, embedded_world, kafka_world
+from .world import NotMeasured, World, embedded_world, kafka_world
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "bench" / "out"
@@ -45,25 +45,46 @@ class Wanted:
     mem0: bool = False
 
 
-async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> list[Figure]:
-    figures: list[Figure] = []
-    quick = wanted.quick
+@dataclass(slots=True)
+class Found:
+    """What a run found; `missing`: what could not be measured, by ratio and world, with the reason."""
+
+    figures: list[Figure] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> Found:
+    found = Found()
     with tempfile.TemporaryDirectory(prefix="memstream-bench-", ignore_cleanup_errors=True) as folder:
         model = Model()
         try:
             for kind in wanted.worlds:
-                place = Path(folder) / kind
-                place.mkdir()
-                async with WORLDS[kind](place, model) as world:
-                    for ratio in wanted.ratios:
-                        began = time.monotonic()
-                        figures += await one(ratio, world, quick=quick, so_far=figures)
-                        if ratio == "R7" and wanted.mem0:
-                            figures += await mem0.measure(world, mem0.QUICK if quick else mem0.FULL)
-                        tell(f"{ratio} on {kind}: {time.monotonic() - began:.0f} s")
+                left = list(wanted.ratios)
+                while left:  # a world where one was cut off has turns that wait: the rest gets another
+                    place = Path(folder) / f"{kind}-{len(left)}"
+                    place.mkdir()
+                    async with WORLDS[kind](place, model) as world:
+                        await in_this_world(left, world, wanted, found, tell=tell)
         finally:
             await model.close()
-    return figures
+    return found
+
+
+async def in_this_world(
+    left: list[str], world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]
+) -> None:
+    """Takes from `left` what was measured, up to the first that was cut off."""
+    while left:
+        ratio, began = left.pop(0), time.monotonic()
+        try:
+            found.figures += await one(ratio, world, quick=wanted.quick, so_far=found.figures)
+            if ratio == "R7" and wanted.mem0:
+                found.figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
+        except (NotMeasured, TimeoutError) as error:
+            found.missing[f"{ratio} on {world.kind}"] = str(error)
+            tell(f"{ratio} on {world.kind}: not measured: {error}")
+            return
+        tell(f"{ratio} on {world.kind}: {time.monotonic() - began:.0f} s")
 
 
 async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]) -> list[Figure]:
@@ -98,13 +119,15 @@ def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem
     console = Console()
     facts, began = machine(), time.monotonic()
     wanted = Wanted(ratios=ratios or RATIOS, worlds=worlds or tuple(WORLDS), quick=quick, mem0=with_mem0)
-    figures = asyncio.run(measure(wanted, tell=console.log))
+    found = asyncio.run(measure(wanted, tell=console.log))
     out.mkdir(parents=True, exist_ok=True)
-    report = as_json(facts, figures, seconds=time.monotonic() - began)
+    report = as_json(facts, found.figures, missing=found.missing, seconds=time.monotonic() - began)
     (out / "bench.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    console.print(as_table(figures))
+    console.print(as_table(found.figures))
     if docs:
-        written(facts, figures)
+        written(facts, found.figures)
+    if found.missing:
+        raise click.ClickException(f"not measured: {', '.join(found.missing)}")
 
 
 def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:

@@ -24,9 +24,10 @@ def test_the_margin_is_above_1_where_the_target_is_kept() -> None:
 
 
 def test_the_json_tells_machine_and_figures() -> None:
-    told = as_json(FACTS, [HIGHER, LOWER], seconds=12.4)
+    told = as_json(FACTS, [HIGHER, LOWER], missing={"R8 on kafka": "away"}, seconds=12.4)
     assert told["machine"] == FACTS
     assert told["seconds"] == 12
+    assert told["not_measured"] == {"R8 on kafka": "away"}
     assert [(row["ratio"], row["holds"]) for row in told["figures"]] == [("R1", True), ("R2", False)]
     assert told["figures"][0]["detail"] == {"turns/s": 250.0}
 
