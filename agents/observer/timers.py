@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 COMMANDS_PER_SECOND = 50
+STALE_MAX = 1_000
+"""Entries of the queue that no longer hold are taken out when there are so many; under backlog most are soon done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +110,34 @@ class Reminders:
         now = self._clock()
         for key in list(self._company[partition]):
             item = self._waiting[key]
-            self._put(key, replace(item, due=min(item.due, now), company=False))
+            self._put(key, replace(item, due=max(min(item.due, now), item.not_before), company=False))
 
     def take_due(self, at_most: int) -> Iterator[tuple[str, Reminder]]:
         """The sessions whose time has come, the longest due first; each is due again after the pause, until done."""
         now = self._clock()
         while at_most > 0 and self._queue and self._queue[0][0] <= now:
-            due, _, key = heapq.heappop(self._queue)
-            item = self._waiting.get(key)
-            if item is None or item.due != due:
+            first = heapq.heappop(self._queue)
+            if not self._holds(first):
                 continue
+            key = first[2]
+            item = self._waiting[key]
             again = replace(item, since=now, due=now + self._pause, company=False, attempt=item.attempt + 1)
             self._put(key, again)
             at_most -= 1
             yield key, item
+
+    def _holds(self, queued: tuple[float, int, str]) -> bool:
+        item = self._waiting.get(queued[2])
+        return item is not None and item.due == queued[0]
 
     def _put(self, key: str, item: Reminder) -> None:
         known = self._waiting.get(key)
         self._waiting[key] = item
         if known is None or known.due != item.due:
             heapq.heappush(self._queue, (item.due, next(self._place), key))
+            if len(self._queue) > STALE_MAX + 2 * len(self._waiting):
+                self._queue = [each for each in self._queue if self._holds(each)]
+                heapq.heapify(self._queue)
         if item.company:
             self._company[item.partition][key] = None
         elif known is not None and known.company:

@@ -22,9 +22,16 @@ class World:
         due_in: float = 60.0,
         tenant: str = "acme",
         asked_for: float = 0.0,
+        company: bool = False,
     ) -> None:
         self.reminders.wait(
-            key, partition=partition, tenant_id=tenant, last_turn_id=last, due_in=due_in, asked_for=asked_for
+            key,
+            partition=partition,
+            tenant_id=tenant,
+            last_turn_id=last,
+            due_in=due_in,
+            asked_for=asked_for,
+            company=company,
         )
 
     def due(self, at_most: int = 100) -> list[tuple[str, str, int]]:
@@ -129,3 +136,45 @@ def test_a_session_that_was_woken_is_not_asked_twice(world: World) -> None:
     assert world.due() == [("a", "t1", 0)]
     world.now += 60  # past the old time and the new one
     assert world.due() == [("a", "t1", 1)]
+
+
+def test_who_waits_for_company_is_due_when_the_partition_is_read_the_longest_waiting_first(world: World) -> None:
+    for key in ("b", "a"):
+        world.wait(key, due_in=600, company=True)
+        world.now += 1
+    world.wait("c", partition=1, due_in=600, company=True)
+    assert (world.reminders.wait_for_company(0), world.reminders.company()) == (2, [0, 1])
+    world.reminders.caught_up(0)
+    assert world.due() == [("b", "t1", 0), ("a", "t1", 0)]
+    assert (world.reminders.wait_for_company(0), world.reminders.company()) == (0, [1])
+    world.now += 600
+    assert world.due() == [("b", "t1", 1), ("a", "t1", 1), ("c", "t1", 0)]
+
+
+def test_a_session_that_is_done_or_gone_waits_for_no_company(world: World) -> None:
+    world.wait("a", due_in=600, company=True)
+    world.wait("b", partition=1, due_in=600, company=True)
+    world.reminders.done("a")
+    world.reminders.assigned(frozenset((0,)))
+    assert (world.reminders.company(), len(world.reminders)) == ([], 0)
+
+
+def test_a_session_that_waits_for_something_else_now_is_due_by_that(world: World) -> None:
+    world.wait("a", due_in=600, company=True)
+    world.now += 10
+    world.wait("a", due_in=60)
+    assert world.reminders.company() == []
+    world.now += 50
+    assert world.due() == [("a", "t1", 0)]
+    world.wait("a", due_in=60)  # the model is still away
+    assert world.due() == []
+
+
+def test_what_is_done_leaves_the_queue(world: World) -> None:
+    for n in range(10_000):
+        world.wait(f"s{n}", due_in=600, company=True)
+        world.reminders.done(f"s{n}")
+    world.wait("a", due_in=5)
+    assert len(world.reminders._queue) < 1_100
+    world.now += 5
+    assert world.due() == [("a", "t1", 0)]
