@@ -86,6 +86,13 @@ def test_a_limit_that_not_even_the_first_fits_is_nothing() -> None:
     assert render(MEMORIES, ContextPolicy(max_tokens=20), mark=MARK) == ""
 
 
+def test_the_limit_itself_fits_and_one_less_does_not() -> None:
+    whole = render(MEMORIES, FULL, mark=MARK)
+    assert render(MEMORIES, replace(FULL, max_tokens=tokens(whole)), mark=MARK) == whole
+    less = render(MEMORIES, replace(FULL, max_tokens=tokens(whole) - 1), mark=MARK)
+    assert less == whole.replace("\n\nRecent episodes:\n- Signed the lease of the flat in Oslo", "")
+
+
 @pytest.mark.parametrize("mark", ["", "xyz", "0123456789ABCDEF", MARK + "0"])
 def test_a_mark_that_is_none_is_refused(mark: str) -> None:
     with pytest.raises(ValueError, match="mark"):
