@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -16,6 +16,9 @@ from bench.soak.world import World
 from memstream.schemas.topics import STAGES
 
 log = structlog.get_logger(__name__)
+
+TRIES = 3
+"""Of starting a server again."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,19 @@ async def _broker(world: World, fault: Fault) -> None:
     async with world.broker_lock:  # two overlapping faults come one after the other
         await asyncio.to_thread(world.broker.kill if fault.kind == "broker killed" else world.broker.stop)
         await asyncio.sleep(fault.lasts)
-        await asyncio.to_thread(world.broker.start)
+        await _started(world.broker.start)
+
+
+async def _started(start: Callable[[], None]) -> None:
+    """On a machine that is busy beyond measure a server may need more than one try; the fault lasts longer then."""
+    for attempt in range(1, TRIES + 1):
+        try:
+            await asyncio.to_thread(start)
+            return
+        except RuntimeError as error:
+            if attempt == TRIES:
+                raise
+            log.warning("not_started", attempt=attempt, why=str(error)[:200])
 
 
 async def _store(world: World, fault: Fault) -> None:
@@ -88,4 +103,4 @@ async def _store(world: World, fault: Fault) -> None:
     async with world.store_lock:
         await asyncio.to_thread(world.store.kill if fault.pick < 0.5 else world.store.stop)
         await asyncio.sleep(fault.lasts)
-        await asyncio.to_thread(world.store.start)
+        await _started(world.store.start)
