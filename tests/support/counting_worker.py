@@ -2,6 +2,7 @@
 
 Writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While there is a file `wedge`
 in the folder, the store refuses the key in it.
+Option `slow_restore`: seconds that it waits after each batch of a restore.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ import json
 import signal
 import sqlite3
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import structlog
+from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
+from memstream.streams import recovery, restore
 from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
 from memstream.streams.app import AppSettings
 from memstream.streams.crash import CrashPoint
@@ -24,13 +31,42 @@ from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.health import served
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.metrics import Metrics, StageMetrics
+from memstream.streams.restore import Changelog, Load
+from memstream.streams.restore_store import Entry
 from memstream.streams.retry import Calls, RetryPolicy
 from memstream.streams.runner import RunnerSettings, StageRunner, run_worker
 from tests.support.counting import Counting
 
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class SlowChangelog:
+    """Waits after each batch of a restore, and says that it has one."""
+
+    changelog: Changelog
+    pause: float
+
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
+        entries, after = await self.changelog.read(tp, offset, timeout)
+        log.info("restore_batch", partition=tp.partition, offset=offset, entries=len(entries))
+        await asyncio.sleep(self.pause)
+        return entries, after
+
+
+def slow_restore(pause: float) -> None:
+    """From now on restores of this process take their time, so that a test meets one in the middle."""
+
+    async def load(wanted: Load, *, changelog: Changelog, **rest: Any) -> int:
+        return await restore.load(wanted, changelog=SlowChangelog(changelog, pause), **rest)
+
+    recovery.load = load  # type: ignore[assignment]
+
 
 async def main(options: dict[str, str]) -> int:
     broker = options["broker"]
+    if pause := float(options.get("slow_restore", "0")):
+        slow_restore(pause)
     folder = Path(options["folder"])
     sink_file = sqlite3.connect(folder / "sink.db", isolation_level=None)
     sink_file.execute("PRAGMA journal_mode=WAL")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -88,6 +89,21 @@ async def mark(run: CountingRun, identity: str) -> None:
     """Begin an empty changelog."""
     for partition in range(PARTITIONS):
         await append(run, dict([marker_entry(Marker(identity=identity, whole_from=0, written_at=0))]), partition)
+
+
+async def make_big(run: CountingRun, *, rows: int, size: int = 4096) -> dict[bytes, bytes]:
+    """A changelog of so many rows more, evenly over the partitions; they are the stage's nobody asks for."""
+    await mark(run, "big")
+    made = {b"big#%d" % n: (b"%d " % n) * (size // len(b"%d " % n)) for n in range(rows)}
+    places = list(enumerate(made.items()))
+    for at in range(0, rows, 500):
+        await asyncio.gather(
+            *(
+                run.log.append(CHANGELOG, key=key, value=value, partition=n % PARTITIONS)
+                for n, (key, value) in places[at : at + 500]
+            )
+        )
+    return made
 
 
 async def make_anew(run: CountingRun) -> None:
