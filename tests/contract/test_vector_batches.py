@@ -302,3 +302,27 @@ async def test_a_read_of_everything_beside_reads_of_one(store: QdrantStore) -> N
     assert [[*each] for each in answers[2:]] == [[each] for each in ids]
     only = models.Filter(must=[models.HasIdCondition(has_id=list(ids[:3]))])
     assert len(await store.select("facts", tenant_id="acme", where=only)) == 3
+
+
+@in_module_loop
+async def test_a_row_that_another_writer_changes_in_between_is_a_conflict_for_its_caller_alone(
+    store: QdrantStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put("facts", [make_row(name, 1, "c1") for name in NAMES])
+    real = store._engine.upsert
+
+    async def raced(collection: str, points: Any, **options: Any) -> Any:
+        only = models.Filter(must=[models.HasIdCondition(has_id=[make_id("q")])])
+        await store._engine.set_payload(collection, {"version": 2, "by": "another"}, only, wait=True)
+        return await real(collection, points, **options)
+
+    monkeypatch.setattr(store._engine, "upsert", raced)
+    results = await asyncio.gather(
+        *(
+            store.compare_and_set("facts", make_row(name, 2, "c1", "c2"), expected_version=1, cause="c2")
+            for name in NAMES
+        )
+    )
+    assert results == ["written", "conflict", "written", "written"]
+    rows = await store.get("facts", tenant_id="acme", ids=[make_id(name) for name in NAMES])
+    assert rows[make_id("q")].payload["by"] == "another"
