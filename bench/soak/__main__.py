@@ -19,6 +19,7 @@ from bench.soak.run import Found, Wanted, soak
 BENCH = Path(__file__).resolve().parent.parent
 OUT = BENCH / "out" / "soak"
 DOCS = BENCH.parent / "docs"
+INTERRUPTED = 130
 
 
 @click.command()
@@ -40,8 +41,8 @@ def main(
     folder = Path(tempfile.mkdtemp(prefix="memstream-soak-"))
     try:
         found = asyncio.run(_until_told(wanted, folder))
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    except asyncio.CancelledError:
+        raise SystemExit(INTERRUPTED) from None
     finally:
         if keep:
             click.echo(f"logs and data: {folder}", err=True)
@@ -59,10 +60,11 @@ def main(
 
 
 async def _until_told(wanted: Wanted, folder: Path) -> Found:
-    """SIGTERM ends it as Ctrl-C does."""
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, lambda: signal.raise_signal(signal.SIGINT))
-    return await soak(wanted, folder)
+    """Ctrl-C and SIGTERM end it; no process is left."""
+    soaking = asyncio.ensure_future(soak(wanted, folder))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, soaking.cancel)
+    return await soaking
 
 
 if __name__ == "__main__":

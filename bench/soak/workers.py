@@ -132,3 +132,10 @@ class Seat:
             self._ours = False
             self._process.kill()
             await self._keeper
+
+    async def gone(self) -> None:
+        """After the group was closed: nobody takes the seat again."""
+        self._wanted = False
+        self._keeper.cancel()
+        if self._process is not None:
+            await self._process.wait()

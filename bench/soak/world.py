@@ -205,6 +205,8 @@ class World:
         """After `close`: what the event loop knows of is waited for."""
         if self._model is not None:
             await self._model.wait()
+        for seat in self.seats:
+            await seat.gone()
 
     def close(self) -> None:
         """Nothing is left, however the soak ends. Blocks for as long as the broker takes to die."""
