@@ -10,18 +10,26 @@ import psutil
 import pytest
 
 from memstream.schemas.topics import STAGES, StageName
+from tests.support.conversation import CONVERSATION, different_each_time
 from tests.support.faults import (
     all_is_remembered,
+    has_members,
+    is_joined,
+    loaded,
     said_by,
     written_by,
 )
-from tests.support.model_server import ModelServer
+from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
 from tests.support.pipeline import Pipeline, wait_for
 from tests.support.supervised import Supervised
 from tests.support.warm import STOPS_AT_CRASH_POINT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 HOLDS = "its late writes lose; it ends with 3 or goes on as a member; I1 I2 I7"
+
+
+def freeze(worker: Supervised) -> None:
+    os.kill(worker.pid, signal.SIGSTOP)
 
 
 def frozen(worker: Supervised) -> bool:
@@ -36,6 +44,35 @@ async def wake(worker: Supervised) -> None:
     starts = worker.starts
     os.kill(worker.pid, signal.SIGCONT)
     await wait_for(lambda: worker.starts > starts, "the zombie to end with 3", 40)
+
+
+@pytest.mark.fault(broken="a worker stopped in the middle of model calls, beyond its session", holds=HOLDS)
+async def test_answers_that_a_zombie_finds_when_it_wakes_are_nobodys(pipeline: Pipeline, model: ModelServer) -> None:
+    users = [f"u{n}" for n in range(8)]
+    gate = Gate()
+
+    def thinking(ask: Ask) -> Answer:
+        answer = different_each_time(ask)
+        third = any(CONVERSATION[2] in text for text in ask.turns.values())
+        return held(gate, answer) if third else answer
+
+    model.script = thinking
+    pipeline.spawn("reflector")
+    zombie = pipeline.spawn("observer")
+    for turns in zip(*map(said_by, users), strict=True):
+        await pipeline.produce(*turns)
+    await wait_for(lambda: model.in_hand == len(users), "everybody's third turn to be thought about", 60)
+    freeze(zombie)
+    model.script = different_each_time  # whoever asks from now on is answered
+    pipeline.spawn("observer")
+    await pipeline.settled("observer", "reflector")
+    told = len(await pipeline.observed())
+    gate.open()
+    await wake(zombie)
+    await pipeline.settled("observer", "reflector")
+    assert len(await pipeline.observed()) == told, "the zombie published what it had in hand"
+    await all_is_remembered(pipeline, users)
+    await pipeline.verified("observer", "reflector")
 
 
 @pytest.mark.fault(broken="a worker stopped between two effects of an event, beyond its session", holds=HOLDS)
@@ -60,4 +97,26 @@ async def test_effects_that_a_zombie_has_still_to_do_are_the_next_owners(
     assert pipeline.shown("facts", "episodes", "working") == before, "a late write of the zombie won"
     assert successor.poll() is None
     await all_is_remembered(pipeline, [user], consolidated=True)
+    await pipeline.verified()
+
+
+@pytest.mark.fault(broken="a worker stopped while another joins its group, and woken after that rebalance", holds=HOLDS)
+@pytest.mark.parametrize("stage", ["observer", "reflector"])
+async def test_a_worker_frozen_within_a_rebalance_spoils_nothing(
+    pipeline: Pipeline, model: ModelServer, stage: StageName
+) -> None:
+    model.latency = 0.05
+    pipeline.spawn(*(other for other in STAGES if other != stage), MEMSTREAM_SESSION_TIMEOUT="10")
+    zombie = pipeline.spawn(stage)
+    async with loaded(pipeline) as load:
+        await has_members(pipeline, stage, 1)
+        await load.goes_on()
+        pipeline.spawn(stage)
+        await is_joined(pipeline, stage)
+        freeze(zombie)
+        await has_members(pipeline, stage, 1)
+        await wake(zombie)
+        await load.goes_on()
+    await pipeline.settled(deadline=90)
+    await all_is_remembered(pipeline, load.users)
     await pipeline.verified()
