@@ -27,7 +27,7 @@ from memstream.adapters.ports import EmbedderIdentity, Point, VectorStore
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.records import POLICY
-from memstream.adapters.vectors.remote import Address, RemoteEngine
+from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas import ids
 from tests.support.qdrant import qdrant_server
@@ -127,7 +127,7 @@ async def engine_at(where: Where) -> AsyncIterator[QdrantEngine]:
             yield EdgeEngine(folder=Path(folder))
     else:
         with qdrant_server() as server:
-            yield RemoteEngine(address=Address(server.url, server.token), timeout=10)
+            yield remote_engine(Address(server.url, server.token), seconds=10)
 
 
 async def measure(count: int, in_flight: int, rounds: int) -> list[Row]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pydantic import ValidationError
 from qdrant_client.common.client_exceptions import QdrantException, ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -30,18 +31,22 @@ def translated(doing: str) -> Iterator[None]:
             COMPONENT, f"{doing}: Qdrant asks to slow down: {error}", retry_after=float(error.retry_after_s)
         ) from error
     except ResponseHandlingException as error:
+        if isinstance(error.source, ValidationError):
+            raise _not_qdrants(doing, "an answer of another form") from error
         raise Transient(
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
         ) from error
-    except (json.JSONDecodeError, QdrantException) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, QdrantException) as error:
         # A proxy's page instead of an answer, or a Retry-After that is a date: the client lets these through.
-        raise Transient(
-            COMPONENT, f"{doing}: the answer is not Qdrant's: {_said(error)}", remedy=AWAY_REMEDY
-        ) from error
+        raise _not_qdrants(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
     except EngineRefused as error:
         raise _for_status(error.status, f"{doing}: {error}") from error
+
+
+def _not_qdrants(doing: str, said: str) -> Transient:
+    return Transient(COMPONENT, f"{doing}: the answer is not Qdrant's: {said}", remedy=AWAY_REMEDY)
 
 
 def _for_status(status: int, message: str) -> Transient | Fatal:

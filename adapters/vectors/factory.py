@@ -14,7 +14,7 @@ from .edge import EdgeEngine
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
-from .remote import Address, RemoteEngine
+from .remote import Address, remote_engine
 from .store import QdrantStore
 
 REQUEST_SECONDS = 10
@@ -54,7 +54,7 @@ async def open_store(
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise Fatal(f"MEMSTREAM_QDRANT={url!r} is no address: write http://host:6333 or embedded:///folder")
-        return QdrantStore(engine=_remote(Address(url, api_key)), embedder=embedder)
+        return QdrantStore(engine=remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS), embedder=embedder)
     if not holds_folder:
         return await _attach(folder, embedder)
     try:
@@ -68,10 +68,6 @@ async def open_store(
     return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop,))
 
 
-def _remote(address: Address) -> RemoteEngine:
-    return RemoteEngine(address=address, timeout=REQUEST_SECONDS)
-
-
 def _announced(folder: Path) -> Address | None:
     """Where the holder of a folder is now: one that was started again serves another port under another token."""
     endpoint = read_endpoint(folder)
@@ -83,8 +79,8 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
     while True:
         endpoint = read_endpoint(folder)
         if endpoint is not None:
-            engine = RemoteEngine(
-                address=Address(endpoint.url, endpoint.token), timeout=REQUEST_SECONDS, look=lambda: _announced(folder)
+            engine = remote_engine(
+                Address(endpoint.url, endpoint.token), seconds=REQUEST_SECONDS, look=lambda: _announced(folder)
             )
             store = QdrantStore(engine=engine, embedder=embedder)
             try:

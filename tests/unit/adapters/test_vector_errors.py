@@ -221,7 +221,7 @@ async def test_a_key_is_sent_and_connections_are_kept() -> None:
             await store.ping()
             assert await store.count("facts", tenant_id="acme") == 3
     assert keys == ["secret"] * 10
-    assert len(peers) == 2, "one connection for points, one for the rest"
+    assert len(peers) == 1
 
 
 @pytest.mark.parametrize(
