@@ -199,6 +199,7 @@ class StageApp(faust.App):
             self.consumer.stop_flow()
             self.flow_control.suspend()
             self.flow_control.clear()
+            await self.lanes.finish()
             await self.lanes.drain(self.assigned())
             await self.lanes.close()
         await super().on_stop()

@@ -75,6 +75,8 @@ class Epoch(Generic[T]):
     pending: dict[TP, deque[Slot[T]]] = field(default_factory=dict)
     highest: dict[TP, int] = field(default_factory=dict)
     """Greatest offset opened: what is delivered again is dropped."""
+    begun: dict[TP, int] = field(default_factory=dict)
+    """Greatest offset whose handling began."""
     next_offset: dict[TP, int] = field(default_factory=dict)
     """Contiguous: safe to commit."""
     active: bool = True
@@ -140,6 +142,7 @@ class Lanes(Generic[T]):
         backlog: int = 256,
         unacknowledged: int = UNACKNOWLEDGED,
         drain_timeout: float = 20.0,
+        finish_timeout: float = 10.0,
     ) -> None:
         self._handle = handle
         self._acknowledge = acknowledge
@@ -155,6 +158,8 @@ class Lanes(Generic[T]):
         self._room = asyncio.Event()
         """Set when events were acknowledged, or never will be."""
         self._drain_timeout = drain_timeout
+        self._finish_timeout = finish_timeout
+        self._finishing = False
         self._epoch: Epoch[T] = Epoch()
         self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -200,12 +205,12 @@ class Lanes(Generic[T]):
     async def _admit(
         self, epoch: Epoch[T], tp: TP, offset: int, item: T, committed: int | None, current: Callable[[], bool]
     ) -> Slot[T] | None:
-        if epoch is not self._epoch or epoch.broken or not current():
-            self.stats.dropped += 1  # belongs to an older assignment: it comes again
+        if epoch is not self._epoch or epoch.broken or self._finishing or not current():
+            self.stats.dropped += 1  # belongs to an older assignment, or comes too late: it comes again
             return None
         if not await self._no_hole(epoch, tp, offset, committed):
             return None
-        if epoch is not self._epoch:
+        if epoch is not self._epoch or self._finishing:
             self.stats.dropped += 1
             return None
         slot = epoch.open(tp, offset, item)
@@ -258,6 +263,7 @@ class Lanes(Generic[T]):
                         if slot.epoch.broken:  # a later event must not overtake the one that failed
                             self.stats.dropped += 1
                             continue
+                        slot.epoch.begun[slot.tp] = max(slot.offset, slot.epoch.begun.get(slot.tp, 0))
                         self.stats.running += 1
                         self.stats.most_running = max(self.stats.most_running, self.stats.running)
                         try:
@@ -349,6 +355,26 @@ class Lanes(Generic[T]):
     # ------------------------------------------------------------------------------------------------ out
     def idle(self) -> bool:
         return not self._tasks
+
+    async def finish(self) -> None:
+        """At a stop, before `drain`: end what has begun and what lies before it in its partition (bounded), drop the
+        rest. Else an event that is done, behind one that never began, would not be committed, and its records would
+        be sent once more after the restart.
+        """
+        self._finishing = True
+        epoch = self._epoch
+        for lane in self._lanes.values():
+            kept = 0
+            while kept < len(lane) and lane[kept].offset < epoch.begun.get(lane[kept].tp, -1):
+                kept += 1
+            while len(lane) > kept:
+                lane.pop()
+                self._release()
+                self.stats.dropped += 1
+        self._room.set()
+        running = set(self._tasks)
+        if running and not (epoch.broken or self._crashed()):
+            await asyncio.wait(running, timeout=self._finish_timeout)
 
     async def drain(self, revoked: frozenset[TP]) -> None:
         """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`. After a

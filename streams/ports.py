@@ -123,6 +123,10 @@ class Drainable(Protocol):
 
     def idle(self) -> bool: ...
 
+    async def finish(self) -> None:
+        """At a stop, before `drain`: end what has begun, and what lies before it in its partition (bounded)."""
+        ...
+
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
         """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`."""
         ...

@@ -15,10 +15,14 @@ from memstream.schemas.topics import (
     FACTS_UPDATED,
     OBSERVATIONS,
     RESULTS,
+    STAGES,
+    StageName,
 )
-from tests.support.faults import repeated, said_by, written_since
+from tests.support.conversation import CONVERSATION
+from tests.support.faults import all_is_remembered, loaded, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
+from tests.support.supervised import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 USERS = tuple(f"u{n}" for n in range(16))
@@ -64,3 +68,31 @@ async def test_an_observer_told_to_end_while_the_model_thinks_finishes_what_is_i
     await nothing_came_twice(pipeline)
     await pipeline.verified("observer", "reflector")
     pipeline.stop()
+
+
+@pytest.mark.fault(
+    broken="SIGTERM of every stage's worker, under load, one after the other",
+    holds="drained, committed, exit 0; no call and no record comes twice",
+)
+async def test_workers_replaced_under_load_do_nothing_twice(pipeline: Pipeline, model: ModelServer) -> None:
+    model.latency = 0.05
+    workers = {stage: pipeline.spawn(stage, **PATIENT) for stage in STAGES}
+    async with loaded(pipeline) as load:
+        await wait_for(lambda: len(model.asks) > 12, "work in all of them", 60)
+        for stage in STAGES:
+            await replaced(pipeline, workers[stage], stage)
+            begun = len(model.asks)
+            await wait_for(lambda begun=begun: len(model.asks) > begun + len(CONVERSATION), "work goes on", 60)
+    await pipeline.settled(deadline=90)
+    observations = [ask for ask in model.asks if ask.task == "observations"]
+    assert not repeated(observations)
+    await nothing_came_twice(pipeline)
+    await all_is_remembered(pipeline, load.users)
+    await pipeline.verified()
+    pipeline.stop()
+
+
+async def replaced(pipeline: Pipeline, worker: Supervised, stage: StageName) -> None:
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(worker.wait, WITHIN) == 0, pipeline.logs()
+    pipeline.spawn(stage, **PATIENT)

@@ -185,9 +185,13 @@ class Lanes:
         self.busy, self.on_drain = busy, on_drain
         self.drained: list[frozenset[tuple[str, int]]] = []
         self.closed = False
+        self.finished = False
 
     def idle(self) -> bool:
         return not self.busy
+
+    async def finish(self) -> None:
+        self.finished = True
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
         self.drained.append(revoked)

@@ -37,6 +37,9 @@ class OneAtATime:
     def idle(self) -> bool:
         return not self.running.is_set()
 
+    async def finish(self) -> None:
+        """One event at a time: nothing lies before the one that runs."""
+
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
         self.draining, self.epoch = self.epoch, self.epoch + 1
         end = time.monotonic() + 10

@@ -195,6 +195,7 @@ async def test_a_stop_drains_the_lanes_before_it_leaves(app: StageApp) -> None:
     app._stop_consumer = lambda: seen.append(lanes.drained) or asyncio.sleep(0)  # type: ignore[func-returns-value]
     await app.on_stop()
     assert lanes.drained == [frozenset({(TOPIC, 0)})]
+    assert lanes.finished
     assert lanes.closed
     assert seen
 

@@ -362,6 +362,58 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
     assert world.lanes.stats.held == 0
 
 
+async def test_at_a_stop_what_lies_before_an_event_that_began_is_done_so_that_it_is_committed() -> None:
+    """Offsets 0 to 5 of the keys x y x y x y, two places; y's first is done, x's first is in hand."""
+    tp = (TOPIC_A, 0)
+    log = {tp: ["x", "y", "x", "y", "x", "y"]}
+    world = World(log, seed=1, in_flight=2, backlog=8)
+    gates = {offset: asyncio.Event() for offset in range(6)}
+    begun: list[int] = []
+
+    async def handle(item: tuple[TP, int]) -> None:
+        begun.append(item[1])
+        await gates[item[1]].wait()
+        world.done.add(item)
+
+    world.lanes._handle = handle
+    for offset in range(6):
+        await world.lanes.submit(tp, offset, log[tp][offset], (tp, offset), committed=0, current=lambda: True)
+    gates[1].set()
+    await until(lambda: 3 in begun)
+    assert begun == [0, 1, 3]
+    stopping = asyncio.create_task(world.lanes.finish())
+    await asyncio.sleep(0)
+    assert not await submitted(world, tp, 6)
+    for gate in gates.values():
+        gate.set()
+    await stopping
+    assert begun == [0, 1, 3, 2], "2 lies before 3, which began; 4 and 5 come again"
+    await world.lanes.drain(frozenset(log))
+    assert world.committed == {tp: 4}
+    assert world.lanes.stats.held == 0
+
+
+async def submitted(world: World, tp: TP, offset: int) -> bool:
+    held = world.lanes.stats.held
+    await world.lanes.submit(tp, offset, "z", (tp, offset), committed=0, current=lambda: True)
+    return world.lanes.stats.held > held
+
+
+async def test_a_stop_does_not_wait_for_ever() -> None:
+    tp = (TOPIC_A, 0)
+    world = World({tp: ["x"]}, seed=1, in_flight=1, backlog=8)
+    world.lanes._finish_timeout = world.lanes._drain_timeout = 0.01
+
+    async def handle(item: tuple[TP, int]) -> None:
+        await asyncio.Event().wait()
+
+    world.lanes._handle = handle
+    await world.lanes.submit(tp, 0, "x", (tp, 0), committed=0, current=lambda: True)
+    await world.lanes.finish()
+    await world.lanes.drain(frozenset({tp}))
+    assert world.committed == {}
+
+
 async def test_what_waits_for_a_slow_event_is_bounded() -> None:
     """More than a stage remembers of a key must never come again after a death."""
     log = {(TOPIC_A, 0): ["slow"] + ["x"] * 30, (TOPIC_B, 0): ["y"] * 3}
