@@ -23,7 +23,7 @@ from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import StageName
 from ..streams import admin
 from ..streams.app import AppSettings
-from ..streams.health import Readiness, served
+from ..streams.health import PortTaken, Readiness, served
 from ..streams.metrics import Metrics
 from ..streams.ports import Log
 from ..streams.runner import StageRunner, run_worker
@@ -129,6 +129,8 @@ class Stages:
         try:
             async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
                 return await run_worker(self.runners, stopping=stopping)
+        except PortTaken as taken:
+            raise usage(str(taken)) from taken
         finally:
             for watch in watching:
                 watch.cancel()

@@ -10,7 +10,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from ..schemas.errors import Fatal
+
+class PortTaken(Exception):
+    """MEMSTREAM_HEALTH_PORT is another process's: a wrong setting, no broken invariant."""
+
 
 Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
 """Per part of the worker: whether it is ready, and if not, why."""
@@ -18,7 +21,7 @@ Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
 
 @asynccontextmanager
 async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness) -> AsyncIterator[None]:
-    """Serve while the block runs; port 0 = off. Raises Fatal when the port is taken."""
+    """Serve while the block runs; port 0 = off. Raises PortTaken."""
     if port == 0:
         yield
         return
@@ -43,7 +46,9 @@ async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness
         try:
             await web.TCPSite(runner, port=port).start()
         except OSError as error:
-            raise Fatal(f"MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}") from error
+            raise PortTaken(
+                f"MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}; name a free port, or 0 for none"
+            ) from error
         yield
     finally:
         await runner.cleanup()

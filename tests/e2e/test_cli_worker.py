@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,14 @@ def test_lost_facts_stop_the_worker_and_come_back(memstream: Memstream, command:
     assert rebuilt.code == 0
     assert rebuilt.records[0]["written"] == 1
     assert command("show", "facts", "--tenant", "acme", "--json").records == before
+
+
+def test_a_health_port_that_is_taken_is_a_wrong_setting(memstream: Memstream) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = memstream("worker", "recorder", env={"MEMSTREAM_HEALTH_PORT": port})
+    assert done.code == 2
+    assert f"MEMSTREAM_HEALTH_PORT={port}" in done.err
 
 
 def test_an_embedder_of_another_collection_is_refused(memstream: Memstream) -> None:

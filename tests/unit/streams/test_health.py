@@ -10,8 +10,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.health import served
+from memstream.schemas.errors import Transient
+from memstream.streams.health import PortTaken, served
 from memstream.streams.metrics import Metrics, StageMetrics
 from memstream.streams.ports import Position, Record
 from memstream.streams.retry import BreakerPolicy, Calls
@@ -165,7 +165,7 @@ async def test_a_port_that_is_taken_is_a_clear_error(worker: Worker) -> None:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(Fatal, match=rf"MEMSTREAM_HEALTH_PORT={port}: .*address already in use"):
+        with pytest.raises(PortTaken, match=rf"MEMSTREAM_HEALTH_PORT={port}: .*address already in use"):
             async with served(port=port, registry=worker.registry, readiness=dict):
                 raise AssertionError("it must not serve")
 
