@@ -349,7 +349,8 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
     reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
     reasons += failed
     if reasons:
-        log.critical("worker_stopped", why=str(reasons[0]), kind=type(reasons[0]).__name__)
+        remedy = {"remedy": reasons[0].remedy} if isinstance(reasons[0], Transient) and reasons[0].remedy else {}
+        log.critical("worker_stopped", why=str(reasons[0]), kind=type(reasons[0]).__name__, **remedy)
     return exit_code_for(reasons[0]) if reasons else DONE
 
 

@@ -2,13 +2,15 @@
 
 Writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While there is a file `wedge`
 in the folder, the store refuses the key in it.
-Option `slow_restore`: seconds that it waits after each batch of a restore.
+Option `slow_restore`: seconds that it waits after each batch of a restore. Option `file_limit`: bytes; none of its
+files may grow beyond, as on a full disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import signal
 import sqlite3
 import sys
@@ -67,6 +69,9 @@ async def main(options: dict[str, str]) -> int:
     broker = options["broker"]
     if pause := float(options.get("slow_restore", "0")):
         slow_restore(pause)
+    if limit := int(options.get("file_limit", "0")):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write is refused instead
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     folder = Path(options["folder"])
     sink_file = sqlite3.connect(folder / "sink.db", isolation_level=None)
     sink_file.execute("PRAGMA journal_mode=WAL")
