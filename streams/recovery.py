@@ -30,7 +30,7 @@ from faust.types import TP
 from mode import Service
 
 from ..schemas.errors import Fatal, Transient
-from .restore import READ_WAIT, Load, load
+from .restore import READ_WAIT, Changelog, Load, load
 from .restore_check import (
     MARKER_KEY,
     Marker,
@@ -120,8 +120,9 @@ class StageRecovery(Recovery):
         consumer, tps = self.app.consumer, self.active_tps
         await self._wait(self._build_highwaters(consumer, tps, self.active_highwaters, "active"), limit)
         await self._wait(self._look(generation_id), limit)
-        for tp in sorted(tps):
-            await self._wait(self._restore(self._standings[tp], generation_id))
+        async with consumer.changelogs() as changelog:
+            for tp in sorted(tps):
+                await self._wait(self._restore(self._standings[tp], changelog, generation_id))
         self._set_recovery_ended()
         if self.standby_tps:
             await self._start_standbys(limit)
@@ -143,7 +144,7 @@ class StageRecovery(Recovery):
             self._standings[tp], self.active_offsets[tp] = standing, standing.have
         self._refuse({tp: unreadable(standing) for tp, standing in self._standings.items()}, generation_id)
 
-    async def _restore(self, standing: Standing, generation_id: int) -> None:
+    async def _restore(self, standing: Standing, changelog: Changelog, generation_id: int) -> None:
         """Read what the local store does not have of a partition."""
         tp, began = standing.tp, time.monotonic()
         if standing.have + 1 >= standing.end:
@@ -157,7 +158,7 @@ class StageRecovery(Recovery):
         with table.store_errors(), BulkWrites(table.data, tp.partition) as target:
             count = await load(
                 wanted,
-                changelog=self.app.consumer,
+                changelog=changelog,
                 target=target,
                 current=lambda: self.app.consumer_generation_id == generation_id,
                 loaded=loaded,
@@ -209,12 +210,13 @@ class StageRecovery(Recovery):
                 remedy="this worker has all rows, but only here: restore the topic from a backup before it moves",
             )
             return True
-        while at < standing.end:
-            entries, after = await self.app.consumer.read(standing.tp, at, READ_WAIT)
-            for entry in entries:
-                if entry.key == MARKER_KEY.encode():
-                    return Marker.of(entry.value) == marker
-            at = max(at, after)
+        async with self.app.consumer.changelogs() as changelog:
+            while at < standing.end:
+                entries, after = await changelog.read(standing.tp, at, READ_WAIT)
+                for entry in entries:
+                    if entry.key == MARKER_KEY.encode():
+                        return Marker.of(entry.value) == marker
+                at = max(at, after)
         return False
 
     def _refuse(self, found: Mapping[TP, str | None], generation_id: int) -> None:

@@ -20,11 +20,12 @@ READ_WAIT = 1.0
 
 
 class Changelog(Protocol):
-    """The consumer, as far as a restore reads with it (`transports/kafka.py`, `transports/embedded_consumer.py`)."""
+    """What a restore reads with: the consumer's `changelogs()` (`transports/changelog_reader.py`,
+    `transports/embedded_consumer.py`)."""
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
-        """Records of an assigned partition from `offset` on, and the offset to read on from. None after `timeout`
-        seconds; the offset moves over what compaction and transactions have left out. Events need not flow."""
+        """Records of a partition from `offset` on, and the offset to read on from. None after `timeout`
+        seconds; the offset moves over what compaction and transactions have left out."""
         ...
 
 

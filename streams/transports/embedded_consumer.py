@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -250,6 +251,11 @@ class Consumer(DeliversAtOnce, base.Consumer):
             if rows:
                 records[tp] = rows
         return records
+
+    @asynccontextmanager
+    async def changelogs(self) -> AsyncIterator[Consumer]:
+        """For a restore: `read`."""
+        yield self
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Row], int]:
         """`restore.Changelog.read`; it never waits, since all that is there can be read."""

@@ -34,6 +34,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ..kafka_client import ISOLATION, back_off_metadata
+from .changelog_reader import ChangelogReader
 from .delivery import BUFFERED_MAX, DeliversAtOnce
 from .odd_headers import read_odd_headers
 
@@ -103,34 +104,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             return {}
         return await super()._fetch_records(consumer, wanted, timeout=timeout, max_records=max_records)
 
-    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
-        """`restore.Changelog.read`: whether or not events flow."""
-        read: tuple[list[Any], int] = await self.call_thread(self._read, tp, offset, timeout)
-        return read
-
-    async def _read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
-        consumer, end = self._ensure_consumer(), time.monotonic() + timeout
-        fetcher, subscriptions = consumer._fetcher, consumer._subscription
-        while True:
-            assignment = subscriptions.subscription.assignment if subscriptions.subscription is not None else None
-            if subscriptions.reassignment_in_progress or assignment is None or tp not in assignment.tps:
-                await asyncio.sleep(PAUSE)  # whoever waits for this is about to be told
-                return [], offset
-            state = assignment.state_value(tp)
-            if not state.has_valid_position or state.position != offset:
-                consumer.seek(tp, offset)
-            # Nothing is awaited between the look at the position and the fetch (no time-out): what a call that was
-            # cancelled still reads cannot make a hole here.
-            with subscriptions.fetch_context():
-                records = (await fetcher.fetched_records(frozenset((tp,)), timeout=0)).get(tp, [])
-            after = state.position if state.has_valid_position else offset
-            left = end - time.monotonic()
-            if after != offset or left <= 0:
-                return records, after
-            waiter = fetcher._create_fetch_waiter()
-            await asyncio.wait([waiter], timeout=left)
-            waiter.cancel()
-
     async def rewind(self, offsets: Mapping[TP, int]) -> None:
         """Give records back: from these offsets on they are fetched again."""
         await self.call_thread(self._rewind, offsets)
@@ -182,9 +155,10 @@ class Consumer(DeliversAtOnce, driver.Consumer):
                 # In a rebalance: the new assignment starts from the committed offsets anyway.
                 log.warning("give_back_failed", error=repr(exc))
 
-    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
-        """`restore.Changelog.read`."""
-        return await self._thread.read(tp, offset, timeout)  # type: ignore[no-any-return]
+    def changelogs(self) -> ChangelogReader:
+        """For a restore (`restore.Changelog`)."""
+        servers = driver.server_list(self.transport.url, self.transport.default_port)
+        return ChangelogReader(servers=servers, client_id=f"{self.app.conf.broker_client_id}-restore")
 
     async def commit_and_end_transactions(self) -> None:
         """Faust's last commit in a stop. After a crash the consumer's thread may have ended, and nobody answers: the

@@ -105,48 +105,6 @@ async def test_giving_back_never_seeks_forward(app: StageApp) -> None:
     assert await inner.position(P0) == 1
 
 
-# --------------------------------------------------------------------------- reading for a restore
-async def test_a_restore_reads_from_its_offset_wherever_the_consumer_stands(app: StageApp) -> None:
-    consumer = consumer_of(ours, app)
-    inner = scripted(consumer, {P0: [record(o) for o in range(10)], P1: [record(o, 1) for o in range(3)]})
-    consumer.stop_flow()
-    inner.seek(P0, 8)  # a call that was cancelled has read on
-    records, after = await consumer.read(P0, 4, timeout=1.0)
-    assert ([r.offset for r in records], after) == ([4, 5, 6, 7, 8, 9], 10)
-    assert await inner.position(P1) == 0
-
-
-async def test_a_restore_sees_the_offset_move_over_what_is_not_there(app: StageApp) -> None:
-    consumer = consumer_of(ours, app)
-    inner = scripted(consumer, {P0: []})
-    fetch = inner._fetcher.fetched_records
-
-    async def markers_only(*args: Any, **kwargs: Any) -> Any:
-        if inner._fetcher.waiters:  # at the second look
-            inner._fetcher.states[P0].position = 7
-        return await fetch(*args, **kwargs)
-
-    inner._fetcher.fetched_records = markers_only  # type: ignore[method-assign]
-    asked = asyncio.create_task(consumer.read(P0, 4, timeout=5.0))
-    await spin()
-    inner._fetcher.wake()
-    assert await asyncio.wait_for(asked, 2) == ([], 7)
-
-
-async def test_a_restore_that_finds_nothing_comes_back(app: StageApp) -> None:
-    consumer = consumer_of(ours, app)
-    scripted(consumer, {P0: []})
-    assert await consumer.read(P0, 0, timeout=0.01) == ([], 0)
-
-
-async def test_a_restore_reads_nothing_while_partitions_are_given_out(app: StageApp) -> None:
-    consumer = consumer_of(ours, app)
-    inner = scripted(consumer, {P0: [record(0)]})
-    inner._subscription.reassignment_in_progress = True
-    assert await consumer.read(P0, 0, timeout=1.0) == ([], 0)
-    assert inner._fetcher.asked == []
-
-
 # --------------------------------------------------------------------------- 3: frozen fetch set
 @pytest.mark.parametrize("module", BOTH)
 async def test_a_set_emptied_while_the_fetch_waits_does_not_mean_all(module: Any, app: StageApp) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -200,6 +201,10 @@ class LoggedConsumer(FlowingConsumer):
 
     async def earliest_offsets(self, *tps: TP) -> dict[TP, int]:
         return dict.fromkeys(tps, self.start)
+
+    @asynccontextmanager
+    async def changelogs(self) -> AsyncIterator[LoggedConsumer]:
+        yield self
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Any], int]:
         self.reads.append(offset)

@@ -1,0 +1,76 @@
+"""What a restore reads with, on the broker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from faust.types import TP
+
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import TopicWanted
+from memstream.streams.transports.changelog_reader import ChangelogReader
+from tests.support.kafka import Broker
+
+pytestmark = pytest.mark.kafka
+WAIT = 1.0
+
+
+@pytest.fixture
+async def topic(kafka_broker: str, topic_prefix: str) -> AsyncIterator[str]:
+    """Two partitions; 0 has a hundred values of 100 kB, and behind them a transaction's marker; 1 is empty."""
+    name = f"{topic_prefix}changelog"
+    log = KafkaLog(servers=[kafka_broker])
+    await log.start()
+    await log.create([TopicWanted(name, 2, 1, {"max.message.bytes": "4194304"})])
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_broker, transactional_id=name, max_request_size=1 << 22)
+    async with producer, producer.transaction():
+        for n in range(100):
+            await producer.send(name, b"%d" % n * 100_000, key=b"k%d" % n, partition=0)
+    yield name
+    await log.close()
+
+
+def reader_of(broker: str) -> ChangelogReader:
+    return ChangelogReader(servers=[broker], client_id="test")
+
+
+async def read_all(reader: ChangelogReader, tp: TP, start: int, end: int) -> tuple[list[int], int]:
+    at, offsets = start, []
+    while at < end:
+        records, at = await reader.read(tp, at, WAIT)
+        offsets += [record.offset for record in records]
+    return offsets, at
+
+
+async def test_a_partition_is_read_from_any_offset_to_behind_the_marker(kafka_broker: str, topic: str) -> None:
+    async with reader_of(kafka_broker) as reader:
+        assert await read_all(reader, TP(topic, 0), 0, 101) == (list(range(100)), 101)
+        assert await read_all(reader, TP(topic, 0), 97, 101) == ([97, 98, 99], 101), "back again"
+
+
+async def test_an_empty_partition_comes_back_with_nothing_and_the_next_one_is_read(
+    kafka_broker: str, topic: str
+) -> None:
+    async with reader_of(kafka_broker) as reader:
+        assert await reader.read(TP(topic, 1), 0, 0.01) == ([], 0)
+        assert await read_all(reader, TP(topic, 0), 90, 101) == (list(range(90, 100)), 101)
+        assert await reader.read(TP(topic, 1), 0, 0.01) == ([], 0)
+
+
+async def test_a_broker_that_is_away_gives_nothing_until_it_is_back(own_kafka: Broker, topic_prefix: str) -> None:
+    name, server = f"{topic_prefix}changelog", own_kafka.bootstrap
+    log = KafkaLog(servers=[server])
+    await log.start()
+    await log.create([TopicWanted(name, 1, 1, {})])
+    await log.append(name, key=b"k", value=b"v", partition=0)
+    await log.close()
+    own_kafka.kill()
+    async with reader_of(server) as reader:
+        assert await reader.read(TP(name, 0), 0, 0.1) == ([], 0)
+        own_kafka.start()
+        assert await read_all(reader, TP(name, 0), 0, 1) == ([0], 1)
+        own_kafka.kill()
+        assert await reader.read(TP(name, 0), 1, 0.1) == ([], 1)
+        own_kafka.start()
