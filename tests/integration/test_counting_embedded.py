@@ -108,7 +108,7 @@ async def test_a_store_that_refuses_one_key_holds_that_key_only(run: CountingRun
 
         await run.until(not_ready, "the breaker opens")
         said = (await health.get("/readyz")).json()
-        assert said == {"ready": False, "parts": {"observer": {"ready": False, "why": "away: store"}}}
+        assert said == {"ready": False, "parts": {"observer": {"ready": False, "why": "away: store: wedged"}}}
         await run.send("k1", "later")  # its call is the next probe
         await run.handled(51)
         came = [record.key for record in await run.records(OBSERVATIONS.name)]
