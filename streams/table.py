@@ -66,8 +66,7 @@ class Writes:
         if not futures:
             return
         await asyncio.wait(futures)  # not gather: cancelling this must not cancel what is already on its way
-        for future in futures:
-            error = future.exception()
+        for error in [future.exception() for future in futures]:  # of all: asyncio logs what nobody has asked for
             if isinstance(error, KafkaError | ProducerSendError):
                 raise Transient("broker", f"a changelog entry did not arrive: {error!r}") from error
             if error is not None:

@@ -301,7 +301,9 @@ class SqliteLog:
             conn.execute("COMMIT")
         except sqlite3.Error as exc:
             error = sql.translate(exc, self.folder)
-            log.warning("log_write_failed", folder=str(self.folder), error=str(error), operations=len(batch))
+            remedy = error.remedy if isinstance(error, Transient) else ""
+            folder = str(self.folder)
+            log.warning("log_write_failed", folder=folder, error=str(error), remedy=remedy, operations=len(batch))
             if conn.in_transaction:
                 conn.rollback()
             for job in batch:

@@ -131,3 +131,31 @@ async def test_an_embedded_folder_without_room_goes_on_when_there_is_some(tmp_pa
         await run.drained(90)
         await run.stop(process)
         await run.check()
+
+
+@pytest.mark.fault(
+    broken="no room for the embedded log alone",
+    holds="the worker waits and says for what, no death counted; with room it goes on, nothing lost or doubled",
+)
+async def test_an_embedded_log_without_room_is_waited_for(tmp_path: Path, small_disk: Path) -> None:
+    async with counting(f"embedded://{small_disk / 'log'}", tmp_path) as run:
+        process = run.start()
+        await run.produce(12)
+        await run.drained()
+        await run.stop(process)
+        await run.produce(60, keys=1, duplicates=False)
+        ballast = fill(small_disk)
+        process = run.start()
+
+        def refused() -> bool:
+            failed = [line for line in run.output().splitlines() if "log_write_failed" in line]
+            return len(failed) > 3 and all(f"{small_disk}/log" in line and "free some space" in line for line in failed)
+
+        await run.until(refused, "the log has refused some writes")
+        assert await run.lag() > 0
+        ballast.unlink()
+        await run.drained(90)
+        await run.stop(process)
+        assert not list((run.folder / "w" / "attempts").glob("*"))
+        assert "never retrieved" not in run.output()
+        await run.check()
