@@ -1,24 +1,34 @@
-"""What happens to a worker in the middle of a restore: it is killed, its broker goes away. The table that comes
+"""What happens to a worker in the middle of a restore: it is killed, frozen, its broker goes away. The table that comes
 out is the changelog's, and what was handled was handled once."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from memstream.streams.exits import UNREACHABLE
-from tests.support.counting_run import CountingRun
+from tests.support.counting_run import CHANGELOG, CountingRun
 from tests.support.kafka import Broker
-from tests.support.tables import counting, local_rows, make_big, restored
+from tests.support.tables import PARTITIONS, counting, local_rows, make_big, restored
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.timeout(240)]
 ROWS = 12_000
 #: seconds that a batch takes: the restore of such a table goes on for some seconds
 SLOW = "0.4"
+
+
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.kafka), "embedded"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "kafka":
+        yield f"kafka://{request.getfixturevalue('own_kafka').bootstrap}"
+    else:
+        yield f"embedded://{tmp_path / 'log'}"
 
 
 @pytest.fixture
@@ -66,20 +76,21 @@ async def supervised(run: CountingRun, first: subprocess.Popen[bytes], stop: asy
     holds="the next one goes on; every row is there",
     always=True,
 )
-async def test_a_worker_killed_in_the_middle_of_a_restore_goes_on(on_kafka: CountingRun) -> None:
-    run = on_kafka
-    made = await make_big(run, rows=ROWS)
-    process = run.start(slow_restore=SLOW)
-    await half_restored(run)
-    await run.kill(process)
-    before = restored(run)
-    process = run.start()
-    await all_there(run, made, process)
-    assert len(before) == 1, "one partition was through"
-    again = [each for each in restored(run)[1:] if each["partition"] == before[0]["partition"]]
-    assert again == [], "it is not read again"
+async def test_a_worker_killed_in_the_middle_of_a_restore_goes_on(broker: str, tmp_path: Path) -> None:
+    async with counting(broker, tmp_path) as run:
+        made = await make_big(run, rows=ROWS)
+        process = run.start(slow_restore=SLOW)
+        await half_restored(run)
+        await run.kill(process)
+        before = restored(run)
+        process = run.start()
+        await all_there(run, made, process)
+        assert len(before) == 1, "one partition was through"
+        again = [each for each in restored(run)[1:] if each["partition"] == before[0]["partition"]]
+        assert again == [], "it is not read again"
 
 
+@pytest.mark.kafka
 @pytest.mark.fault(broken="broker killed and started in the middle of a restore", holds="every row is there; I1")
 async def test_a_broker_that_goes_away_in_the_middle_of_a_restore(on_kafka: CountingRun, own_kafka: Broker) -> None:
     run = on_kafka
@@ -93,3 +104,59 @@ async def test_a_broker_that_goes_away_in_the_middle_of_a_restore(on_kafka: Coun
     await run.drained(timeout=120)
     stop.set()
     await all_there(run, made, await supervising)
+
+
+@pytest.mark.kafka
+@pytest.mark.fault(
+    broken="SIGSTOP beyond the session time-out in the middle of a restore, then SIGCONT",
+    holds="the frozen worker writes nothing and ends; the other one has every row; I1",
+)
+async def test_a_worker_frozen_in_the_middle_of_a_restore_writes_nothing_when_it_wakes(on_kafka: CountingRun) -> None:
+    run = on_kafka
+    made = await make_big(run, rows=ROWS)
+    frozen = run.start("w", slow_restore=SLOW)
+    await half_restored(run)
+    frozen.send_signal(signal.SIGSTOP)
+    other = run.start("other")
+    await run.produce(24)
+    await run.drained(timeout=60)
+    before = await run.log.ends(CHANGELOG)
+    frozen.send_signal(signal.SIGCONT)
+    assert await run.ended(frozen) == UNREACHABLE, run.output()[-3000:]
+    assert await run.log.ends(CHANGELOG) == before
+    await all_there(run, made, other, "other")
+
+
+@pytest.mark.kafka
+@pytest.mark.fault(
+    broken="a changelog that ends in transaction markers",
+    holds="the restore ends; every row is there",
+)
+async def test_a_changelog_that_ends_in_transaction_markers_is_restored(on_kafka: CountingRun) -> None:
+    run = on_kafka
+    made = await make_big(run, rows=200)
+    producer = AIOKafkaProducer(bootstrap_servers=run.broker.removeprefix("kafka://"), transactional_id="changelog-gap")
+    await producer.start()
+    for partition in range(PARTITIONS):
+        async with producer.transaction():
+            await producer.send_and_wait(CHANGELOG, key=b"last#%d" % partition, value=b"1", partition=partition)
+            made[b"last#%d" % partition] = b"1"
+    await producer.stop()
+    process = run.start()
+    await all_there(run, made, process)
+    assert sum(int(each["entries"]) for each in restored(run)) == 200 + 2 * PARTITIONS
+
+
+@pytest.mark.fault(
+    broken="a worker ends and starts again on its own tables, others having worked meanwhile",
+    holds="it reads what is new and nothing else",
+)
+async def test_a_warm_worker_reads_only_what_is_new(broker: str, tmp_path: Path) -> None:
+    async with counting(broker, tmp_path) as run:
+        made = await make_big(run, rows=500)
+        await all_there(run, made, run.start("w"), "w")
+        first, ends = restored(run), await run.log.ends(CHANGELOG)
+        await all_there(run, made, run.start("other"), "other")
+        new = sum(await run.log.ends(CHANGELOG)) - sum(ends)
+        await all_there(run, made, run.start("w"), "w")
+        assert sum(int(each["entries"]) for each in restored(run)[len(first) :]) == new
