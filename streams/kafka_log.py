@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -53,6 +53,10 @@ class KafkaLog:
         self._client_id = client_id
         self._admin: Any = None
         self._producer: Any = None
+        self._failed: Any = None
+        """The producer that failed a record last."""
+        self._ending: set[asyncio.Task[None]] = set()
+        """Of producers that were replaced."""
         self._probe: Any = None
         self._known: set[str] = set()
         self._handing_over = asyncio.Lock()
@@ -63,11 +67,7 @@ class KafkaLog:
         async with self._reach("connect"):
             try:
                 self._admin = await self._started(AIOKafkaAdminClient(**self._common()))
-                self._producer = await self._started(
-                    AIOKafkaProducer(
-                        **self._common(), acks="all", enable_idempotence=True, max_request_size=MAX_REQUEST
-                    )
-                )
+                self._producer = await self._new_producer()
                 self._probe = await self._started(self._consumer())
             except BaseException:
                 await self.close()
@@ -75,6 +75,8 @@ class KafkaLog:
 
     async def close(self) -> None:
         parts = [p for p in (self._producer, self._probe) if p is not None]
+        for ending in self._ending:
+            ending.cancel()
         admin, self._admin, self._producer, self._probe = self._admin, None, None, None
         try:
             async with asyncio.timeout(self._timeout):
@@ -104,17 +106,41 @@ class KafkaLog:
             async with self._handing_over:
                 await self._know(topic)
                 async with self._reach(f"append to {topic}"):
+                    producer = await self._sound_producer()
                     sent = await producer.send(
                         topic, value, key=key, partition=partition, timestamp_ms=timestamp, headers=list(headers)
                     )
             async with self._reach(f"append to {topic}"):
                 meta = await sent
         except Transient as exc:
+            self._failed = producer
             if isinstance(exc.__cause__, MessageSizeTooLargeError):
                 raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
             self._known.discard(topic)
             raise
         return Position(topic, meta.partition, meta.offset)
+
+    async def _sound_producer(self) -> Any:
+        """Another one after a failure. aiokafka takes a sequence number for a batch that it drops, too
+        (`producer/message_accumulator.py:487`, no leader and too old): from then on the broker refuses every later
+        batch of that partition as out of order."""
+        if self._failed is not None and self._failed is self._producer:
+            failed, self._producer = self._producer, await self._new_producer()
+            ending = asyncio.create_task(self._end(failed))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+        return self._open(self._producer)
+
+    async def _end(self, producer: Any) -> None:
+        """What it still holds has been told to its callers, or will be when their time is out."""
+        with suppress(KafkaError, OSError, TimeoutError):
+            async with asyncio.timeout(self._timeout):
+                await producer.stop()
+
+    async def _new_producer(self) -> Any:
+        return await self._started(
+            AIOKafkaProducer(**self._common(), acks="all", enable_idempotence=True, max_request_size=MAX_REQUEST)
+        )
 
     async def _know(self, topic: str) -> None:
         """The producer would look for a topic that is not there until its time-out. Raises Fatal."""

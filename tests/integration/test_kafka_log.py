@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from aiokafka import TopicPartition
 
 from memstream.schemas.errors import Transient
 from memstream.streams.kafka_log import KafkaLog
@@ -70,3 +71,19 @@ async def test_closing_while_the_server_is_away_ends(own_kafka: Broker, topic_pr
     before = time.monotonic()
     await log.close()
     assert time.monotonic() - before < 5
+
+
+async def test_a_producer_that_lost_its_place_is_replaced(kafka_broker: str, topic_prefix: str) -> None:
+    """As after an outage in which aiokafka dropped a batch: its sequence number is gone, the broker waits for it."""
+    topic = f"{topic_prefix}t"
+    log = KafkaLog(servers=[kafka_broker])
+    await log.start()
+    try:
+        await log.create([TopicWanted(topic, 1, 1, {})])
+        await log.append(topic, key=b"k", value=b"1")
+        log._producer._txn_manager.increment_sequence_number(TopicPartition(topic, 0), 1)
+        with pytest.raises(Transient, match="OutOfOrderSequenceNumber"):
+            await log.append(topic, key=b"k", value=b"2")
+        assert (await log.append(topic, key=b"k", value=b"2")).offset == 1
+    finally:
+        await log.close()
