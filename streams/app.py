@@ -11,7 +11,7 @@ import faust
 import structlog
 from faust.exceptions import ConsumerNotStarted
 
-from ..schemas.errors import Fatal
+from ..schemas.errors import Fatal, Transient
 from .addresses import embedded_folder, is_embedded, kafka_servers
 from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for
 from .ports import Drainable
@@ -127,6 +127,12 @@ class StageApp(faust.App):
         code = exit_code_for(self.crash_reason) if self._crashed.is_set() else UNREACHABLE
         log.critical("out_of_the_consumer_group", app=self.conf.id, exit_code=code)
         self.exit_process(code)
+
+    def out_of_sequence(self) -> None:
+        """The producer has lost its place on a partition: nothing that it sends there will arrive any more."""
+        if not self._crashed.is_set():
+            lost = Transient("broker", "the producer lost its place in a partition's sequence after an outage of Kafka")
+            self.add_future(self.crash(lost))
 
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:

@@ -16,6 +16,9 @@ faust-streaming 0.15.3 and aiokafka 0.14.0:
   ends instead.
 - idempotent producer: a request that was lost with its connection may reach the broker after its own repetition, and
   after later writes of the same key; the broker drops it by its sequence number.
+- lost sequence: for a batch that aiokafka drops (`producer/message_accumulator.py:487`, no leader and too old) it takes
+  a sequence number all the same, and the broker refuses every later batch of that partition: the worker ends, its
+  successor has a producer of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from typing import Any, ClassVar
 
 import structlog
 from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
-from aiokafka.errors import KafkaError, NoError, RebalanceInProgressError, for_code
+from aiokafka.errors import KafkaError, NoError, OutOfOrderSequenceNumber, RebalanceInProgressError, for_code
 from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as driver
@@ -196,7 +199,19 @@ class Producer(driver.Producer):
             return await send(node_id, batches)
 
         sender._send_produce_req = send_produce_req
+        hand_over = producer.send
+
+        async def send_watched(*args: Any, **kwargs: Any) -> Any:
+            sent = await hand_over(*args, **kwargs)
+            sent.add_done_callback(self._look_at)
+            return sent
+
+        producer.send = send_watched
         return producer
+
+    def _look_at(self, sent: asyncio.Future[Any]) -> None:
+        if not sent.cancelled() and isinstance(sent.exception(), OutOfOrderSequenceNumber):
+            self.app.out_of_sequence()
 
     async def create_topic(self, topic: str, *_: Any, **__: Any) -> None:
         return await _not_ours_to_make(topic)

@@ -9,16 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
-from aiokafka.errors import UnknownMemberIdError
+from aiokafka.errors import OutOfOrderSequenceNumber, RequestTimedOutError, UnknownMemberIdError
 from aiokafka.producer.sender import Sender
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP
 
 from memstream.streams.app import StageApp
-from memstream.streams.exits import LeaseLost
+from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.kafka_client import back_off_metadata
 from memstream.streams.transports import kafka as ours
 from tests.support.faust_parts import (
@@ -290,6 +291,32 @@ async def test_the_buffer_is_held_while_the_lease_is_out(
 async def test_the_producer_is_idempotent(app: StageApp) -> None:
     producer = ours.Transport(app.transport.url, app).create_producer()._new_producer()
     assert producer._txn_manager is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "ends"), [(OutOfOrderSequenceNumber(), True), (RequestTimedOutError(), False), (None, False)]
+)
+async def test_a_producer_that_lost_its_place_ends_the_worker(
+    answer: Exception | None, ends: bool, app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that it sends to that partition would ever arrive."""
+
+    async def send(self: Any, *args: Any, **kwargs: Any) -> asyncio.Future[None]:
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        sent.set_result(None) if answer is None else sent.set_exception(answer)
+        return sent
+
+    crashes: list[BaseException] = []
+
+    async def crash(reason: BaseException) -> None:
+        crashes.append(reason)
+
+    monkeypatch.setattr(AIOKafkaProducer, "send", send)
+    app.crash = crash  # type: ignore[method-assign]
+    producer = ours.Transport(app.transport.url, app).create_producer()._new_producer()
+    await asyncio.wait([await producer.send("t", b"v")])
+    await spin()
+    assert [exit_code_for(reason) for reason in crashes] == ([UNREACHABLE] if ends else [])
 
 
 # --------------------------------------------------------------------------- 7b: metadata
