@@ -44,6 +44,7 @@ async def nothing_left_of_others(pipeline: Pipeline, bootstrap: str) -> None:
     crash points meet the events of this row alone."""
     ends = await ends_of(pipeline.log)
     for stage in STAGES:
+        await _gone(pipeline, stage)
         wanted = {
             TopicPartition(topic.name, partition): end
             for topic in read_by(stage)
@@ -59,6 +60,14 @@ async def nothing_left_of_others(pipeline: Pipeline, bootstrap: str) -> None:
         finally:
             await consumer.stop()
         await begin_changelog(pipeline.log, stage)
+
+
+async def _gone(pipeline: Pipeline, stage: StageName, deadline: float = 40.0) -> None:
+    """Until killed workers of the row before are out of the group: nobody else may commit for it as long."""
+    began = time.monotonic()
+    while await pipeline.log.members(group_of(stage)):
+        assert time.monotonic() - began < deadline, f"{group_of(stage)} still has members"
+        await asyncio.sleep(0.2)
 
 
 async def begin_changelog(log: Log, stage: StageName) -> None:
