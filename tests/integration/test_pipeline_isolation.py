@@ -88,7 +88,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline(place: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with whole(place, model) as running:
+    alone = {"MEMSTREAM_OBSERVE_TOGETHER": "1"}  # each turn has a prompt of its own, however fast they come
+    async with whole(place, model, env=alone) as running:
         yield running
 
 
