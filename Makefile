@@ -26,7 +26,7 @@ test: $(VENV)/.ready-dev ## every test, with a real Kafka broker (Docker, or Jav
 
 FAULTS ?= all
 SEED ?= 1
-FAULTS_REPORT ?= --faults-report docs/reliability.md
+FAULTS_REPORT ?= --faults-report=docs/reliability.md
 faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/reliability.md; FAULTS=share: one in five
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
