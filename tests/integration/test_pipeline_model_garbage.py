@@ -212,7 +212,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pipeline(place: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with whole(place, model) as running:
+    alone = {"MEMSTREAM_OBSERVE_TOGETHER": "1"}  # one answer is about one turn, however fast the turns come
+    async with whole(place, model, env=alone) as running:
         yield running
 
 
