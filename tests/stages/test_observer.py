@@ -18,6 +18,7 @@ from memstream.schemas import ids
 from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import OBSERVATIONS, TURNS
+from memstream.schemas.working import StoredWorkingEntry
 from tests.support.model_server import OBSERVATION, Answer, Ask, Script, observing
 from tests.support.observer_world import SESSION, ObserverWorld
 
@@ -56,6 +57,7 @@ async def test_a_turn_becomes_a_record_a_working_entry_and_its_projection() -> N
     (entry,) = world.row().working.entries
     assert entry.salience == pytest.approx(0.7 * 2**-0.5)
     (point,) = world.points.of("working").values()
+    assert StoredWorkingEntry.from_payload(point.payload).to_payload() == point.payload, "as the contract has it"
     assert point.payload["entry_id"] == point.id == seen.entry_id
     assert (point.payload["owner_key"], point.payload["turn_number"]) == ("acme/user/u1", 1)
     (out,) = world.harness.on(OBSERVATIONS.name)
