@@ -265,7 +265,8 @@ class Handler(Generic[W]):
         await self._stage.store(outcome)
 
     async def _written_again(self, last: Decided) -> Decided:
-        """The local store had the entry before the broker had it: all of its rows are written once more."""
+        """Its changelog records may never have arrived (a row is known here from the call on): all of its rows are
+        written once more."""
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
         return Decided(outcome=last.outcome, key=last.key, row=last.row, before=before)
 

@@ -271,7 +271,7 @@ class DurableTable(faust.Table):
             self.data._db_for_partition(partition).put(MARKER_KEY.encode(), marker.to_bytes())
 
     def send_changelog(self, *args: Any, **kwargs: Any) -> Any:
-        self.app.check_lease()  # before the local value is set: a zombie changes nothing
+        self.app.check_lease()  # a zombie changes nothing
         future = super().send_changelog(*args, **kwargs)
         writes = _writes.get()
         if writes is not None:  # None: written outside a handler, nobody to wait for it
