@@ -206,8 +206,8 @@ class Lanes(Generic[T]):
     async def _admit(
         self, epoch: Epoch[T], tp: TP, offset: int, item: T, committed: int | None, current: Callable[[], bool]
     ) -> Slot[T] | None:
-        if epoch is not self._epoch or epoch.broken or self._finishing or not current():
-            self.stats.dropped += 1  # belongs to an older assignment, or comes too late: it comes again
+        if epoch is not self._epoch or epoch.broken or not current():
+            self.stats.dropped += 1  # belongs to an older assignment: it comes again
             return None
         if not await self._no_hole(epoch, tp, offset, committed):
             return None

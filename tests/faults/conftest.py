@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -33,7 +32,6 @@ async def pipeline(
         broker=f"kafka://{kafka_broker}",
         qdrant=shared_qdrant,
         model=model,
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(made) as ready:
         await nothing_left_of_others(ready, kafka_broker)

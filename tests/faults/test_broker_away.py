@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -39,7 +38,6 @@ async def pipeline(
         qdrant=shared_qdrant,
         model=model,
         env={"MEMSTREAM_SESSION_TIMEOUT": "6"},
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(made) as ready:
         yield ready

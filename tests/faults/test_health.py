@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -41,7 +40,6 @@ async def alone(
         qdrant=own_qdrant,
         model=model,
         env={"MEMSTREAM_SESSION_TIMEOUT": f"{SESSION:g}", "MEMSTREAM_PARTITIONS": "1"},
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(made) as ready:
         yield ready

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -87,7 +86,6 @@ async def test_a_minute_without_the_broker_is_a_few_lines(
         qdrant=shared_qdrant,
         model=model,
         env={"MEMSTREAM_SESSION_TIMEOUT": "10"},
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(pipeline), watched() as health:
         pipeline.spawn(*STAGES, **health.env)

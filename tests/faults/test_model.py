@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -199,7 +198,6 @@ async def embedding(own_kafka: Broker, tmp_path: Path, model: ModelServer) -> As
             qdrant=qdrant,
             model=model,
             env=TIMEOUT | {"MEMSTREAM_EMBEDDER": "openai:scripted-embedder"},
-            tenant=f"tenant-{uuid.uuid4().hex[:8]}",
         )
         async with running(made) as ready:
             yield ready

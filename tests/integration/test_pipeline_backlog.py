@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 
@@ -41,7 +40,6 @@ async def pipeline(
         model=model,
         env={"MEMSTREAM_SESSION_TIMEOUT": "6"}
         | ({} if place.qdrant else {"MEMSTREAM_PARTITIONS": EMBEDDED_PARTITIONS}),
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(pipeline):
         if place.qdrant is None:

@@ -75,7 +75,7 @@ async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline,
         assert direct == expected_actions(told), point
     observed = await pipeline.observed()
     assert len(set(observed)) == len(points) * len(CONVERSATION)
-    messages = pipeline.json_lines("show", "turns", "--tenant", "acme")
+    messages = pipeline.json_lines("show", "turns", "--tenant", pipeline.tenant)
     assert len(messages) == len(points) * len(CONVERSATION)
     assert await pipeline.letters() == []
     await pipeline.verified()

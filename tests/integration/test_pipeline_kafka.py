@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -43,7 +42,6 @@ async def pipeline(
         broker=f"kafka://{kafka_broker}",
         qdrant=shared_qdrant,
         model=model,
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(made) as ready:
         yield ready

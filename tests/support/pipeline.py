@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -63,11 +64,10 @@ class Pipeline:
         qdrant: QdrantServer | None = None,
         model: ModelServer | None = None,
         env: Mapping[str, str] | None = None,
-        tenant: str = "acme",
     ) -> None:
         self.folder = folder
-        self.tenant = tenant
-        """Tests that share a broker and a Qdrant have a tenant each; reads are of this one."""
+        self.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
+        """Tests share a broker and a Qdrant, so each has a tenant; reads are of this one."""
         self.broker = broker
         self._qdrant = qdrant
         self._model = model

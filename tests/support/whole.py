@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import uuid
 from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +97,6 @@ async def whole(
         qdrant=place.qdrant,
         model=model,
         env=settings | dict(env or {}),
-        tenant=f"tenant-{uuid.uuid4().hex[:8]}",
     )
     async with running(pipeline):
         if place.qdrant is None:
