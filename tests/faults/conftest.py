@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.conversation import different_each_time
-from tests.support.faults import nothing_left_of_others
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running
 from tests.support.qdrant import QdrantServer
@@ -34,5 +33,4 @@ async def pipeline(
         model=model,
     )
     async with running(made) as ready:
-        await nothing_left_of_others(ready, kafka_broker)
         yield ready

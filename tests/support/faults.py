@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 
 from memstream.schemas.errors import Transient
-from memstream.schemas.topics import STAGES, StageName, catalogue, changelog_of, group_of, read_by
+from memstream.schemas.topics import StageName, catalogue, group_of
 from memstream.streams.addresses import kafka_servers
-from memstream.streams.ports import Log, Record
-from memstream.streams.restore_check import Marker, marker_entry
+from memstream.streams.ports import Record
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,
@@ -30,56 +26,10 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import Ask
 from tests.support.pipeline import Json, Pipeline, actions, wait_for
-from tests.support.verifying import ends_of
 
 FROM_CONSOLIDATION = (CONSOLIDATED, CONSOLIDATED + AGAIN)
 
 GROUP_WITHIN = 60.0
-EMPTY_WITHIN = 15.0
-"""Seconds until a group is without its members that were killed."""
-
-
-async def nothing_left_of_others(pipeline: Pipeline, bootstrap: str) -> None:
-    """On a broker that is shared: every group stands at the end of what it reads, so that a row's workers, model and
-    crash points meet the events of this row alone."""
-    ends = await ends_of(pipeline.log)
-    for stage in STAGES:
-        await _gone(pipeline, stage)
-        wanted = {
-            TopicPartition(topic.name, partition): end
-            for topic in read_by(stage)
-            for partition, end in ends[topic.name].items()
-        }
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap, group_id=group_of(stage), enable_auto_commit=False, request_timeout_ms=5_000
-        )
-        await consumer.start()
-        try:
-            consumer.assign(list(wanted))
-            await _commit(consumer, wanted)
-        finally:
-            await consumer.stop()
-        await begin_changelog(pipeline.log, stage)
-
-
-async def _gone(pipeline: Pipeline, stage: StageName, deadline: float = 40.0) -> None:
-    """Until killed workers of the row before are out of the group: nobody else may commit for it as long."""
-    began = time.monotonic()
-    while await pipeline.log.members(group_of(stage)):
-        assert time.monotonic() - began < deadline, f"{group_of(stage)} still has members"
-        await asyncio.sleep(0.2)
-
-
-async def begin_changelog(log: Log, stage: StageName) -> None:
-    """A marker in each partition that has none: a worker would take what was committed for it, before it ever ran, for
-    a sign that its changelog was lost."""
-    changelog = changelog_of(stage)
-    if changelog is None:
-        return
-    for partition, end in enumerate(await log.ends(changelog.name)):
-        if end == 0:
-            key, value = marker_entry(Marker(identity=uuid.uuid4().hex, whole_from=0, written_at=0))
-            await log.append(changelog.name, key=key, value=value, partition=partition)
 
 
 async def written_since(pipeline: Pipeline, topic: str) -> list[Record]:
@@ -116,19 +66,6 @@ async def _group(pipeline: Pipeline, stage: StageName, holds: Callable[[str, int
             await asyncio.sleep(0.02)
     finally:
         await admin.close()
-
-
-async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
-    """The broker takes it from a stranger when the group is empty."""
-    end = time.monotonic() + EMPTY_WITHIN
-    while True:
-        try:
-            await consumer.commit(offsets)
-            return
-        except KafkaError:
-            if time.monotonic() > end:
-                raise
-        await asyncio.sleep(0.1)
 
 
 def said_by(user: str) -> list[Json]:

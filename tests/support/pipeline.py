@@ -39,6 +39,7 @@ from memstream.streams.codec import tenant_of
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record
+from tests.support.alone import alone
 from tests.support.model_server import ModelServer
 from tests.support.qdrant import QdrantServer
 from tests.support.supervised import Supervised
@@ -356,11 +357,12 @@ def comparable(fact: Json) -> Json:
 
 @contextlib.asynccontextmanager
 async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
-    """Topics made, log open; everything is killed at the end."""
+    """Topics made, log open, alone on its broker; everything is killed at the end."""
     await pipeline.log.start()
     try:
         if not is_embedded(pipeline.broker):
             pipeline.cli("topics", "create")
+            await alone(pipeline.log, kafka_servers(pipeline.broker))
         await pipeline.letters_begin()
         yield pipeline
     finally:
