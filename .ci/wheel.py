@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("streams", "agents", "schemas", "memory", "adapters", "recall", "cli")
+ROOMS = ("streams", "agents", "schemas", "memory", "adapters", "recall", "client", "api", "cli")
 NEEDED = (
     "memstream/__init__.py",
     "memstream/py.typed",

@@ -1,0 +1,1 @@
+"""memstream over HTTP: turns in, memory out."""

@@ -1,0 +1,1 @@
+"""What a chat service uses: produce turns, subscribe to fact updates, recall."""
