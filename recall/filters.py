@@ -36,16 +36,33 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     """Believed now and not over; of the past: valid then, also when it was replaced since. Invalidated rows were never
     true."""
     conditions = _of_owners(request) + _said_of(request)
-    if request.as_of is None:
-        conditions += [equals("state", "active"), not_ended(now)]
-    else:
+    if request.known_at is not None:
+        conditions += _believed(request.known_at, valid=request.as_of or request.known_at)
+    elif request.as_of is not None:
         conditions += [any_of("state", ("active", "superseded")), valid_at(request.as_of)]
+    else:
+        conditions += [equals("state", "active"), not_ended(now)]
     return models.Filter(must=conditions)
+
+
+def _believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
+    """What was believed at `known_at` of the world at `valid`, as far as rows tell. Who invalidates or prunes a row
+    leaves when in `expired_at`; a replaced row's end after `known_at` was not known then."""
+    unended = models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=min(valid, known_at)))
+    replaced = models.Filter(must=[equals("state", "superseded"), unended])
+    standing = models.Filter(must=[equals("state", "active"), not_ended(valid)])
+    given_up = models.FieldCondition(key="expired_at", range=models.DatetimeRange(gt=known_at))
+    denied_later = models.Filter(must=[any_of("state", ("invalidated", "expired")), given_up, not_ended(valid)])
+    return [
+        until("recorded_at", known_at),
+        until("valid_from", valid),
+        models.Filter(should=[standing, replaced, denied_later]),
+    ]
 
 
 def _working(request: RecallRequest) -> models.Filter | None:
     """What a session attends to now: of the past nothing is known, and without a session there is none."""
-    if request.session is None or request.as_of is not None:
+    if request.session is None or request.past is not None:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
     return models.Filter(must=[*session, _ceiling(request), *_said_of(request)])
@@ -54,8 +71,10 @@ def _working(request: RecallRequest) -> models.Filter | None:
 def _episodes(request: RecallRequest) -> models.Filter:
     conditions = _of_owners(request) + _said_of(request)
     conditions += [_empty("deleted_at"), _empty("archived_at")]
-    if request.as_of is not None:
-        conditions.append(valid_at(request.as_of))
+    if request.past is not None:
+        conditions.append(valid_at(request.past))
+    if request.known_at is not None:
+        conditions.append(until("recorded_at", request.known_at))
     return models.Filter(must=conditions)
 
 
@@ -68,8 +87,9 @@ def _turns(request: RecallRequest) -> models.Filter | None:
         equals("owner_key", request.owner.key(request.tenant_id)),
         _ceiling(request),
     ]
-    if request.as_of is not None:
-        conditions.append(models.FieldCondition(key="occurred_at", range=models.DatetimeRange(lte=request.as_of)))
+    heard = [moment for moment in (request.as_of, request.known_at) if moment is not None]
+    if heard:
+        conditions.append(until("occurred_at", min(heard)))
     return models.Filter(must=conditions)
 
 
@@ -94,8 +114,11 @@ def not_ended(moment: datetime) -> models.Filter:
 
 def valid_at(moment: datetime) -> models.Filter:
     """Half-open: valid_from <= moment < valid_to, where there is one."""
-    begun = models.FieldCondition(key="valid_from", range=models.DatetimeRange(lte=moment))
-    return models.Filter(must=[begun, not_ended(moment)])
+    return models.Filter(must=[until("valid_from", moment), not_ended(moment)])
+
+
+def until(field: str, moment: datetime) -> models.FieldCondition:
+    return models.FieldCondition(key=field, range=models.DatetimeRange(lte=moment))
 
 
 def _empty(field: str) -> models.IsEmptyCondition:

@@ -45,7 +45,9 @@ class RecallRequest:
     ceiling: Sensitivity = "internal"
     """The most sensitive that may be read."""
     as_of: datetime | None = None
-    """World time: what was valid then."""
+    """World time: what was valid then. None: at `known_at`, else now."""
+    known_at: datetime | None = None
+    """Our time: what was believed then, as far as rows tell. None: what is believed now."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
 
@@ -56,7 +58,8 @@ class RecallRequest:
         _require(len(set(self.tiers)) == len(self.tiers), "a tier is asked for twice")
         _require(len(self.groups) <= GROUPS_MAX, f"at most {GROUPS_MAX} groups can be read at once")
         _require(self.mood is None or -1 <= self.mood <= 1, f"the mood must be -1 to 1, not {self.mood}")
-        _require(self.as_of is None or self.as_of.tzinfo is not None, "as_of needs a time zone")
+        for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
+            _require(moment is None or moment.tzinfo is not None, f"{name} needs a time zone")
         if self.cue is not None:
             _require(len(self.cue) <= CUE_MAX, f"the cue has {len(self.cue)} characters; at most {CUE_MAX} are taken")
             _require(not _has_surrogate(self.cue), "the cue is no valid text")
@@ -65,6 +68,11 @@ class RecallRequest:
     def asked(self) -> str | None:
         """The cue without what surrounds it; None when nothing is left of it."""
         return (self.cue or "").strip() or None
+
+    @property
+    def past(self) -> datetime | None:
+        """The world time of a read of the past; None: the read is about now."""
+        return self.as_of or self.known_at
 
     @property
     def owner_keys(self) -> tuple[str, ...]:

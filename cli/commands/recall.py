@@ -33,6 +33,8 @@ COLUMNS = ("score", "tier", "subject", "content", "parts")
 @click.option("--session", type=options.GIVEN_ID, help="With the working set of this session.")
 @click.option("--cue", help="What is looked for. [default: what counts most]")
 @click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="At most N items. [default: 10]")
+@click.option("--as-of", type=options.MOMENT, help="What was valid then. [default: now]")
+@click.option("--known-at", type=options.MOMENT, help="What was believed then. [default: now]")
 @options.as_json
 @pass_context
 def recall(
@@ -42,6 +44,8 @@ def recall(
     session: str | None,
     cue: str | None,
     limit: int | None,
+    as_of: datetime | None,
+    known_at: datetime | None,
     as_json: bool,
 ) -> None:
     """Recall what is remembered of a user, best first: facts, episodes, the session's working set, and with a cue the
@@ -53,6 +57,8 @@ def recall(
             session=None if session is None else SessionRef(user, session),
             cue=cue,
             limit=context.policy.recall.limit if limit is None else limit,
+            as_of=as_of,
+            known_at=known_at,
         )
     except ValueError as error:
         raise usage(str(error)) from error

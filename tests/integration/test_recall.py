@@ -231,6 +231,38 @@ class TestSeen:
         assert then == {"Works at Google", "Works like a charm, this old machine"}
         assert world.told(as_of=ago(10), tiers=("semantic",)) == [("semantic", "Works at Stripe")], "half-open"
 
+    def test_known_at_is_what_was_believed_then(self, world: World) -> None:
+        def ago(days: int) -> Any:
+            return NOW - timedelta(days=days)
+
+        async def remembered() -> None:
+            old: Any = {"valid_from": ago(40), "recorded_at": ago(40)}
+            await world.memory.fact("Works at Google", state="superseded", valid_to=ago(10), **old)
+            await world.memory.fact("Works at Stripe", valid_from=ago(10), recorded_at=ago(10))
+            await world.memory.fact("Works at Apple", state="invalidated", expired_at=ago(20), **old)
+            await world.memory.fact("Works on Sundays", state="expired", expired_at=ago(20), **old)
+            await world.memory.fact("Works in secret", state="forgotten", **old)
+            await world.memory.fact("Works till late", valid_to=ago(25), **old)
+            await world.memory.fact("Works since always", valid_from=ago(900), recorded_at=ago(10))
+            await world.memory.episode("Works day told late", valid_from=ago(40), recorded_at=ago(10))
+            await world.memory.entry("Works on webhooks")
+            await world.memory.message("Works like a charm, this old machine", occurred_at=ago(35))
+            await world.memory.message("Works again after the repair of May", occurred_at=ago(5))
+
+        def told(**asked: Any) -> set[str]:
+            return {content for _, content in world.told(cue="works", limit=40, **asked)}
+
+        world.do(remembered())
+        charm, late = "Works like a charm, this old machine", "Works till late"
+        then = {"Works at Google", "Works at Apple", "Works on Sundays", charm}
+        assert told(known_at=ago(30)) == then | {late}, "of the world as it was then"
+        assert told(known_at=ago(30), as_of=NOW) == then, "that it would end so soon was not known, or was told then"
+        assert told(known_at=ago(15)) == {"Works at Google", charm}, "what was given up before is not believed"
+        assert told(known_at=NOW, as_of=ago(30)) == {"Works at Google", "Works since always", late, charm} | {
+            "Works day told late"
+        }
+        assert told(known_at=ago(50)) == set()
+
     def test_secrets_only_up_to_the_ceiling(self, world: World) -> None:
         async def remembered() -> None:
             for level in ("public", "internal", "secret"):
@@ -366,6 +398,7 @@ REQUESTS = st.builds(
     subject=st.none() | st.just("user"),
     ceiling=st.sampled_from(("public", "internal", "secret")),
     as_of=st.none() | st.just(NOW),
+    known_at=st.none() | st.just(NOW),
 )
 
 

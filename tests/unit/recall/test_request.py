@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -43,9 +44,18 @@ def test_groups_are_owners_of_the_same_tenant_each_once() -> None:
         {"mood": 1.5},
         {"groups": tuple("abcdefghijklmnopqrstuvwxyz1234567")},
         {"as_of": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"known_at": datetime(2026, 1, 1)},  # noqa: DTZ001
     ],
     ids=str,
 )
 def test_what_is_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
         RecallRequest(**({"tenant_id": "acme", "owner": OWNER} | wrong))
+
+
+def test_a_read_of_the_past_is_of_the_world_at_as_of_else_at_known_at() -> None:
+    then, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    asked = RecallRequest(tenant_id="acme", owner=OWNER)
+    assert asked.past is None
+    assert replace(asked, known_at=later).past == later
+    assert replace(asked, as_of=then, known_at=later).past == then
