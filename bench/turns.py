@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from memstream.cli.turns import user_turn
 from memstream.schemas import ids
 from memstream.schemas.topics import TURNS
 from memstream.streams.ports import Log, Record
+from memstream.streams.sending import user_turn
 
 TENANT = "bench"
 

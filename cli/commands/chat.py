@@ -12,6 +12,7 @@ import click
 from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
 from ...schemas.topics import group_of
+from ...streams.sending import TurnSender, read_turn, user_turn
 from .. import options, output, story
 from ..context import CommandContext, pass_context, run
 from ..conversation import TENANT, USER
@@ -19,7 +20,6 @@ from ..feed import Feed, Person, fed
 from ..inprocess import Beside, stages_or_beside
 from ..lines import lines
 from ..settings import OFFLINE, Settings
-from ..turns import TurnSender, read_turn, user_turn
 
 PROMPT = "> "
 WAIT_SECONDS = 5.0

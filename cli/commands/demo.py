@@ -8,6 +8,7 @@ import click
 
 from ...memory.policies import MemoryPolicy
 from ...streams.addresses import EMBEDDED
+from ...streams.sending import TurnSender, read_turn, user_turn
 from .. import output, story
 from ..context import CommandContext, pass_context, run
 from ..conversation import CONVERSATION, TENANT, USER
@@ -15,7 +16,6 @@ from ..errors import CommandFailed, Exit
 from ..feed import Feed, Person, fed
 from ..inprocess import Beside, stages_or_beside
 from ..settings import OFFLINE, Settings
-from ..turns import TurnSender, read_turn, user_turn
 
 PERSON = Person(TENANT, USER)
 TURN_SECONDS = 90.0

@@ -11,13 +11,13 @@ import click
 
 from ...schemas.errors import Poison
 from ...streams.ports import Position
+from ...streams.sending import TurnSender, read_turn
 from .. import options, output
 from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
 from ..lines import lines
 from ..settings import Settings
-from ..turns import TurnSender, read_turn
 
 WINDOW = 256
 """Turns on their way at once; those of one session one after the other."""

@@ -14,7 +14,7 @@ from ..schemas.cloudevents import CloudEvent
 from ..schemas.errors import Poison
 from ..schemas.topics import TURNS
 from ..schemas.turns import TURN_MAX_BYTES, Turn, turn_value
-from ..streams.ports import Log, Position
+from .ports import Log, Position
 
 
 def read_turn(value: bytes) -> Turn:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memstream.cli.turns import TurnSender, read_turn, user_turn
 from memstream.schemas.errors import Poison, Transient
 from memstream.streams.ports import Position
+from memstream.streams.sending import TurnSender, read_turn, user_turn
 
 
 class SlowLog:
