@@ -13,6 +13,8 @@ from typing import Generic, Literal, Protocol, TypeVar
 from pydantic import JsonValue
 from qdrant_client import models
 
+from ..schemas.recalled import Tier
+
 Payload = dict[str, JsonValue]
 A = TypeVar("A")
 
@@ -108,6 +110,31 @@ class Completions(Protocol):
     async def close(self) -> None: ...
 
 
+# ------------------------------------------------------------------------------------------------ rerankers
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a reranker sees of a memory that a search found."""
+
+    tier: Tier
+    text: str
+    subject: str | None = None
+    """Of whom it tells; None for a message."""
+
+
+class Reranker(Protocol):
+    """Puts what was found into a better order by reading it beside the cue. Who has none orders by Reciprocal Rank
+    Fusion alone."""
+
+    async def rerank(self, cue: str, candidates: Sequence[Candidate], *, tenant_id: str) -> list[int]:
+        """Places in `candidates`, best first, each at most once; what it does not name fits worse than what it names.
+
+        Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 # ------------------------------------------------------------------------------------------------ vector store
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -170,8 +197,9 @@ class VectorStore(Protocol):
         order_by: str | None = None,
         direction: OrderDirection = "asc",
         limit: int | None = None,
+        from_id: str | None = None,
     ) -> list[Found]:
-        """All that match (paged inside), ordered by an indexed field when asked."""
+        """All that match (paged inside), ordered by an indexed field when asked, else by id, from `from_id` on."""
         ...
 
     async def nearest(

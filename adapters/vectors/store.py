@@ -96,13 +96,16 @@ class QdrantStore:
         order_by: str | None = None,
         direction: OrderDirection = "asc",
         limit: int | None = None,
+        from_id: str | None = None,
     ) -> list[Found]:
         """All that match, in pages of 1 000: not a snapshot, a record that changes meanwhile may come as it was or
         as it is. Records without a value in `order_by` come last, whichever the direction."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
         if order_by is None:
-            return await self._select_by_id(collection, tenant_id, condition, limit)
+            return await self._select_by_id(collection, tenant_id, condition, limit, from_id)
+        if from_id is not None:
+            raise Fatal(f"{collection}: from_id is for the order of ids, not for that of {order_by}")
         result = await self._select_ordered(collection, tenant_id, condition, order_by, direction, limit)
         if limit is None or len(result) < limit:
             lacking = models.IsEmptyCondition(is_empty=models.PayloadField(key=order_by))
@@ -183,10 +186,15 @@ class QdrantStore:
             raise Fatal(f"the collection {collection!r} has no vectors to search by")
 
     async def _select_by_id(
-        self, collection: str, tenant_id: str, condition: models.Filter, limit: int | None
+        self,
+        collection: str,
+        tenant_id: str,
+        condition: models.Filter,
+        limit: int | None,
+        from_id: str | None = None,
     ) -> list[Found]:
         result: list[Found] = []
-        offset: Any = None
+        offset: Any = from_id
         while limit is None or len(result) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
             with translated(f"reading from {collection}"):
