@@ -112,10 +112,11 @@ class Remembered:
         self, content: str, *, tenant: str = "acme", user: str = "u1", session: str = "s1", **fields: Any
     ) -> str:
         turn = fields.pop("turn", f"turn of {content}"[:128])
-        message_id = ids.message_id(ids.session_key(tenant, user, session), turn, 0)
+        index = fields.pop("message_index", 0)
+        message_id = ids.message_id(ids.session_key(tenant, user, session), turn, index)
         defaults: dict[str, Any] = {
             "message_id": message_id,
-            "message_index": 0,
+            "message_index": index,
             "role": "user",
             "content": content,
             "tenant_id": tenant,
