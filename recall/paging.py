@@ -1,0 +1,148 @@
+"""Pages of stored records: by keyset, the newest first, equal times by id. A page is asked for by where it begins, so
+that records that come meanwhile move nothing, and each page costs the same: at most three reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from qdrant_client import models
+
+from ..adapters.ports import Found, VectorStore
+from ..schemas import ids
+from ..schemas.cloudevents import rfc3339
+from ..schemas.errors import Fatal
+
+PAGE_MAX = 200
+"""Records of a page."""
+CURSOR_MAX = 256
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """`next`: the cursor of the page that follows; None at the end."""
+
+    items: tuple[R, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: at this record, or where it stood."""
+
+    collection: str
+    id: str
+    at: datetime | None
+    """Its value in the order; None where ids are the order."""
+
+    def cursor(self) -> str:
+        """Opaque for callers: base64url of JSON."""
+        at = None if self.at is None else rfc3339(self.at)
+        return base64.urlsafe_b64encode(json.dumps([self.collection, self.id, at]).encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def read(cls, cursor: str | None, *, collection: str, ordered: bool) -> Place | None:
+        """ValueError when it is none of this kind of page."""
+        if cursor is None:
+            return None
+        wrong = ValueError("this cursor was not given by an answer of this kind: begin without one")
+        if len(cursor) > CURSOR_MAX or not cursor.isascii():
+            raise wrong
+        try:
+            of, identity, at = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+            moment = None if at is None else datetime.fromisoformat(at)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise wrong from error
+        good = of == collection and isinstance(identity, str) and ids.is_derived(identity)
+        if not good or (moment is not None) != ordered or (moment is not None and moment.tzinfo is None):
+            raise wrong
+        return cls(of, identity, moment)
+
+
+async def page_of(
+    store: VectorStore,
+    collection: str,
+    *,
+    tenant_id: str,
+    where: models.Filter,
+    order_by: str | None,
+    limit: int,
+    cursor: str | None,
+) -> Page[Found]:
+    """`order_by`: a field that holds a time in every record, indexed; None: by id. ValueError for a limit or cursor
+    that is none."""
+    if not 1 <= limit <= PAGE_MAX:
+        raise ValueError(f"the limit must be 1 to {PAGE_MAX}, not {limit}")
+    start = Place.read(cursor, collection=collection, ordered=order_by is not None)
+    keyset = _Keyset(store, collection, tenant_id, where)
+    found = await keyset.read(start, order_by, limit + 1)
+    if len(found) <= limit:
+        return Page(tuple(found))
+    beyond = found[limit]
+    place = Place(collection, beyond.id, None if order_by is None else _moment(beyond, order_by))
+    return Page(tuple(found[:limit]), place.cursor())
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyset:
+    store: VectorStore
+    collection: str
+    tenant_id: str
+    where: models.Filter
+
+    async def read(self, start: Place | None, order_by: str | None, count: int) -> list[Found]:
+        if order_by is None:
+            return await self._by_id(None, from_id=None if start is None else start.id, limit=count)
+        if start is None or start.at is None:
+            return await self._older(order_by, None, count)
+        found = await self._by_id(_at(order_by, start.at), from_id=start.id, limit=count)
+        if len(found) < count:
+            found += await self._older(order_by, start.at, count - len(found))
+        return found
+
+    async def _older(self, order_by: str, than: datetime | None, count: int) -> list[Found]:
+        """The store orders by time alone: what the end of its answer cuts off of one time is asked for by id."""
+        before = None if than is None else models.FieldCondition(key=order_by, range=models.DatetimeRange(lt=than))
+        found = await self.store.select(
+            self.collection,
+            tenant_id=self.tenant_id,
+            where=self._and(before),
+            order_by=order_by,
+            direction="desc",
+            limit=count,
+        )
+        if len(found) < count:
+            return _in_order(found, order_by)
+        last = _moment(found[-1], order_by)
+        whole = _in_order([each for each in found if _moment(each, order_by) != last], order_by)
+        return whole + await self._by_id(_at(order_by, last), from_id=None, limit=count - len(whole))
+
+    async def _by_id(self, condition: models.Condition | None, *, from_id: str | None, limit: int) -> list[Found]:
+        return await self.store.select(
+            self.collection, tenant_id=self.tenant_id, where=self._and(condition), from_id=from_id, limit=limit
+        )
+
+    def _and(self, condition: models.Condition | None) -> models.Filter:
+        return self.where if condition is None else models.Filter(must=[self.where, condition])
+
+
+def _at(field: str, moment: datetime) -> models.FieldCondition:
+    return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment, lte=moment))
+
+
+def _in_order(found: Sequence[Found], order_by: str) -> list[Found]:
+    by_id = sorted(found, key=lambda each: each.id)
+    return sorted(by_id, key=lambda each: _moment(each, order_by), reverse=True)
+
+
+def _moment(found: Found, field: str) -> datetime:
+    try:
+        return datetime.fromisoformat(str(found.payload.get(field)))
+    except ValueError as error:
+        raise Fatal(f"the stored record {found.id} has no time in {field!r}") from error

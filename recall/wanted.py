@@ -1,0 +1,141 @@
+"""What a reader of stored records asks for, and the filters of the store that say so; pure.
+
+Recall ranks what fits a cue; here records are read as they stand, page by page. Tenant and owner come from the caller's
+credential or options. Every field named here has a line in schemas/collections.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from qdrant_client import models
+
+from ..memory.statements import SENSITIVITY
+from ..schemas.facts import FactState
+from ..schemas.observations import Category
+from ..schemas.turns import Owner, Sensitivity
+from .filters import any_of, equals, valid_at
+
+ALL: Literal["all"] = "all"
+BELIEVED_ONCE: tuple[FactState, ...] = ("active", "superseded", "invalidated", "expired")
+"""States of what was believed at some time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records. What is left out does not narrow. A ValueError says what is out of bounds."""
+
+    tenant_id: str
+    owner: Owner | None = None
+    """Whose facts, episodes, messages; None: of all owners of the tenant."""
+    user_id: str | None = None
+    """In whose sessions: of messages and working entries."""
+    session_id: str | None = None
+    state: FactState | Literal["all"] | None = None
+    """Of facts; None: what is believed (`active`). `all` also shows deleted and archived episodes."""
+    subject: str | None = None
+    category: Category | None = None
+    as_of: datetime | None = None
+    """World time: facts and episodes that were valid then, also facts that were replaced since."""
+    known_at: datetime | None = None
+    """Our time: facts and episodes that were recorded by then, and facts given up only later."""
+    ceiling: Sensitivity = "internal"
+    """The most sensitive that may be read."""
+
+    def __post_init__(self) -> None:
+        if not self.tenant_id:
+            raise ValueError("a read needs a tenant")
+        if self.state is not None and self.state not in (*get_args(FactState), ALL):
+            raise ValueError(f"there is no state {self.state!r}")
+        for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
+            if moment is not None and moment.tzinfo is None:
+                raise ValueError(f"{name} needs a time zone")
+
+    def may_show(self, sensitivity: Sensitivity) -> bool:
+        return SENSITIVITY.index(sensitivity) <= SENSITIVITY.index(self.ceiling)
+
+
+def facts_filter(wanted: Wanted) -> models.Filter:
+    conditions = _owned(wanted) + _said_of(wanted)
+    states = _states(wanted)
+    if states is not None:
+        conditions.append(any_of("state", states))
+    conditions += _when(wanted)
+    if wanted.known_at is not None:
+        conditions.append(_not_given_up(wanted.known_at))
+    if wanted.session_id is not None:
+        conditions.append(equals("evidence[].session_id", wanted.session_id))
+    return models.Filter(must=conditions)
+
+
+def episodes_filter(wanted: Wanted) -> models.Filter:
+    conditions = _owned(wanted) + _said_of(wanted) + _when(wanted)
+    if wanted.session_id is not None:
+        conditions.append(equals("session_id", wanted.session_id))
+    if wanted.state != ALL:
+        conditions += [_empty("deleted_at"), _empty("archived_at")]
+    return models.Filter(must=conditions)
+
+
+def working_filter(wanted: Wanted) -> models.Filter:
+    return models.Filter(must=[*_in_session(wanted), *_said_of(wanted)])
+
+
+def messages_filter(wanted: Wanted) -> models.Filter:
+    return models.Filter(must=_in_session(wanted))
+
+
+# ------------------------------------------------------------------------------------------------ conditions
+def _states(wanted: Wanted) -> tuple[FactState, ...] | None:
+    """None: any. Of the past of the world: what is believed now or was replaced since; of our own past: what was not
+    yet given up then."""
+    if wanted.state == ALL:
+        return None
+    if wanted.state is not None:
+        return (wanted.state,)
+    if wanted.known_at is not None:
+        return BELIEVED_ONCE
+    return ("active",) if wanted.as_of is None else ("active", "superseded")
+
+
+def _when(wanted: Wanted) -> list[models.Condition]:
+    """Who asks what was known at a time asks for what held then, unless another time is named."""
+    conditions: list[models.Condition] = []
+    if wanted.known_at is not None:
+        conditions.append(models.FieldCondition(key="recorded_at", range=models.DatetimeRange(lte=wanted.known_at)))
+    at = wanted.as_of or wanted.known_at
+    if at is not None:
+        conditions.append(valid_at(at))
+    return conditions
+
+
+def _not_given_up(moment: datetime) -> models.Filter:
+    later = models.FieldCondition(key="expired_at", range=models.DatetimeRange(gt=moment))
+    return models.Filter(should=[_empty("expired_at"), later])
+
+
+def _owned(wanted: Wanted) -> list[models.Condition]:
+    owned = [] if wanted.owner is None else [equals("owner_key", wanted.owner.key(wanted.tenant_id))]
+    return [*owned, *_shown(wanted)]
+
+
+def _in_session(wanted: Wanted) -> list[models.Condition]:
+    pairs = (("user_id", wanted.user_id), ("session_id", wanted.session_id))
+    return [*_owned(wanted), *(equals(field, value) for field, value in pairs if value is not None)]
+
+
+def _said_of(wanted: Wanted) -> list[models.Condition]:
+    pairs = (("subject", wanted.subject), ("category", wanted.category))
+    return [equals(field, value) for field, value in pairs if value is not None]
+
+
+def _shown(wanted: Wanted) -> list[models.Condition]:
+    """Up to the ceiling; who may read everything asks for no level."""
+    levels = SENSITIVITY[: SENSITIVITY.index(wanted.ceiling) + 1]
+    return [] if len(levels) == len(SENSITIVITY) else [any_of("sensitivity", levels)]
+
+
+def _empty(field: str) -> models.IsEmptyCondition:
+    return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
