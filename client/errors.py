@@ -1,0 +1,47 @@
+"""What a caller can do something about; everything that leaves memstream.client is one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..schemas.errors import Poison, StageError, Transient
+
+
+class ClientError(Exception):
+    """Base of what the client raises."""
+
+
+class InvalidTurn(ClientError):
+    """The turn breaks the contract, the message says where. Nothing was sent."""
+
+
+class TooLarge(InvalidTurn):
+    """The turn is larger than the contract or the broker allows. Nothing was kept of it."""
+
+
+class Unavailable(ClientError):
+    """The broker or the server did not answer in time. A turn may have arrived all the same: send it again with the
+    same turn_id, then it counts once."""
+
+
+class Misconfigured(ClientError):
+    """An address, a topic or a credential is wrong: trying again helps nobody."""
+
+
+class PositionLost(ClientError):
+    """The log does not hold what follows the position any more (retention, or the topic was made anew). Begin with
+    STATE."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Errors of the log as the client's."""
+    try:
+        yield
+    except Poison as error:
+        raise (TooLarge if error.reason == "oversized" else InvalidTurn)(str(error)) from error
+    except Transient as error:
+        raise Unavailable(f"{error}{f' ({error.remedy})' if error.remedy else ''}") from error
+    except StageError as error:
+        raise Misconfigured(str(error)) from error
