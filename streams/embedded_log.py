@@ -99,6 +99,12 @@ class EmbeddedLog:
             return None
         return self._opened().first_at_or_after(parts[partition], max(offset, 0))
 
+    async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
+        parts = self._parts(topic)
+        if not 0 <= partition < len(parts):
+            return None
+        return self._opened().offset_at(parts[partition], timestamp)
+
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
         return tuple(self._opened().committed(group, self._parts(topic)))
 

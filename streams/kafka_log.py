@@ -212,6 +212,15 @@ class KafkaLog:
     async def starts(self, topic: str) -> tuple[int, ...]:
         return await self._offsets(topic, "beginning_offsets")
 
+    async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
+        tp = TopicPartition(topic, partition)
+        if tp not in await self._partitions_of(topic):
+            return None
+        found = await self._call(
+            f"offset by time in {topic}", lambda: self._open(self._probe).offsets_for_times({tp: max(timestamp, 0)})
+        )
+        return None if found.get(tp) is None else int(found[tp].offset)
+
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
         places = await self._partitions_of(topic)
         if not places:

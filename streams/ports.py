@@ -101,6 +101,11 @@ class Log(Protocol):
         """The offset of the first record that really is in the log from `offset` on; None when there is none."""
         ...
 
+    async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
+        """Where to begin for records of this time (milliseconds since 1970) and later; None when there are none.
+        Timestamps are taken to rise with offsets: who needs every record leaves a margin, or looks before it too."""
+        ...
+
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
         """Per partition the committed offset (the next one to read) of a consumer group."""
         ...

@@ -220,6 +220,9 @@ class SqliteLog:
     def first_at_or_after(self, part: int, offset: int) -> int | None:
         return self._read(lambda conn: sql.first_at_or_after(conn, part, offset))
 
+    def offset_at(self, part: int, timestamp: int) -> int | None:
+        return self._read(lambda conn: sql.offset_at(conn, part, timestamp))
+
     def starts(self, parts: Iterable[int]) -> list[int]:
         return self._read(lambda conn: sql.starts(conn, parts))
 

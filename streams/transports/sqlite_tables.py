@@ -266,3 +266,22 @@ def first_at_or_after(conn: sqlite3.Connection, part: int, offset: int) -> int |
         (row_id(part, offset), row_id(part + 1, 0)),
     ).fetchone()
     return None if row is None else offset_of(row[0])
+
+
+def offset_at(conn: sqlite3.Connection, part: int, timestamp: int) -> int | None:
+    """The first record of `timestamp` or later, found by halves: timestamps are not indexed, and rise with offsets."""
+    low, high = row_id(part, 0), row_id(part + 1, 0)
+    last = conn.execute("SELECT max(at) FROM record WHERE at >= ? AND at < ?", (low, high)).fetchone()[0]
+    if last is None:
+        return None
+    high, found = last + 1, None
+    while low < high:
+        middle = (low + high) // 2
+        at, stamp = conn.execute(
+            "SELECT at, timestamp FROM record WHERE at >= ? ORDER BY at LIMIT 1", (middle,)
+        ).fetchone()
+        if stamp >= timestamp:
+            high, found = middle, at
+        else:
+            low = at + 1
+    return None if found is None else offset_of(found)

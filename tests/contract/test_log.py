@@ -195,6 +195,19 @@ async def test_first_at_or_after(log: Log, topics: Topics) -> None:
     assert await log.first_at_or_after(topic, 7, 0) is None
 
 
+async def test_where_a_time_begins(log: Log, topics: Topics) -> None:
+    topic = await topics.make("t", partitions=2)
+    now = time.time_ns() // 1_000_000
+    for partition, ages in enumerate(([], [50, 40, 40, 40, 30, 10])):
+        for age in ages:
+            await log.append(topic, key=b"k", value=b"v", partition=partition, timestamp=now - age)
+    asked = {60: 0, 50: 0, 49: 1, 40: 1, 39: 4, 30: 4, 10: 5, 9: None, -99: None}
+    assert {age: await log.offset_at(topic, 1, now - age) for age in asked} == asked
+    assert await log.offset_at(topic, 1, -5) == 0
+    assert [await log.offset_at(topic, partition, 0) for partition in (0, 7)] == [None, None]
+    assert await log.offset_at(topics.name("absent"), 0, 0) is None
+
+
 async def test_a_long_topic_is_read_whole(log: Log, topics: Topics) -> None:
     topic = await topics.make("t", partitions=2)
     contents = [b"%d" % n for n in range(1300)]
