@@ -37,7 +37,7 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     true."""
     conditions = _of_owners(request) + _said_of(request)
     if request.known_at is not None:
-        conditions += _believed(request.known_at, valid=request.as_of or request.known_at)
+        conditions += believed(request.known_at, valid=request.as_of or request.known_at)
     elif request.as_of is not None:
         conditions += [any_of("state", ("active", "superseded")), valid_at(request.as_of)]
     else:
@@ -45,7 +45,7 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     return models.Filter(must=conditions)
 
 
-def _believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
+def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
     """What was believed at `known_at` of the world at `valid`, as far as rows tell. Who invalidates or prunes a row
     leaves when in `expired_at`; a replaced row's end after `known_at` was not known then."""
     unended = models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=min(valid, known_at)))
