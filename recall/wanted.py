@@ -16,11 +16,9 @@ from ..memory.statements import SENSITIVITY
 from ..schemas.facts import FactState
 from ..schemas.observations import Category
 from ..schemas.turns import Owner, Sensitivity
-from .filters import any_of, equals, valid_at
+from .filters import any_of, believed, equals, until, valid_at
 
 ALL: Literal["all"] = "all"
-BELIEVED_ONCE: tuple[FactState, ...] = ("active", "superseded", "invalidated", "expired")
-"""States of what was believed at some time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Wanted:
     as_of: datetime | None = None
     """World time: facts and episodes that were valid then, also facts that were replaced since."""
     known_at: datetime | None = None
-    """Our time: facts and episodes that were recorded by then, and facts given up only later."""
+    """Our time: facts that were believed then, as far as rows tell, and episodes that were recorded."""
     ceiling: Sensitivity = "internal"
     """The most sensitive that may be read."""
 
@@ -59,12 +57,12 @@ class Wanted:
 
 def facts_filter(wanted: Wanted) -> models.Filter:
     conditions = _owned(wanted) + _said_of(wanted)
-    states = _states(wanted)
-    if states is not None:
-        conditions.append(any_of("state", states))
-    conditions += _when(wanted)
-    if wanted.known_at is not None:
-        conditions.append(_not_given_up(wanted.known_at))
+    if wanted.known_at is not None and wanted.state is None:
+        conditions += believed(wanted.known_at, valid=wanted.as_of or wanted.known_at)
+    else:
+        states = _states(wanted)
+        conditions += [] if states is None else [any_of("state", states)]
+        conditions += _when(wanted)
     if wanted.session_id is not None:
         conditions.append(equals("evidence[].session_id", wanted.session_id))
     return models.Filter(must=conditions)
@@ -89,31 +87,19 @@ def messages_filter(wanted: Wanted) -> models.Filter:
 
 # ------------------------------------------------------------------------------------------------ conditions
 def _states(wanted: Wanted) -> tuple[FactState, ...] | None:
-    """None: any. Of the past of the world: what is believed now or was replaced since; of our own past: what was not
-    yet given up then."""
+    """None: any. Of the past: what is believed now or was replaced since."""
     if wanted.state == ALL:
         return None
     if wanted.state is not None:
         return (wanted.state,)
-    if wanted.known_at is not None:
-        return BELIEVED_ONCE
     return ("active",) if wanted.as_of is None else ("active", "superseded")
 
 
 def _when(wanted: Wanted) -> list[models.Condition]:
     """Who asks what was known at a time asks for what held then, unless another time is named."""
-    conditions: list[models.Condition] = []
-    if wanted.known_at is not None:
-        conditions.append(models.FieldCondition(key="recorded_at", range=models.DatetimeRange(lte=wanted.known_at)))
+    recorded = [] if wanted.known_at is None else [until("recorded_at", wanted.known_at)]
     at = wanted.as_of or wanted.known_at
-    if at is not None:
-        conditions.append(valid_at(at))
-    return conditions
-
-
-def _not_given_up(moment: datetime) -> models.Filter:
-    later = models.FieldCondition(key="expired_at", range=models.DatetimeRange(gt=moment))
-    return models.Filter(should=[_empty("expired_at"), later])
+    return [*recorded, *([] if at is None else [valid_at(at)])]
 
 
 def _owned(wanted: Wanted) -> list[models.Condition]:
