@@ -146,8 +146,8 @@ class LogUpdates:
                         yield Update(event.fact, event, to_position(offsets))
 
     async def _state(self, wanted: Wanted, seen: Seen, offsets: list[int]) -> AsyncGenerator[Update]:
-        """Every fact as it stands, then the changes before `offsets` that it did not show yet: a worker tells the
-        change first and the state after it."""
+        """Every fact as it stands (what is not compacted yet comes before it, in rising versions), then the changes
+        before `offsets` that it did not show yet: a worker tells the change first and the state after it."""
         async with aclosing(_closable(self._log.read(FACTS.name))) as records:
             async for record in records:
                 fact = wanted.state(record)
