@@ -138,12 +138,23 @@ class Reranker(Protocol):
 # ------------------------------------------------------------------------------------------------ vector store
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A record to store. `text` is what lexical search indexes (the store encodes it), `dense` the embedding."""
+    """A record to store. `text` is what lexical search indexes (the store encodes it), `dense` the embedding, `window`
+    that of the record with its neighbours, where the collection has such."""
 
     id: str
     payload: Payload
     dense: Sequence[float] | None = None
     text: str | None = None
+    window: Sequence[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewWindow:
+    """What a record that stands is found by from now on, since a neighbour came: see `Point`. None stays as it is."""
+
+    id: str
+    text: str | None
+    window: Sequence[float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,25 @@ class Found:
     dense: Sequence[float] | None = None
 
 
+VectorName = Literal["dense", "window"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByMeaning:
+    """A ranking by cosine similarity to a vector: of the records themselves, or of them with their neighbours."""
+
+    dense: Sequence[float]
+    among: VectorName = "dense"
+
+
+@dataclass(frozen=True, slots=True)
+class ByWords:
+    """A ranking by words (BM25)."""
+
+    text: str
+
+
+Ranking = ByMeaning | ByWords
 CasResult = Literal["written", "already", "conflict"]
 OrderDirection = Literal["asc", "desc"]
 
@@ -215,6 +245,32 @@ class VectorStore(Protocol):
         answer only."""
         ...
 
+    async def search(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        rankings: Sequence[Ranking],
+        where: models.Filter | None = None,
+        limit: int,
+    ) -> list[list[Found]]:
+        """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and `lexical`
+        would give them. All answer, or none."""
+        ...
+
+    async def last(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        where: models.Filter | None = None,
+        order_by: str,
+        limit: int,
+    ) -> list[Found]:
+        """The records with the greatest values in an indexed field, greatest first; those without one are left out.
+        What is asked at once goes out together."""
+        ...
+
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int: ...
 
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
@@ -227,6 +283,10 @@ class VectorStore(Protocol):
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
         """Write single fields of existing points (their owner's way); an absent point stays absent."""
+        ...
+
+    async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
+        """Index existing points anew, without touching payload or `dense`; an absent point stays absent."""
         ...
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None: ...

@@ -39,6 +39,9 @@ class CollectionSpec:
     has_vectors: bool
     """A dense vector of the embedder's dimension (cosine) and a sparse one for words (BM25, IDF)."""
     fields: tuple[IndexedField, ...]
+    has_windows: bool = False
+    """A second dense vector, of the record with its neighbours. A collection that was made without gets it, empty, when
+    it is ensured: what stands there is found by its other vectors."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:
@@ -66,9 +69,10 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(
         TURNS,
         has_vectors=True,
+        has_windows=True,
         fields=_fields(
-            keyword="owner_key user_id session_id turn_id sensitivity",
-            integer="message_index",
+            keyword="owner_key user_id session_id turn_id sensitivity name",
+            integer="message_index session_place",
             datetime="occurred_at",
         ),
     ),

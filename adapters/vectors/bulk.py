@@ -3,7 +3,8 @@
 - read: one scroll (the ids, of any of the tenants); a record goes to who asked for it as its own tenant, to nobody else
 - insert: one upsert, INSERT_ONLY
 - put: one upsert whose `update_filter` ties each id to its tenant
-- set fields, delete: one request whose filter does the same
+- set fields, new vectors, delete: one request whose filter does the same
+- last: one batch of ordered queries, each with its own filter
 - compare and set: a read; an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each
   id to its tenant and expected version; a read
 
@@ -21,6 +22,7 @@ from typing import Any
 from qdrant_client import models
 
 from ...schemas.collections import TENANT_FIELD
+from ...schemas.errors import Fatal
 from ..ports import CasResult, Found, Payload
 from . import checks
 from .conditions import each_of, of_tenants
@@ -71,6 +73,28 @@ class Swap:
     cause: str
 
 
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of a point that stands, to be replaced by these."""
+
+    tenant_id: str
+    point: models.PointVectors
+
+    @property
+    def id(self) -> str:
+        return str(self.point.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """See `VectorStore.last`; `condition` names the tenant."""
+
+    tenant_id: str
+    condition: models.Filter
+    order_by: str
+    limit: int
+
+
 class Bulk:
     """Over one engine. Of one call no two members may name the same point, reads excepted."""
 
@@ -106,6 +130,23 @@ class Bulk:
             for named in asked
         ]
 
+    async def last(self, collection: str, asked: Sequence[Last]) -> list[list[Found]]:
+        requests = [
+            models.QueryRequest(
+                query=models.OrderByQuery(order_by=models.OrderBy(key=each.order_by, direction=models.Direction.DESC)),
+                filter=each.condition,
+                limit=each.limit,
+                with_payload=True,
+            )
+            for each in asked
+        ]
+        with translated(f"reading from {collection}"):
+            answers = await self._engine.query_batch_points(collection, requests, consistency=MAJORITY)
+        return [
+            checks.found(answer.points, tenants=(each.tenant_id,), collection=collection, dense_name=DENSE)
+            for each, answer in zip(asked, answers, strict=True)
+        ]
+
     async def insert(self, collection: str, points: Iterable[Encoded]) -> None:
         for batch in _batches(points):
             with translated(f"inserting into {collection}"):
@@ -132,6 +173,30 @@ class Bulk:
         for page in _named_pages(named):
             with translated(f"writing fields in {collection}"):
                 await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
+
+    async def update_vectors(self, collection: str, points: Sequence[Vectors]) -> None:
+        """Of those that stand. The engine refuses a request that names an absent point: then it is asked which stand,
+        and they are written; one that goes between the two is asked for again."""
+        left = list(points)
+        while left:
+            groups = ((each.tenant_id, (each.id,), None) for each in left)
+            try:
+                with translated(f"writing vectors in {collection}"):
+                    await self._engine.update_vectors(
+                        collection,
+                        [each.point for each in left],
+                        wait=True,
+                        ordering=STRONG,
+                        update_filter=each_of(groups),
+                    )
+                return
+            except Fatal:
+                named = [Named(each.tenant_id, (each.id,)) for each in left]
+                standing = await self.read(collection, named, consistency=MAJORITY)
+                there = [each for each, found in zip(left, standing, strict=True) if found]
+                if len(there) == len(left):
+                    raise
+                left = there
 
     async def delete(self, collection: str, named: Sequence[Named]) -> None:
         for page in _named_pages(named):

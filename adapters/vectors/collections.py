@@ -16,7 +16,7 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from ...schemas.collections import CollectionSpec, IndexedField
 from ...schemas.errors import Fatal
 from ..ports import EmbedderIdentity
-from .engine import DENSE, SPARSE, EngineRefused, QdrantEngine
+from .engine import DENSE, SPARSE, WINDOW, EngineRefused, QdrantEngine
 
 NAMESPACE = "memstream"
 LEAST_VERSION = (1, 18)
@@ -44,6 +44,7 @@ async def ensure_collections(
             # Another process may have led the alias elsewhere at the same moment: what stands now counts.
             name = await _behind_alias(engine, spec.name) or name
         await _check_embedder(engine, spec, name, embedder)
+        await _create_windows(engine, spec, name, embedder)
         await _create_indexes(engine, spec, name)
 
 
@@ -76,7 +77,8 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             "dimension": embedder.dimension,
             "version": embedder.version,
         }
-        dense[DENSE] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE)
+        for vector in (DENSE, WINDOW) if spec.has_windows else (DENSE,):
+            dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE)
         sparse[SPARSE] = models.SparseVectorParams(modifier=models.Modifier.IDF)
     try:
         await engine.create_collection(
@@ -118,6 +120,14 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
 
 def _told(embedder: EmbedderIdentity) -> str:
     return f"{embedder.name} ({embedder.dimension} dimensions, version {embedder.version})"
+
+
+async def _create_windows(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
+    """In a collection that an earlier version made (0.1 had none)."""
+    standing = (await engine.get_collection(name)).config.params.vectors
+    if spec.has_windows and WINDOW not in (standing if isinstance(standing, dict) else {}):
+        dense = models.DenseVectorConfig(size=embedder.dimension, distance=models.Distance.COSINE)
+        await engine.create_vector_name(name, WINDOW, models.DenseVectorNameConfig(dense=dense))
 
 
 async def _create_indexes(engine: QdrantEngine, spec: CollectionSpec, name: str) -> None:

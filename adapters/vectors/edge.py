@@ -41,6 +41,7 @@ FLUSH_EVERY = 10_000
 """Writes between flushes of one collection."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _DONE = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
+_NO_POINT = "No point with id"
 _CREATING, _DELETED = ".creating-", ".deleted-"
 
 
@@ -60,7 +61,8 @@ def _call(function: Callable[..., T], *arguments: Any) -> T:
     except Exception as error:
         message = str(error)
         # "Service runtime error" is the engine's own trouble (disk full, files gone); the rest is the request's.
-        raise EngineRefused(500 if message.startswith("Service") else 400, message) from error
+        status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
+        raise EngineRefused(status, message) from error
 
 
 class EdgeEngine:
@@ -165,7 +167,7 @@ class EdgeEngine:
         aside.mkdir()
         config = translate.config(vectors_config, sparse_vectors_config or {})
         _call(_call(edge.EdgeShard.create, str(aside / "shard"), config).close)
-        write_atomically(aside / "collection.json", described.model_dump_json(exclude_none=True).encode())
+        self._write_description(aside, described)
         final = self._folder / collection_name
         os.rename(aside, final)
         sync_folder(self._folder)
@@ -183,6 +185,25 @@ class EdgeEngine:
         self._write_aliases({alias: name for alias, name in self._aliases.items() if name != collection_name})
         shutil.rmtree(aside)
         return True
+
+    async def create_vector_name(
+        self, collection_name: str, vector_name: str, vector_name_config: models.DenseVectorNameConfig
+    ) -> models.UpdateResult:
+        """Without effect where the vector stands: a crash leaves one that is not told yet, and the next call tells."""
+        collection, dense = self._find(collection_name), vector_name_config.dense
+        self._update(
+            collection_name,
+            _call(
+                edge.UpdateOperation.create_dense_vector, vector_name, dense.size, translate.DISTANCES[dense.distance]
+            ),
+        )
+        standing = collection.described.vectors
+        vectors = dict(standing) if isinstance(standing, Mapping) else {}
+        vectors[vector_name] = models.VectorParams(size=dense.size, distance=dense.distance)
+        collection.described = collection.described.model_copy(update={"vectors": vectors})
+        name = self._aliases.get(collection_name, collection_name)
+        self._write_description(self._folder / name, collection.described)
+        return _DONE
 
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
@@ -217,6 +238,19 @@ class EdgeEngine:
                 )
             ),
         )
+
+    async def update_vectors(
+        self,
+        collection_name: str,
+        points: Sequence[models.PointVectors],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+    ) -> models.UpdateResult:
+        translated = _call(lambda: [translate.point_vectors(each) for each in points])
+        condition = _call(translate.filter_, update_filter)
+        return self._update(collection_name, _call(edge.UpdateOperation.update_vectors, translated, condition))
 
     async def set_payload(
         self,
@@ -285,6 +319,17 @@ class EdgeEngine:
         points = translate.scored(_call(self._find(collection_name).shard.query, request))
         return QueryResponse.model_construct(points=points)
 
+    async def query_batch_points(
+        self,
+        collection_name: str,
+        requests: Sequence[models.QueryRequest],
+        *,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> list[QueryResponse]:
+        batch = edge.QueryBatchRequest(_call(lambda: [translate.query_request(each) for each in requests]))
+        answers = _call(self._find(collection_name).shard.query_batch, batch)
+        return [QueryResponse.model_construct(points=translate.scored(points)) for points in answers]
+
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
     ) -> models.CountResult:
@@ -318,6 +363,9 @@ class EdgeEngine:
     def _open(self, entry: Path) -> _Collection:
         described = models.CreateCollection.model_validate_json((entry / "collection.json").read_bytes())
         return _Collection(shard=_call(edge.EdgeShard.load, str(entry / "shard")), described=described)
+
+    def _write_description(self, entry: Path, described: models.CreateCollection) -> None:
+        write_atomically(entry / "collection.json", described.model_dump_json(exclude_none=True).encode())
 
     def _read_aliases(self) -> dict[str, str]:
         path = self._folder / "aliases.json"

@@ -136,12 +136,32 @@ def query(wanted: Any, using: str | None) -> Any:
     raise _refused(wanted)
 
 
+def query_request(model: models.QueryRequest) -> Any:
+    """One of a batch: nearest to a vector, or in the order of a field."""
+    offered = {"query", "using", "filter", "limit", "with_payload", "with_vector"}
+    unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
+    if unknown or model.with_vector or not isinstance(model.with_payload, bool | None):
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a part'} in a query")
+    wanted = model.query
+    return edge.QueryRequest(
+        limit=10 if model.limit is None else model.limit,
+        query=order_by(wanted.order_by) if isinstance(wanted, models.OrderByQuery) else query(wanted, model.using),
+        filter=filter_(model.filter),
+        with_payload=bool(model.with_payload),
+        with_vector=False,
+    )
+
+
 def point(model: models.PointStruct) -> Any:
     return edge.Point(point_id(model.id), vector(model.vector), model.payload or {})
 
 
+def point_vectors(model: models.PointVectors) -> Any:
+    return edge.PointVectors(point_id(model.id), vector(model.vector))
+
+
 # ------------------------------------------------------------------------------------------------ collections
-_DISTANCES = {
+DISTANCES = {
     models.Distance.COSINE: edge.Distance.Cosine,
     models.Distance.DOT: edge.Distance.Dot,
     models.Distance.EUCLID: edge.Distance.Euclid,
@@ -163,7 +183,7 @@ def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models
         sparse = {PLACEHOLDER: models.SparseVectorParams()}
     return edge.EdgeConfig(
         vectors={
-            name: edge.EdgeVectorParams(size=each.size, distance=_DISTANCES[each.distance])
+            name: edge.EdgeVectorParams(size=each.size, distance=DISTANCES[each.distance])
             for name, each in dense.items()
         },
         sparse_vectors={

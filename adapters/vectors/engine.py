@@ -13,6 +13,7 @@ from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
 DENSE = "dense"
+WINDOW = "window"
 SPARSE = "bm25"
 
 
@@ -49,6 +50,10 @@ class QdrantEngine(Protocol):
         metadata: dict[str, Any] | None = None,
     ) -> bool: ...
 
+    async def create_vector_name(
+        self, collection_name: str, vector_name: str, vector_name_config: models.DenseVectorNameConfig
+    ) -> models.UpdateResult: ...
+
     async def delete_collection(self, collection_name: str) -> bool: ...
 
     async def create_payload_index(
@@ -70,6 +75,18 @@ class QdrantEngine(Protocol):
         update_filter: models.Filter | None = None,
         update_mode: models.UpdateMode | None = None,
     ) -> models.UpdateResult: ...
+
+    async def update_vectors(
+        self,
+        collection_name: str,
+        points: Sequence[models.PointVectors],
+        *,
+        wait: bool = True,
+        ordering: models.WriteOrdering | None = None,
+        update_filter: models.Filter | None = None,
+    ) -> models.UpdateResult:
+        """A point that is absent is an error (404)."""
+        ...
 
     async def set_payload(
         self,
@@ -113,6 +130,14 @@ class QdrantEngine(Protocol):
         limit: int = 10,
         with_payload: bool = True,
     ) -> QueryResponse: ...
+
+    async def query_batch_points(
+        self,
+        collection_name: str,
+        requests: Sequence[models.QueryRequest],
+        *,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> list[QueryResponse]: ...
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True

@@ -15,7 +15,7 @@ from typing import Final
 
 from ..batching.gatherer import Gatherer, GatherPolicy
 from ..ports import CasResult, Found, Payload
-from .bulk import CHUNK_BYTES, Bulk, Encoded, Named, Swap
+from .bulk import CHUNK_BYTES, Bulk, Encoded, Last, Named, Swap, Vectors
 
 POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.003, at_once=4)
 """Of each collection, for its writes and for its reads."""
@@ -42,7 +42,12 @@ class _Delete:
     named: Named
 
 
-_Write = _Insert | _Put | _SetFields | _Delete | Swap
+@dataclass(frozen=True, slots=True)
+class _NewVectors:
+    points: tuple[Vectors, ...]
+
+
+_Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | Swap
 
 
 class Records:
@@ -53,6 +58,7 @@ class Records:
         self._policy = policy
         self._writes: dict[str, Gatherer[_Write, CasResult | None]] = {}
         self._reads: dict[str, Gatherer[tuple[Named, bool], dict[str, Found]]] = {}
+        self._lasts: dict[str, Gatherer[Last, list[Found]]] = {}
 
     async def read(self, collection: str, named: Named, *, with_dense: bool) -> dict[str, Found]:
         if not named.ids:
@@ -65,6 +71,16 @@ class Records:
 
             queue = self._reads[collection] = Gatherer(run=run, policy=self._policy)
         return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
+
+    async def last(self, collection: str, asked: Last) -> list[Found]:
+        queue = self._lasts.get(collection)
+        if queue is None:
+
+            async def run(together: Sequence[Last]) -> list[list[Found]]:
+                return await self._bulk.last(collection, together)
+
+            queue = self._lasts[collection] = Gatherer(run=run, policy=self._policy)
+        return await queue.ask(asked)
 
     async def insert(self, collection: str, points: Sequence[Encoded]) -> None:
         await self._write_points(collection, _Insert(tuple(points)))
@@ -84,6 +100,16 @@ class Records:
                 weight=len(kind[1]),
             )
 
+    async def update_vectors(self, collection: str, points: Sequence[Vectors], *, weight: int) -> None:
+        if points:
+            await self._queue(collection).ask(
+                _NewVectors(tuple(points)),
+                kind="vectors",
+                keys=frozenset(each.id for each in points),
+                size=len(points),
+                weight=weight,
+            )
+
     async def delete(self, collection: str, named: Named) -> None:
         if named.ids:
             await self._queue(collection).ask(
@@ -99,8 +125,11 @@ class Records:
 
     async def drain(self) -> None:
         """Until nothing is under way."""
-        writes, reads = self._writes.values(), self._reads.values()
-        await asyncio.gather(*(queue.drain() for queue in writes), *(queue.drain() for queue in reads))
+        await asyncio.gather(
+            *(queue.drain() for queue in self._writes.values()),
+            *(queue.drain() for queue in self._reads.values()),
+            *(queue.drain() for queue in self._lasts.values()),
+        )
 
     async def _write_points(self, collection: str, write: _Insert | _Put) -> None:
         if write.points:
@@ -130,6 +159,7 @@ class Records:
         inserted = [point for each in writes if isinstance(each, _Insert) for point in each.points]
         put = [point for each in writes if isinstance(each, _Put) for point in each.points]
         fields = [each for each in writes if isinstance(each, _SetFields)]
+        vectors = [point for each in writes if isinstance(each, _NewVectors) for point in each.points]
         deleted = [each.named for each in writes if isinstance(each, _Delete)]
         if inserted:
             await self._bulk.insert(collection, inserted)
@@ -137,6 +167,8 @@ class Records:
             await self._bulk.put(collection, put)
         if fields:
             await self._bulk.set_payload(collection, [each.named for each in fields], fields[0].fields)
+        if vectors:
+            await self._bulk.update_vectors(collection, vectors)
         if deleted:
             await self._bulk.delete(collection, deleted)
         return [None] * len(writes)

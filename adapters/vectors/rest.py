@@ -7,7 +7,7 @@ that the stock `AsyncQdrantClient` works against it. A route or option that is n
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -34,10 +34,13 @@ def routes(engine: EdgeEngine) -> list[web.RouteDef]:
         ("PUT", "/collections/{name}", _create),
         ("DELETE", "/collections/{name}", _drop),
         ("PUT", "/collections/{name}/index", _index),
+        ("PUT", "/collections/{name}/vectors/{vector}", _vector_name),
         ("PUT", "/collections/{name}/points", _upsert),
         ("POST", "/collections/{name}/points", _retrieve),
         ("POST", "/collections/{name}/points/scroll", _scroll),
+        ("PUT", "/collections/{name}/points/vectors", _update_vectors),
         ("POST", "/collections/{name}/points/query", _query),
+        ("POST", "/collections/{name}/points/query/batch", _query_batch),
         ("POST", "/collections/{name}/points/count", _count),
         ("POST", "/collections/{name}/points/payload", _set_payload),
         ("POST", "/collections/{name}/points/delete", _delete),
@@ -119,6 +122,11 @@ async def _index(engine: EdgeEngine, request: web.Request) -> JsonValue:
     return _dumped(await engine.create_payload_index(_name(request), body.field_name, body.field_schema))
 
 
+async def _vector_name(engine: EdgeEngine, request: web.Request) -> JsonValue:
+    body = await _body(request, models.DenseVectorNameConfig)
+    return _dumped(await engine.create_vector_name(_name(request), request.match_info["vector"], body))
+
+
 # ------------------------------------------------------------------------------------------------ points
 async def _upsert(engine: EdgeEngine, request: web.Request) -> JsonValue:
     body = _UPSERT.validate_json(await request.read())
@@ -169,7 +177,17 @@ async def _query(engine: EdgeEngine, request: web.Request) -> JsonValue:
         limit=body.limit if body.limit is not None else 10,
         with_payload=_payload_wanted(body.with_payload, default=False),
     )
-    return {"points": [{**_record(each), "score": each.score, "version": each.version} for each in answer.points]}
+    return _scored(answer.points)
+
+
+async def _query_batch(engine: EdgeEngine, request: web.Request) -> JsonValue:
+    body = await _body(request, models.QueryRequestBatch)
+    return [_scored(answer.points) for answer in await engine.query_batch_points(_name(request), body.searches)]
+
+
+async def _update_vectors(engine: EdgeEngine, request: web.Request) -> JsonValue:
+    body = await _body(request, models.UpdateVectors)
+    return _dumped(await engine.update_vectors(_name(request), body.points, update_filter=body.update_filter))
 
 
 async def _count(engine: EdgeEngine, request: web.Request) -> JsonValue:
@@ -218,6 +236,10 @@ def _payload_wanted(wanted: Any, *, default: bool) -> bool:
 
 def _vectors_wanted(wanted: Any) -> bool | list[str]:
     return wanted if isinstance(wanted, bool | list) else False
+
+
+def _scored(points: Sequence[models.ScoredPoint]) -> JsonValue:
+    return {"points": [{**_record(each), "score": each.score, "version": each.version} for each in points]}
 
 
 def _record(record: models.Record | models.ScoredPoint) -> dict[str, Any]:

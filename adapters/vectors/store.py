@@ -8,7 +8,7 @@ which embedder filled a collection.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from qdrant_client import models
@@ -17,12 +17,12 @@ from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..batching.gatherer import GatherPolicy
-from ..ports import CasResult, EmbedderIdentity, Found, OrderDirection, Payload, Point
+from ..ports import ByMeaning, CasResult, EmbedderIdentity, Found, NewWindow, OrderDirection, Payload, Point, Ranking
 from . import checks
-from .bulk import PAGE, Bulk, Encoded, Named, Swap
+from .bulk import PAGE, Bulk, Encoded, Last, Named, Swap, Vectors
 from .collections import checked_version, ensure_collections
 from .conditions import of_tenant
-from .engine import DENSE, SPARSE, QdrantEngine
+from .engine import DENSE, SPARSE, WINDOW, QdrantEngine
 from .errors import translated
 from .lexical import LexicalEncoder
 from .records import POLICY, Records
@@ -133,6 +133,48 @@ class QdrantStore:
             return []
         return await self._query(collection, tenant_id, sparse, SPARSE, where, limit)
 
+    async def search(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        rankings: Sequence[Ranking],
+        where: models.Filter | None = None,
+        limit: int,
+    ) -> list[list[Found]]:
+        """As in the port. A ranking by words of which none is indexed is empty and costs nothing."""
+        self._with_vectors(collection)
+        condition = of_tenant(tenant_id, where)
+        queries = [self._ranked(collection, each) for each in rankings]
+        requests = [
+            # Built without validation: the vectors were looked at, and a cue's has thousands of numbers.
+            models.QueryRequest.model_construct(
+                query=query, using=using, filter=condition, limit=limit, with_payload=True
+            )
+            for query, using in queries
+            if query is not None
+        ]
+        if not requests:
+            return [[] for _ in queries]
+        with translated(f"searching {collection}"):
+            answers = iter(await self._engine.query_batch_points(collection, requests))
+        return [
+            [] if query is None else self._found(next(answers).points, tenant_id, collection) for query, _ in queries
+        ]
+
+    async def last(
+        self,
+        collection: str,
+        *,
+        tenant_id: str,
+        where: models.Filter | None = None,
+        order_by: str,
+        limit: int,
+    ) -> list[Found]:
+        self._spec(collection)
+        asked = Last(checks.given(tenant_id), of_tenant(tenant_id, where), order_by, limit)
+        return await self._records.last(collection, asked)
+
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
         with translated(f"counting {collection}"):
@@ -153,6 +195,16 @@ class QdrantStore:
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
         await self._records.set_payload(collection, Named(checks.given(tenant_id), tuple(ids)), fields)
+
+    async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
+        self._with_windows(collection)
+        given, weight = [], 0
+        for point in points:
+            vectors = self._indexed(f"{collection}: point {point.id}", {WINDOW: point.window}, point.text)
+            if vectors:
+                given.append(Vectors(checks.given(tenant_id), models.PointVectors(id=point.id, vector=vectors)))
+                weight += len(point.text or "")
+        await self._records.update_vectors(collection, given, weight=weight)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
@@ -184,6 +236,19 @@ class QdrantStore:
     def _with_vectors(self, collection: str) -> None:
         if not self._spec(collection).has_vectors:
             raise Fatal(f"the collection {collection!r} has no vectors to search by")
+
+    def _with_windows(self, collection: str) -> None:
+        if not self._spec(collection).has_windows:
+            raise Fatal(f"the collection {collection!r} has no windows of neighbours")
+
+    def _ranked(self, collection: str, ranking: Ranking) -> tuple[list[float] | models.SparseVector | None, str]:
+        """The query, None when it has no word, and the vector that it is for."""
+        if not isinstance(ranking, ByMeaning):
+            return self._encoder.query(ranking.text), SPARSE
+        if ranking.among == WINDOW:
+            self._with_windows(collection)
+        checks.check_dense(ranking.dense, self._embedder.dimension, f"{collection}: query")
+        return list(ranking.dense), ranking.among
 
     async def _select_by_id(
         self,
@@ -273,14 +338,21 @@ class QdrantStore:
         return encoded
 
     def _vectors(self, spec: CollectionSpec, point: Point, what: str) -> dict[str, Any]:
-        vectors: dict[str, Any] = {}
         if not spec.has_vectors:
-            if point.dense is not None or point.text is not None:
+            if point.dense is not None or point.text is not None or point.window is not None:
                 raise Fatal(f"{what}: the collection {spec.name!r} has no vectors")
-            return vectors
-        if point.dense is not None:
-            checks.check_dense(point.dense, self._embedder.dimension, what)
-            vectors[DENSE] = list(point.dense)
-        if point.text is not None and (sparse := self._encoder.document(point.text)) is not None:
+            return {}
+        if point.window is not None:
+            self._with_windows(spec.name)
+        return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text)
+
+    def _indexed(self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None) -> dict[str, Any]:
+        """The vectors that are given, by name, each looked at."""
+        vectors: dict[str, Any] = {}
+        for name, vector in dense.items():
+            if vector is not None:
+                checks.check_dense(vector, self._embedder.dimension, what)
+                vectors[name] = list(vector)
+        if text is not None and (sparse := self._encoder.document(text)) is not None:
             vectors[SPARSE] = sparse
         return vectors
