@@ -26,11 +26,15 @@ def share(limit: int, *, tiers: int) -> int:
     return limit if tiers == 1 else max(1, limit // 2)
 
 
+def best_first(candidates: Iterable[Scored]) -> list[Scored]:
+    return sorted(candidates, key=lambda each: (-each.score.value, _rank(each), each.id))
+
+
 def choose(candidates: Iterable[Scored], *, limit: int, tiers: int, policy: RecallPolicy) -> tuple[Scored, ...]:
     """Best first, equal ones by tier and id. No item of the answer is contained in one of a higher tier: what goes for
     that makes room for the next. An item goes only for one that was good enough to be picked, so what is said by
     nothing better is not lost."""
-    left = sorted(candidates, key=lambda each: (-each.score.value, _rank(each), each.id))
+    left = best_first(candidates)
     while True:
         picked = _best(left, limit=limit, most=share(limit, tiers=tiers))
         double = _said_higher(picked, more_than=policy.duplicate_overlap)

@@ -179,6 +179,7 @@ class ObservePolicy:
 
 
 RankingProfile = Literal["memstream", "classic", "composite"]
+RerankerName = Literal["rrf", "cross-encoder", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +251,18 @@ class RecallPolicy:
     """An item goes when more than this share of its words stands in one of a higher tier."""
     patience: float = 2.0
     """Seconds that one part of a read may take, from the read's start."""
+    reranker: RerankerName = "rrf"
+    """Who puts what was found into its last order; `rrf`: nobody, fusion has done it."""
+    rerank_pool: int = 30
+    """Candidates that it is shown."""
+    cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
+    """Name or folder of the reranker `cross-encoder`."""
 
     def __post_init__(self) -> None:
         _require(self.profile in ("memstream", "classic", "composite"), f"recall.profile is unknown: {self.profile!r}")
+        _require(self.reranker in ("rrf", "cross-encoder", "model"), f"recall.reranker is unknown: {self.reranker!r}")
+        _require(1 <= self.rerank_pool <= 100, f"recall.rerank_pool must be 1 to 100, not {self.rerank_pool}")
+        _require(bool(self.cross_encoder.strip()), "recall.cross_encoder must name a model or a folder")
         for name in ("semantic_match", "working_match", "episodic_match", "duplicate_overlap"):
             _unit(f"recall.{name}", getattr(self, name))
         _require(1 <= self.pool <= 1_000, f"recall.pool must be 1 to 1000, not {self.pool}")

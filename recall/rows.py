@@ -10,6 +10,7 @@ from datetime import datetime
 from ..adapters.ports import Payload
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace, strength
+from ..memory.standing import Saying, believed
 from ..schemas.episodes import StoredEpisode
 from ..schemas.errors import Fatal
 from ..schemas.facts import StoredFact
@@ -85,6 +86,27 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
             at = _moment(payload, "occurred_at")
             left = strength(1.0, at, now, stability_days=policy.stability_days)
             return Impression(strength=left, at=at, importance=0.0)
+
+
+# ------------------------------------------------------------------------------------------------ to compare
+def subject_of(payload: Payload) -> str | None:
+    """None of a message."""
+    return _text(payload, "subject") if payload.get("subject") is not None else None
+
+
+def observation_of(payload: Payload) -> str:
+    """Of an episode: the observation that it was."""
+    return _text(payload, "observation_id")
+
+
+def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
+    """Of a fact."""
+    fact = StoredFact.from_payload(payload)
+    return Saying(
+        content=fact.content,
+        observation_ids=frozenset(each.observation_id for each in fact.evidence),
+        believed=believed(fact.state, valid_to=fact.valid_to, expired_at=fact.expired_at, valid=valid, known=known),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ to tell

@@ -4,28 +4,34 @@ filter   which records may be seen                     filters.py
 search   all searches at once, each with a deadline    searching.py
 fuse     the lists of a tier → match                   memory/fusion.py
 rank     match and the record → a score of parts       memory/ranking.py
+rerank   the best shown to a reranker, if there is one rerank.py
 choose   the best of all tiers, none said twice        memory/choosing.py
+stand    no episode whose fact is not believed now     standing.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
-from ..adapters.ports import Embedder, Payload, VectorStore
-from ..memory.choosing import Scored, choose
+from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
+from ..memory.choosing import Scored, best_first, choose
 from ..memory.fusion import Rank, fuse
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import Score, composite, overlap, ranked
 from ..memory.zones import words
+from ..schemas.collections import FACTS
 from ..schemas.recalled import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
+from .parts import Parts
 from .request import RecallRequest
-from .rows import Source, content_of, impression_of, told_of, trace_of
+from .rerank import match_at, reordered
+from .rows import Source, content_of, impression_of, subject_of, told_of, trace_of
 from .searching import Missing, Pool, Searched, Searching
+from .standing import outlived
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +45,8 @@ class Recollection:
     """How well the cue fits, 0–1."""
     ranks: tuple[Rank, ...]
     """Where each search had it, from 0."""
+    reranked: int | None
+    """Where the reranker put it, from 0; None: nobody reranked."""
     sources: tuple[Source, ...]
     """Provenance: the turns that it comes from."""
     sensitivity: Sensitivity
@@ -54,27 +62,42 @@ class Recalled:
     missing: tuple[Missing, ...]
 
 
+Key = tuple[Tier, str]
+
+
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Found:
+    """A candidate on its way."""
+
     payload: Payload
     match: float
     ranks: tuple[Rank, ...]
+    reranked: int | None = None
 
 
 class Recall:
     """The read side's service. One instance serves any number of reads at once."""
 
     def __init__(
-        self, *, store: VectorStore, embedder: Embedder, collections: Collection[str], policy: RecallPolicy
+        self,
+        *,
+        store: VectorStore,
+        embedder: Embedder,
+        collections: Collection[str],
+        policy: RecallPolicy,
+        reranker: Reranker | None = None,
     ) -> None:
-        """`collections` are those that exist: what was never made holds nothing."""
+        """`collections` are those that exist: what was never made holds nothing. Without a reranker Reciprocal Rank
+        Fusion alone orders what was found."""
         self._store = store
         self._embedder = embedder
         self._collections = frozenset(collections)
         self._policy = policy
+        self._reranker = reranker
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
+        parts = Parts(patience=self._policy.patience)
         searched = await Searching(
             store=self._store,
             embedder=self._embedder,
@@ -83,47 +106,111 @@ class Recall:
             request=request,
             now=now,
         ).run()
-        if searched.missing:
-            log.warning("recall_incomplete", missing=[each.part for each in searched.missing])
-        candidates = dict(self._candidates(searched, request))
-        scored = (
-            Scored(tier, identity, content_of(each.payload), self._score(tier, each, request, now))
-            for (tier, identity), each in candidates.items()
-        )
-        chosen = choose(scored, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
-        items = tuple(_recollection(each, candidates[each.tier, each.id]) for each in chosen)
-        return Recalled(items, searched.missing)
+        found = dict(self._found(searched, request))
+        if request.asked is not None and self._reranker is not None and found:
+            found = await self._reranked(found, request.asked, self._reranker, parts, request, now)
+        chosen = await self._standing(self._scored(found, request, now), found, parts, request, now)
+        missing = (*searched.missing, *parts.missing)
+        if missing:
+            log.warning("recall_incomplete", missing=[each.part for each in missing])
+        return Recalled(tuple(_recollection(each, found[each.tier, each.id]) for each in chosen), missing)
 
-    def _candidates(self, searched: Searched, request: RecallRequest) -> Iterator[tuple[tuple[Tier, str], _Candidate]]:
+    # -------------------------------------------------------------------------------------------- steps
+    async def _reranked(
+        self,
+        found: Mapping[Key, _Found],
+        cue: str,
+        reranker: Reranker,
+        parts: Parts,
+        request: RecallRequest,
+        now: datetime,
+    ) -> dict[Key, _Found]:
+        """As they are when the reranker does not answer in time."""
+        ordered = [(each.tier, each.id) for each in best_first(self._scored(found, request, now))]
+        shown = [
+            Candidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
+            for tier, identity in ordered[: self._policy.rerank_pool]
+        ]
+        order = await parts.ask("reranker", lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id))
+        if order is None:
+            return dict(found)
+        k = self._policy.fused.k
+        return {
+            key: replace(found[key], match=match_at(rank, k=k), reranked=rank)
+            for rank, key in enumerate(reordered(ordered, order))
+        }
+
+    async def _standing(
+        self,
+        scored: Sequence[Scored],
+        found: Mapping[Key, _Found],
+        parts: Parts,
+        request: RecallRequest,
+        now: datetime,
+    ) -> tuple[Scored, ...]:
+        """The answer without episodes that do not stand. Each round looks at those that it has not seen yet, and at as
+        many behind them as the answer may have, so there is seldom a second one."""
+        left, seen = best_first(scored), frozenset[str]()
+        while True:
+            chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
+            if FACTS not in self._collections or all(_looked_at(each, seen) for each in chosen):
+                return chosen
+            episodes = [each.id for each in left if not _looked_at(each, seen)][: 2 * request.limit]
+            gone = await parts.ask(
+                "episodic.standing",
+                lambda asked=episodes: outlived(  # type: ignore[misc]
+                    {identity: found["episodic", identity].payload for identity in asked},
+                    store=self._store,
+                    request=request,
+                    now=now,
+                    policy=self._policy,
+                ),
+            )
+            if gone is None:
+                return chosen
+            seen |= frozenset(episodes)
+            left = [each for each in left if each.tier != "episodic" or each.id not in gone]
+
+    def _scored(self, found: Mapping[Key, _Found], request: RecallRequest, now: datetime) -> list[Scored]:
+        return [
+            Scored(tier, identity, content_of(each.payload), self._score(tier, each, request, now))
+            for (tier, identity), each in found.items()
+        ]
+
+    def _found(self, searched: Searched, request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
         for tier, pool in searched.pools.items():
             if pool.lists:
                 for each in fuse(pool.lists, policy=self._policy.fused, pool=self._policy.pool):
-                    yield (tier, each.id), _Candidate(pool.payloads[each.id], each.match, each.ranks)
+                    yield (tier, each.id), _Found(pool.payloads[each.id], each.match, each.ranks)
             else:
                 yield from _without_index(tier, pool, request.asked)
 
-    def _score(self, tier: Tier, candidate: _Candidate, request: RecallRequest, now: datetime) -> Score:
+    def _score(self, tier: Tier, found: _Found, request: RecallRequest, now: datetime) -> Score:
         if self._policy.profile == "composite":
             return composite(
-                impression_of(tier, candidate.payload, now=now, policy=self._policy),
-                match=candidate.match,
+                impression_of(tier, found.payload, now=now, policy=self._policy),
+                match=found.match,
                 mood=request.mood,
                 now=now,
                 policy=self._policy.composite,
             )
-        return ranked(trace_of(tier, candidate.payload), match=candidate.match, now=now, policy=self._policy)
+        return ranked(trace_of(tier, found.payload), match=found.match, now=now, policy=self._policy)
 
 
-def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[tuple[Tier, str], _Candidate]]:
+def _looked_at(each: Scored, seen: Collection[str]) -> bool:
+    return each.tier != "episodic" or each.id in seen
+
+
+def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Key, _Found]]:
     """Matched by the share of the cue's words that a text has; 0 without a cue."""
     asked = words(cue) if cue else frozenset[str]()
     for identity, payload in pool.payloads.items():
         match = overlap(asked, words(content_of(payload))) if asked else 0.0
-        yield (tier, identity), _Candidate(payload, match, ())
+        yield (tier, identity), _Found(payload, match, ())
 
 
-def _recollection(chosen: Scored, candidate: _Candidate) -> Recollection:
-    told = told_of(chosen.tier, candidate.payload)
+def _recollection(chosen: Scored, found: _Found) -> Recollection:
+    told = told_of(chosen.tier, found.payload)
     return Recollection(
         item=RecalledItem(
             tier=chosen.tier,
@@ -134,8 +221,9 @@ def _recollection(chosen: Scored, candidate: _Candidate) -> Recollection:
             category=told.category,
             parts={part.name: part.value for part in chosen.score.parts},
         ),
-        match=candidate.match,
-        ranks=candidate.ranks,
+        match=found.match,
+        ranks=found.ranks,
+        reranked=found.reranked,
         sources=tuple(told.sources),
         sensitivity=told.sensitivity,
         role=told.role,

@@ -1,0 +1,50 @@
+"""Which episodes of an answer say what is no longer believed: one look at the facts that have them as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from qdrant_client import models
+
+from ..adapters.ports import Payload, VectorStore
+from ..memory.policies import RecallPolicy
+from ..memory.standing import DENIED, stands
+from ..schemas.collections import FACTS
+from .filters import any_of
+from .request import RecallRequest
+from .rows import content_of, observation_of, saying_of
+
+FACTS_MAX = 256
+"""Rows that are looked at: an observation makes one fact, and few are evidence of more."""
+
+
+async def outlived(
+    episodes: Mapping[str, Payload],
+    *,
+    store: VectorStore,
+    request: RecallRequest,
+    now: datetime,
+    policy: RecallPolicy,
+) -> frozenset[str]:
+    """The ids of those that do not stand any more (memory/standing.py). Raises what the store raises."""
+    observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
+    found = await store.select(
+        FACTS,
+        tenant_id=request.tenant_id,
+        where=models.Filter(
+            must=[
+                any_of("owner_key", request.owner_keys),
+                any_of("evidence[].observation_id", sorted(set(observations.values()))),
+                any_of("state", ("active", *DENIED)),
+            ]
+        ),
+        limit=FACTS_MAX,
+    )
+    known = request.known_at or now
+    sayings = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
+    return frozenset(
+        identity
+        for identity, payload in episodes.items()
+        if not stands(content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap)
+    )
