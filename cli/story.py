@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.markup import escape
 from rich.table import Table
 
 from ..adapters.ports import VectorStore
-from ..schemas.collections import FACTS, WORKING
+from ..recall.reading import Reading
+from ..recall.wanted import ALL, Wanted
 from ..schemas.episodes import EpisodesRecorded
-from ..schemas.facts import FactUpdated, StoredFact
+from ..schemas.facts import Fact, FactState, FactUpdated
 from ..schemas.observations import Observed
 from ..schemas.turns import Owner
-from ..schemas.working import StoredWorkingEntry
 from .changes import about, change_line
 from .feed import Person, Seen
 from .output import console, printable
-from .reading import ALL, Wanted, facts_filter, session_filter
 
 INDENT = " " * 9
 
@@ -49,24 +49,16 @@ def tell(seen: Seen) -> None:
         out.print(f"{INDENT}[dim]kept as {count} episode{'s' if count > 1 else ''}[/dim]")
 
 
-async def facts_of(store: VectorStore, person: Person, *, state: str = "active") -> list[StoredFact]:
+async def facts_of(store: VectorStore, person: Person, *, state: FactState | Literal["all"] = "active") -> list[Fact]:
     """A person's facts, oldest first."""
-    if not await store.exists(FACTS):
-        return []
-    wanted = Wanted(owner=Owner(scope="user", id=person.user_id), state=state)
-    found = await store.select(FACTS, tenant_id=person.tenant_id, where=facts_filter(person.tenant_id, wanted))
-    facts = [StoredFact.from_payload(each.payload) for each in found]
-    return sorted(facts, key=lambda fact: (fact.recorded_at, fact.fact_id))
+    owner = Owner(scope="user", id=person.user_id)
+    return await Reading(store=store).every_fact(Wanted(person.tenant_id, owner=owner, state=state, ceiling="secret"))
 
 
 async def tell_working_set(store: VectorStore, person: Person, session_id: str) -> None:
     """What the agent attends to at the end of a session."""
-    found = await store.select(
-        WORKING,
-        tenant_id=person.tenant_id,
-        where=session_filter(person.tenant_id, Wanted(user_id=person.user_id, session_id=session_id)),
-    )
-    entries = sorted((StoredWorkingEntry.from_payload(each.payload) for each in found), key=lambda e: -e.salience)
+    session = Wanted(person.tenant_id, user_id=person.user_id, session_id=session_id, ceiling="secret")
+    entries = await Reading(store=store).every_entry(session)
     table = Table("salience", "what", "subject", "lasting", box=None, pad_edge=False, header_style="bold")
     for entry in entries:
         table.add_row(f"{entry.salience:.2f}", text(entry.content), text(entry.subject), entry.durability)
@@ -75,7 +67,7 @@ async def tell_working_set(store: VectorStore, person: Person, session_id: str) 
     out.print(table if entries else "  (empty)")
 
 
-async def tell_facts(store: VectorStore, person: Person) -> list[StoredFact]:
+async def tell_facts(store: VectorStore, person: Person) -> list[Fact]:
     """What is believed, and what was believed before. Returns all of them."""
     facts = await facts_of(store, person, state=ALL)
     by_id = {fact.fact_id: fact for fact in facts}

@@ -2,87 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, get_args
+from typing import Literal, TypeVar, get_args
 
 import click
 from pydantic import JsonValue
-from qdrant_client import models
 
-from ...adapters.ports import Found
-from ...schemas.collections import EPISODES, FACTS, TURNS, WORKING
-from ...schemas.episodes import StoredEpisode
-from ...schemas.facts import FactState, StoredFact
-from ...schemas.turns import Scope
+from ...recall.paging import PAGE_MAX, Page
+from ...recall.reading import TURNS_MAX, Reading, said_in_order
+from ...recall.wanted import ALL, Wanted
+from ...schemas.base import Contract
+from ...schemas.episodes import Episode
+from ...schemas.facts import Fact, FactState
+from ...schemas.observations import Category
+from ...schemas.turns import Owner, Scope
 from ...schemas.working import StoredMessage, StoredWorkingEntry
 from .. import options, output
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..reading import ALL, Wanted, episodes_filter, facts_filter, owner_of, session_filter
 from ..settings import Settings
 from ..wiring import opened
 
 Row = dict[str, JsonValue]
+R = TypeVar("R")
+
+
+# ------------------------------------------------------------------------------------------------ what can be shown
+async def _facts(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Fact]:
+    if limit is None:
+        return await reading.every_fact(wanted)
+    return await _newest(lambda cursor, size: reading.facts(wanted, limit=size, cursor=cursor), limit)
+
+
+async def _episodes(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Episode]:
+    if limit is None:
+        return await reading.every_episode(wanted)
+    return await _newest(lambda cursor, size: reading.episodes(wanted, limit=size, cursor=cursor), limit)
+
+
+async def _working(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredWorkingEntry]:
+    """The first `limit` by session and salience."""
+    return (await reading.every_entry(wanted))[:limit]
+
+
+async def _messages(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredMessage]:
+    if limit is None:
+        return await reading.every_message(wanted)
+    turns = await _newest(
+        lambda cursor, size: reading.log(wanted, limit=min(size, TURNS_MAX), cursor=cursor), limit
+    )  # each has at least one message
+    return sorted((message for turn in turns for message in turn.messages), key=said_in_order)[-limit:]
+
+
+async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: int) -> list[R]:
+    """The `limit` newest, oldest first."""
+    found: list[R] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        got = await page(cursor, min(limit - len(found), PAGE_MAX))
+        found += got.items
+        cursor = got.next
+        if cursor is None:
+            break
+    return found[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One of the things that can be shown: where it lies, how it is asked for, put in order and told to a person."""
+    """One of the things that can be shown: how it is read, and told to a person."""
 
-    collection: str
-    where: Callable[[str, Wanted], models.Filter]
-    record: Callable[[Found], Row]
-    order: tuple[str, ...]
+    read: Callable[[Reading, Wanted, int | None], Awaitable[Sequence[Contract]]]
     columns: tuple[str, ...]
 
 
-def _fact(found: Found) -> Row:
-    return StoredFact.from_payload(found.payload).public().to_payload()
-
-
-def _episode(found: Found) -> Row:
-    return StoredEpisode.from_payload(found.payload).public().to_payload()
-
-
-def _working(found: Found) -> Row:
-    return StoredWorkingEntry.from_payload(found.payload).to_payload()
-
-
-def _message(found: Found) -> Row:
-    return StoredMessage.from_payload(found.payload).to_payload()
-
-
 KINDS: dict[str, Kind] = {
-    "facts": Kind(
-        FACTS,
-        facts_filter,
-        _fact,
-        ("recorded_at", "fact_id"),
-        ("subject", "content", "category", "state", "fact_id"),
-    ),
-    "episodes": Kind(
-        EPISODES,
-        episodes_filter,
-        _episode,
-        ("occurred_at", "recorded_at", "episode_id"),
-        ("occurred_at", "subject", "content", "category", "importance", "evidence"),
-    ),
-    "working": Kind(
-        WORKING,
-        session_filter,
-        _working,
-        ("user_id", "session_id", "-salience", "entry_id"),
-        ("session_id", "subject", "content", "category", "durability", "salience", "pinned"),
-    ),
-    "turns": Kind(
-        TURNS,
-        session_filter,
-        _message,
-        ("occurred_at", "session_id", "turn_id", "message_index"),
-        ("occurred_at", "session_id", "turn_id", "role", "content"),
-    ),
+    "facts": Kind(_facts, ("subject", "content", "category", "state", "fact_id")),
+    "episodes": Kind(_episodes, ("occurred_at", "subject", "content", "category", "importance", "evidence")),
+    "working": Kind(_working, ("session_id", "subject", "content", "category", "durability", "salience", "pinned")),
+    "turns": Kind(_messages, ("occurred_at", "session_id", "turn_id", "role", "content")),
 }
 
 
@@ -94,7 +93,10 @@ KINDS: dict[str, Kind] = {
 @click.option("--scope", type=click.Choice(get_args(Scope)), help="Whose: with --id, instead of --user.")
 @click.option("--id", "owner_id", type=options.GIVEN_ID, help="The owner's id, with --scope.")
 @click.option("--state", type=click.Choice([*get_args(FactState), ALL]), help="Facts in this state. [default: active]")
+@click.option("--subject", help="Only about this subject (not turns).")
+@click.option("--category", type=click.Choice(get_args(Category)), help="Only of this category (not turns).")
 @click.option("--as-of", type=options.MOMENT, help="What was valid then (facts, episodes).")
+@click.option("--known-at", type=options.MOMENT, help="What was believed then (facts), recorded by then (episodes).")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the newest N. [default: all]")
 @options.as_json
 @pass_context
@@ -106,23 +108,41 @@ def show(
     session: str | None,
     scope: str | None,
     owner_id: str | None,
-    state: str | None,
+    state: FactState | Literal["all"] | None,
+    subject: str | None,
+    category: Category | None,
     as_of: datetime | None,
+    known_at: datetime | None,
     limit: int | None,
     as_json: bool,
 ) -> None:
     """Show what is remembered: facts, episodes, the working set, or turns word by word."""
     try:
-        owner = owner_of(user=user, scope=scope, owner_id=owner_id)
+        owner = _owner_of(user=user, scope=scope, owner_id=owner_id)
     except ValueError as error:
         raise usage(str(error)) from error
-    if as_of is not None and what not in ("facts", "episodes"):
-        raise usage("--as-of is for facts and episodes")
+    in_sessions = what in ("working", "turns")
+    for option, moment in (("--as-of", as_of), ("--known-at", known_at)):
+        if moment is not None and in_sessions:
+            raise usage(f"{option} is for facts and episodes")
+    if what == "turns" and (subject, category) != (None, None):
+        raise usage("--subject and --category are not for turns: messages have neither")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} is for facts")
-    wanted = Wanted(owner=owner, user_id=user, session_id=session, state=state, as_of=as_of)
+    wanted = Wanted(
+        tenant,
+        owner=None if in_sessions and user is not None else owner,  # others may own what is learnt in a user's sessions
+        user_id=user,
+        session_id=session,
+        state=state,
+        subject=subject,
+        category=category,
+        as_of=as_of,
+        known_at=known_at,
+        ceiling="secret",
+    )
     kind = KINDS[what]
-    rows = run(_rows(context.settings, kind, tenant, wanted, limit))
+    rows = run(_rows(context.settings, kind, wanted, limit))
     if as_json:
         for row in rows:
             output.line(row)
@@ -131,29 +151,20 @@ def show(
         output.table(kind.columns, cells, empty=f"no {what} of tenant {tenant} that fit")
 
 
-async def _rows(settings: Settings, kind: Kind, tenant: str, wanted: Wanted, limit: int | None) -> list[Row]:
-    """In order; the newest `limit` (of the working set: the most salient)."""
+async def _rows(settings: Settings, kind: Kind, wanted: Wanted, limit: int | None) -> list[Row]:
     async with opened(settings, purpose="show") as ports:
-        if not await ports.store.exists(kind.collection):
-            return []
-        found = await ports.store.select(kind.collection, tenant_id=tenant, where=kind.where(tenant, wanted))
-    rows = sorted((kind.record(each) for each in found), key=lambda row: _rank(row, kind.order))
-    if limit is None:
-        return rows
-    return rows[:limit] if kind.collection == WORKING else rows[-limit:]
+        return [each.to_payload() for each in await kind.read(Reading(store=ports.store), wanted, limit)]
 
 
-def _rank(row: Row, order: Sequence[str]) -> tuple[Any, ...]:
-    """Times compare as times: with and without fractions of a second."""
-    rank: list[Any] = []
-    for name in order:
-        value: Any = row[name.removeprefix("-")]
-        if name.startswith("-"):
-            value = -value
-        elif name.endswith("_at"):
-            value = datetime.fromisoformat(value)
-        rank.append(value)
-    return tuple(rank)
+def _owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:
+    """`--user U`, or `--scope S --id X`; ValueError when they contradict each other."""
+    if (scope is None) != (owner_id is None):
+        raise ValueError("--scope and --id go together")
+    if scope is not None and owner_id is not None:
+        if user is not None and (scope, owner_id) != ("user", user):
+            raise ValueError("--user and --scope/--id name two owners")
+        return Owner.model_validate({"scope": scope, "id": owner_id})
+    return None if user is None else Owner(scope="user", id=user)
 
 
 def _cell(value: JsonValue) -> str:
