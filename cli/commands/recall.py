@@ -19,6 +19,7 @@ from ...schemas.turns import Owner
 from .. import options, output
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
+from ..reranking import new_reranker
 from ..settings import Settings
 from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 
@@ -87,11 +88,15 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
         if identity is not None and there:
             await store.ensure(*there)  # refuses an embedder that did not fill them
+        reranker = new_reranker(settings, policy.recall, sink=NoUsage()) if request.asked else None
+        if reranker is not None:
+            stack.push_async_callback(reranker.close)
         service = Recall(
             store=store,
             embedder=embedder,
             collections=there,
             policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
+            reranker=reranker,
         )
         return await service.recall(request, now=datetime.now(UTC))
 

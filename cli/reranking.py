@@ -1,0 +1,43 @@
+"""Which reranker `[memory.recall]` means."""
+
+from __future__ import annotations
+
+from ..adapters.ports import Reranker, UsageSink
+from ..memory.policies import RecallPolicy
+from .errors import usage
+from .settings import OFFLINE, Settings
+
+
+def new_reranker(settings: Settings, policy: RecallPolicy, *, sink: UsageSink) -> Reranker | None:
+    """None: Reciprocal Rank Fusion alone. Loads and connects nothing; CommandFailed (exit 2) says what is missing."""
+    try:
+        match policy.reranker:
+            case "rrf":
+                return None
+            case "cross-encoder":
+                from ..adapters.rerankers.cross_encoder import CrossEncoder  # only who uses it pays for its imports
+
+                return CrossEncoder(policy.cross_encoder)
+            case "model":
+                return _judge(settings, sink)
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def _judge(settings: Settings, sink: UsageSink) -> Reranker:
+    from ..adapters.completions.factory import create_completions
+    from ..recall.judge import ModelJudge
+    from .wiring import secret
+
+    if settings.model_names[0] == OFFLINE:
+        raise ValueError('memory.recall.reranker = "model" needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL')
+    return ModelJudge(
+        completions=create_completions(
+            model=settings.model or None,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=settings.in_flight,
+            sink=sink,
+        )
+    )
