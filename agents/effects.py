@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..adapters.ports import Point, VectorStore
+from ..adapters.ports import NewWindow, Point, VectorStore
 from ..schemas.errors import Fatal
 from ..schemas.outcomes import (
     DeletePoints,
     InsertPoints,
+    NewWindows,
     OutPoint,
     PutPoints,
     SetFields,
@@ -22,9 +23,14 @@ def point(out: OutPoint) -> Point:
     return Point(
         id=out.id,
         payload=dict(out.payload),
-        dense=None if out.dense is None else unpack_vector(out.dense),
+        dense=_vector(out.dense),
         text=out.text,
+        window=_vector(out.window),
     )
+
+
+def _vector(packed: str | None) -> list[float] | None:
+    return None if packed is None else unpack_vector(packed)
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
@@ -39,6 +45,9 @@ async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
             await store.set_payload(
                 write.collection, tenant_id=write.tenant_id, ids=write.ids, fields=dict(write.fields)
             )
+        elif isinstance(write, NewWindows):
+            changed = [NewWindow(each.id, each.text, _vector(each.window)) for each in write.points]
+            await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
         elif isinstance(write, DeletePoints):
             await store.delete(write.collection, tenant_id=write.tenant_id, ids=write.ids)
         else:

@@ -74,12 +74,22 @@ def unpack_vector(packed: str) -> list[float]:
 
 
 class OutPoint(_Part):
-    """A record for the vector store. `dense` is packed (pack_vector); `text` is what lexical search indexes."""
+    """A record for the vector store. `dense` and `window` are packed (pack_vector); `text` is what lexical search
+    indexes."""
 
     id: str
     payload: Payload
     dense: str | None = None
     text: str | None = None
+    window: str | None = None
+
+
+class OutWindow(_Part):
+    """What a record that stands is found by from now on; None stays as it is."""
+
+    id: str
+    text: str | None
+    window: str | None
 
 
 class InsertPoints(_Part):
@@ -108,6 +118,15 @@ class SetFields(_Part):
     fields: Payload
 
 
+class NewWindows(_Part):
+    """Index existing points anew; see `OutWindow`."""
+
+    op: Literal["window"] = "window"
+    collection: str
+    tenant_id: str
+    points: tuple[OutWindow, ...]
+
+
 class DeletePoints(_Part):
     op: Literal["delete"] = "delete"
     collection: str
@@ -125,7 +144,9 @@ class SwapPoint(_Part):
     cause: str
 
 
-Write = Annotated[InsertPoints | PutPoints | SetFields | DeletePoints | SwapPoint, Field(discriminator="op")]
+Write = Annotated[
+    InsertPoints | PutPoints | SetFields | NewWindows | DeletePoints | SwapPoint, Field(discriminator="op")
+]
 
 
 class Outcome(_Part):

@@ -67,3 +67,8 @@ class StoredMessage(Contract):
     sensitivity: Sensitivity = "internal"
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
     """On message 0: the SHA-256 of the turn's value, by which another turn of the same id is told apart."""
+    session_place: Annotated[int, Field(ge=0)] | None = None
+    """Which message of its session's thread it is, from 0, in the order of the log; None for what stands outside the
+    thread (memory/windows.py) and for what 0.1 recorded."""
+    first_place: Annotated[int, Field(ge=0)] | None = None
+    """On message 0: the place that the first message of its turn in the thread has, or would have."""

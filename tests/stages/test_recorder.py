@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from qdrant_client import models
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.ports import EmbedderIdentity, Found, Point
+from memstream.adapters.ports import ByMeaning, EmbedderIdentity, Found, NewWindow, Point
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
+from memstream.memory.windows import NEIGHBOUR_MAX
 from memstream.schemas import ids
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.errors import Poison, Transient
@@ -24,6 +26,7 @@ from memstream.streams.partitioner import partition_for
 from memstream.streams.ports import Record
 from tests.support.observer_world import Points
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills
+from tests.support.vector_backends import match
 
 SESSION = ("acme", "u1", "s1")
 PARTITIONS = 4
@@ -151,7 +154,7 @@ async def test_each_message_is_kept_verbatim_under_its_id(world: World) -> None:
 
 async def test_what_was_said_is_found_by_words_and_by_meaning(world: World, store: QdrantStore) -> None:
     await world.deliver(world.turn("I moved to Lisbon in spring"), world.turn("The weather is fine", turn_id="t2"))
-    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="lisbon", limit=5)) == [
+    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="lisbon", limit=1)) == [
         "I moved to Lisbon in spring"
     ]
     (dense,) = await HashingEmbedder().embed(["moved to Lisbon"], tenant_id="acme")
@@ -167,10 +170,13 @@ async def test_parts_are_joined_and_others_counted(world: World) -> None:
     assert world.embedder.calls == [("acme", ["one\ntwo"])]
 
 
-async def test_one_call_embeds_a_whole_turn_and_silence_none(world: World) -> None:
-    await world.deliver(world.turn("a", "b", "c"), world.turn("  ", turn_id="t2"))
-    assert world.embedder.calls == [("acme", ["a", "b", "c"])]
-    assert texts(await world.messages()) == ["a", "b", "c", "  "]
+async def test_one_call_embeds_a_whole_turn_with_its_windows_and_silence_none(world: World) -> None:
+    await world.deliver(world.turn("a", "b", "c"), world.turn("  ", turn_id="t2"), world.turn("a", turn_id="t3"))
+    assert world.embedder.calls == [
+        ("acme", ["a", "b", "c", "a\nb", "a\nb\nc", "b\nc"]),
+        ("acme", ["a", "c\na", "b\nc\na"]),
+    ]
+    assert texts(await world.messages()) == ["a", "b", "c", "  ", "a"]
 
 
 @pytest.mark.parametrize("text", ["\x00", "a\x00b", "\u2028", "\U0010ffff", "x" * 200_000, "\\ud800"])
@@ -252,10 +258,113 @@ async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: W
     await world.deliver(world.turn("a forbidden lighthouse"), world.turn("next", turn_id="t2"))
     assert texts(await world.messages()) == ["a forbidden lighthouse", "next"]
     found = await store.lexical(COLLECTION, tenant_id="acme", text="lighthouse", limit=5)
-    assert texts(found) == ["a forbidden lighthouse"]
-    assert world.counted("not_embedded") == 1
+    assert set(texts(found)) == {"a forbidden lighthouse", "next"}
+    assert world.counted("not_embedded") == 1, "the next turn goes without windows"
+    (dense,) = await HashingEmbedder().embed(["next"], tenant_id="acme")
+    assert texts(await store.nearest(COLLECTION, tenant_id="acme", dense=dense, limit=5)) == ["next"]
 
 
+# ------------------------------------------------------------------------------------------------ windows
+async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, float]]:
+    """What is found by the meaning of its window, with the score."""
+    (dense,) = await HashingEmbedder().embed([cue], tenant_id="acme")
+    conditions: list[Any] = [match(field, value) for field, value in where.items()]
+    (found,) = await store.search(
+        COLLECTION,
+        tenant_id="acme",
+        rankings=[ByMeaning(dense, "window")],
+        where=models.Filter(must=conditions),
+        limit=20,
+    )
+    return [(str(each.payload["content"]), round(each.score or 0.0, 4)) for each in found]
+
+
+async def test_a_message_is_found_by_the_words_before_and_after_it(world: World, store: QdrantStore) -> None:
+    for n, text in enumerate(["anna", "bert", "carl", "dora", "emil"]):
+        await world.deliver(world.turn(text, turn_id=f"t{n}"))
+    for cue, around in (("anna", {"anna", "bert"}), ("carl", {"bert", "carl", "dora"}), ("emil", {"dora", "emil"})):
+        assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text=cue, limit=9))) == around
+        assert {text for text, score in await shown(store, cue) if score > 0.1} == around
+    assert dict(await shown(store, "bert carl dora"))["carl"] == pytest.approx(1.0)
+    assert dict(await shown(store, "anna bert"))["anna"] == pytest.approx(1.0)
+
+
+async def test_places_count_what_is_said_in_the_order_of_the_log(world: World) -> None:
+    tool = {"role": "tool", "content": "{}"}
+    call = {"role": "assistant", "content": None}
+    await world.deliver(
+        world.turn(tool, "a", call, {"role": "assistant", "content": "b"}, occurred_at="2026-01-02T00:00:00Z"),
+        world.turn(tool, turn_id="t2", occurred_at="2026-01-01T00:00:00Z"),
+        world.turn("c", turn_id="t3", occurred_at="2026-01-01T00:00:00Z"),
+    )
+    rows = await world.messages()
+    assert [(row.session_place, row.first_place) for row in rows] == [
+        (None, 0), (0, None), (None, None), (1, None), (None, 2), (2, 2)
+    ]  # fmt: skip
+
+
+async def test_tools_and_silence_stand_outside_the_thread(world: World, store: QdrantStore) -> None:
+    tool = {"role": "tool", "content": "zebra"}
+    await world.deliver(
+        world.turn("anna", {"role": "assistant", "content": None}, tool, {"role": "assistant", "content": "bert"})
+    )
+    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="zebra", limit=9)) == ["zebra"]
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="anna", limit=9))) == {"anna", "bert"}
+    assert (await shown(store, "zebra"))[0] == ("zebra", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seen"),
+    [
+        ({}, {"sensitivity": "secret"}, {"bert"}),
+        ({"sensitivity": "secret"}, {}, {"anna", "bert"}),
+        ({}, {"scope": "org", "org_id": "o"}, {"bert"}),
+    ],
+)
+async def test_nobody_is_found_by_a_neighbour_that_its_reader_may_not_see(
+    world: World, store: QdrantStore, first: dict[str, Any], second: dict[str, Any], seen: set[str]
+) -> None:
+    await world.deliver(world.turn("anna", **first), world.turn("bert", turn_id="t2", **second))
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="bert", limit=9))) == seen
+    assert {text for text, score in await shown(store, "bert") if score > 0.1} == seen
+
+
+@pytest.mark.parametrize("other", [("globex", "u1", "s1"), ("acme", "u2", "s1"), ("acme", "u1", "s2")])
+async def test_windows_end_with_the_session(world: World, store: QdrantStore, other: tuple[str, str, str]) -> None:
+    await world.deliver(
+        world.turn("anna"), world.turn("bert", session=other, turn_id="t2"), world.turn("x", turn_id="t3")
+    )
+    found = await store.lexical(COLLECTION, tenant_id=other[0], text="bert", limit=9)
+    assert texts(found) == ["bert"]
+    assert found[0].payload["session_place"] == 0
+
+
+async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: QdrantStore) -> None:
+    old = world.turn("anna", "bert")
+    await world.deliver(old)
+    rows = await world.messages()
+    await store.put(
+        COLLECTION,
+        [
+            Point(row.message_id, {**row.to_payload(), "session_place": None, "first_place": None}, text=row.content)
+            for row in rows
+        ],
+    )
+    before = await world.messages()
+    await world.deliver(old, world.turn("carl", turn_id="t2"))
+    assert (await world.messages())[:2] == before
+    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="carl", limit=9)) == ["carl"]
+    assert (await world.messages())[2].session_place == 0
+
+
+async def test_a_long_neighbour_stands_in_a_window_with_its_nearest_part(world: World, store: QdrantStore) -> None:
+    paste = "far " + "x " * NEIGHBOUR_MAX + "near"
+    await world.deliver(world.turn("anna"), world.turn(paste, turn_id="t2"), world.turn("bert", turn_id="t3"))
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="near", limit=9))) == {paste, "bert"}
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="far", limit=9))) == {paste, "anna"}
+
+
+# ------------------------------------------------------------------------------------------------ killed
 class Halting(Points):
     """Dies between the single messages of a turn, as a store may that writes one after the other."""
 
@@ -268,6 +377,12 @@ class Halting(Points):
             await super().insert(collection, [point])
             assert self.harness is not None
             self.harness.pass_step(f"point {point.payload['message_index']}")
+
+    async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
+        assert self.harness is not None
+        self.harness.pass_step("before window")
+        await super().rewindow(collection, tenant_id=tenant_id, points=points)
+        self.harness.pass_step("after window")
 
 
 def halting() -> World:
@@ -282,22 +397,37 @@ def talk(world: World) -> list[Record]:
         world.turn("other words", "x", "y"),
         world.turn("c", turn_id="t2"),
         world.turn("a", "b"),
+        world.turn({"role": "tool", "content": "0"}, "d", turn_id="t3"),
+        world.turn("e", turn_id="t4"),
     ]
 
 
-def stored(world: World) -> list[tuple[Any, Any, Any]]:
+def stored(world: World) -> list[tuple[Any, ...]]:
     points = world.store.of(COLLECTION).values()
-    return sorted((p.payload["turn_id"], p.payload["message_index"], p.payload["content"]) for p in points)
+    return sorted(
+        (p.payload["turn_id"], p.payload["message_index"], p.payload["session_place"], p.text, p.dense, p.window)
+        for p in points
+    )
 
 
 async def test_killed_anywhere_the_first_turn_is_whole_and_the_other_is_not_there() -> None:
     calm = halting()
     await calm.harness.run(talk(calm))
-    assert stored(calm) == [("t1", 0, "a"), ("t1", 1, "b"), ("t2", 0, "c")]
+    assert [row[:4] for row in stored(calm)] == [
+        ("t1", 0, 0, "a\nb"),
+        ("t1", 1, 1, "a\nb\nc"),
+        ("t2", 0, 2, "b\nc\nd"),
+        ("t3", 0, None, "0"),
+        ("t3", 1, 3, "c\nd\ne"),
+        ("t4", 0, 4, "d\ne"),
+    ]
+    for _, _, _, text, _, window in stored(calm):
+        (expected,) = await HashingEmbedder().embed([text], tenant_id="acme")
+        assert window == pytest.approx(expected)
     hit: set[str | None] = set()
     for kill in kills(len(calm.harness.steps)):
         world = halting()
         await world.harness.run(talk(world), kill=Kill(kill.at, from_start=kill.from_start))
         assert stored(world) == stored(calm), (kill, world.harness.step)
         hit.add(world.harness.step)
-    assert {"point 0", "point 1", "before store", "decide"} <= hit
+    assert {"point 0", "point 1", "before window", "after window", "before store", "decide"} <= hit

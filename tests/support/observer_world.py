@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue
+from qdrant_client import models
 
-from memstream.adapters.ports import Completion, CompletionRequest, Found, Point, Usage, VectorStore
+from memstream.adapters.ports import Completion, CompletionRequest, Found, NewWindow, Point, Usage, VectorStore
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.observer.stage import Observer
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
@@ -66,6 +68,29 @@ class Points:
             if point is not None and point.payload["tenant_id"] == tenant_id:
                 del self.of(collection)[each]
 
+    async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
+        self.calls += 1
+        for each in points:
+            stands = self.of(collection).get(each.id)
+            if stands is not None and stands.payload["tenant_id"] == tenant_id:
+                text, window = each.text or stands.text, each.window or stands.window
+                self.of(collection)[each.id] = replace(stands, text=text, window=window)
+
+    async def last(
+        self, collection: str, *, tenant_id: str, where: models.Filter, order_by: str, limit: int
+    ) -> list[Found]:
+        """Of the conditions it knows what the recorder asks for: equal, below, and not equal."""
+        self.calls += 1
+        found = [
+            Found(point.id, point.payload)
+            for point in self.of(collection).values()
+            if point.payload["tenant_id"] == tenant_id
+            and point.payload.get(order_by) is not None
+            and all(_holds(each, point.payload) for each in cast(list[Any], where.must))
+            and not any(_holds(each, point.payload) for each in cast(list[Any], where.must_not))
+        ]
+        return sorted(found, key=lambda each: -cast(int, each.payload[order_by]))[:limit]
+
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, Found]:
@@ -73,6 +98,15 @@ class Points:
         found = {each: self.of(collection)[each] for each in ids if each in self.of(collection)}
         assert all(point.payload["tenant_id"] == tenant_id for point in found.values())
         return {each: Found(each, point.payload) for each, point in found.items()}
+
+
+def _holds(condition: models.FieldCondition, payload: Mapping[str, JsonValue]) -> bool:
+    value = payload.get(condition.key)
+    if isinstance(condition.match, models.MatchValue):
+        return value == condition.match.value
+    assert isinstance(condition.range, models.Range)
+    assert condition.range.lt is not None
+    return isinstance(value, int) and value < condition.range.lt
 
 
 class ScriptedModel:
