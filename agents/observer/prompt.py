@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue
 
 from ...adapters.ports import Message
+from ...memory.boundaries import without_framed
 from ...memory.policies import CapturePolicy
 from ...memory.text import escape_markers, folded, one_line
 from ...schemas.base import Quote, Signed, Subject, Unit
@@ -101,7 +102,8 @@ def parse(value: JsonValue) -> Answer[ObservationItem]:
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as the prompt shows it: the captured roles, the user's words in full, the assistant's cut."""
+    """A turn as the prompt shows it: the captured roles, the user's words in full, the assistant's cut; without the
+    memories that were rendered into it, so that what was recalled is neither learnt again nor a quote's proof."""
 
     turn_id: str
     occurred_at: datetime
@@ -111,7 +113,9 @@ class ShownTurn:
     def of(cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy) -> ShownTurn:
         said = []
         for message in turn.messages:
-            text = message.text[: policy.max_assistant_chars] if message.role == "assistant" else message.text
+            text = without_framed(message.text)
+            if message.role == "assistant":
+                text = text[: policy.max_assistant_chars]
             if message.role in policy.roles and text.strip():
                 said.append((message.role, text))
         return cls(turn.turn_id, occurred_at, tuple(said))
