@@ -18,6 +18,8 @@ COMMANDS = {
     "demo": "The whole pipeline on one conversation, with no server and no key.",
     "chat": "Talk: each line is a turn, changes of facts appear as they come.",
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
+    "serve": "Memory over HTTP: turns in, recall, facts, their changes as they come.",
+    "tokens": "Make a token for `serve`.",
     "topics": "Make or compare the topics.",
     "produce": "Send turns from a file or standard input.",
     "watch": "Tail the changes of facts.",

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from ..adapters.completions.factory import create_completions
 from ..adapters.folders import FolderLock
-from ..adapters.ports import Completions, UsageSink
+from ..adapters.ports import Completions, Embedder, UsageSink
 from ..adapters.vectors.store import QdrantStore
 from ..agents.reflector.state import check_facts_present
 from ..memory.policies import ConflictPolicy, MemoryPolicy
@@ -105,6 +105,7 @@ class Stages:
 
     log: Log
     store: QdrantStore
+    embedder: Embedder
     completions: Completions
     runners: Sequence[StageRunner]
     metrics: Metrics
@@ -217,6 +218,7 @@ async def built_stages(
         yield Stages(
             log=client,
             store=store,
+            embedder=embedder,
             completions=completions,
             runners=runners,
             metrics=metrics,

@@ -83,6 +83,7 @@ class Settings(BaseSettings):
     observe_together: Annotated[int, Field(ge=1, le=64)] = 8
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
     replication: Annotated[int, Field(ge=1, le=100)] = 1
+    tokens: Path | None = None
     testing: bool = False
     crash_point: str | None = None
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")

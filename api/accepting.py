@@ -1,0 +1,83 @@
+"""What a caller sends → turns as they will lie on the topic; pure. The schema is the producers' own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue, ValidationError
+
+from ..schemas.turns import TURN_MAX_BYTES, Owner, Turn, turn_value
+from .credentials import Caller
+from .problems import FieldError, field_errors, forbidden, invalid, too_large, wrong
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A turn, and the bytes that go on the topic: what was sent, unknown fields too, and its tenant."""
+
+    turn: Turn
+    value: bytes
+
+
+def accepted(sent: JsonValue, *, caller: Caller, limit: int) -> list[Accepted]:
+    """One turn, or a list of at most `limit`: all of them, or a Problem (403, 413, 422) and none."""
+    if not isinstance(sent, list):
+        return _all([((), sent)], caller)
+    if not sent:
+        raise wrong("body", "the list is empty: at least one turn is needed")
+    if len(sent) > limit:
+        raise too_large(f"{len(sent)} turns in one request; at most {limit} are taken")
+    return _all([((place,), each) for place, each in enumerate(sent)], caller)
+
+
+def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[Accepted]:
+    taken: list[Accepted] = []
+    errors: list[FieldError] = []
+    for path, each in sent:
+        try:
+            taken.append(_one(each, caller))
+        except ValidationError as error:
+            errors += field_errors(error, before=path)
+        except _Refused as refused:
+            errors.append(FieldError(field=".".join(map(str, (*path, *refused.path))) or "body", detail=refused.why))
+    if errors:
+        raise invalid(errors)
+    for each_taken in taken:
+        _check(each_taken, caller)
+    return taken
+
+
+class _Refused(Exception):
+    """A rule that the schema does not have."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(why)
+        self.path = path
+        self.why = why
+
+
+def _one(sent: JsonValue, caller: Caller) -> Accepted:
+    if not isinstance(sent, dict):
+        raise _Refused((), "a turn is a JSON object")
+    if "tenant_id" not in sent and caller.tenants is not None:
+        if len(caller.tenants) != 1:
+            raise _Refused(("tenant_id",), "is needed: the token has several tenants")
+        sent = {"tenant_id": next(iter(caller.tenants)), **sent}
+    try:
+        value = turn_value(sent)
+    except UnicodeEncodeError:
+        raise _Refused((), "contains half a surrogate pair, which is no text") from None
+    return Accepted(Turn.read(value), value)
+
+
+def _check(accepted: Accepted, caller: Caller) -> None:
+    turn = accepted.turn
+    if len(accepted.value) > TURN_MAX_BYTES:
+        raise too_large(f"the turn has {len(accepted.value)} bytes; at most {TURN_MAX_BYTES} are allowed")
+    caller.tenant(turn.tenant_id)
+    caller.check_owner(Owner(scope="user", id=turn.user_id))
+    if caller.users is not None and turn.scope not in (None, "user"):
+        raise forbidden(f"the token {caller.name!r} is of users: what is learnt must be the user's")

@@ -1,0 +1,59 @@
+"""Bodies of requests, read here and not by the framework: in pieces, never more than the limit, after the credential
+was looked at, and by the strict rules of JSON (a number is no string)."""
+
+from __future__ import annotations
+
+import json
+from typing import NoReturn, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from .problems import field_errors, invalid, too_large, unsupported_media_type, wrong
+
+M = TypeVar("M", bound=BaseModel)
+
+
+async def json_body(request: Request, *, limit: int) -> bytes:
+    """The body's bytes. Problems: 413, 415."""
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise unsupported_media_type("send JSON, with Content-Type: application/json")
+    said = request.headers.get("content-length", "")
+    if said.isascii() and said.isdigit() and int(said[:20]) > limit:
+        raise _larger(limit)
+    taken = bytearray()
+    async for piece in request.stream():
+        taken += piece
+        if len(taken) > limit:
+            raise _larger(limit)
+    return bytes(taken)
+
+
+def _larger(limit: int) -> Exception:
+    return too_large(f"the body has more than {limit} bytes")
+
+
+def model_of(model: type[M], body: bytes) -> M:
+    """Strictly. Problem: 422 with the fields."""
+    try:
+        return model.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        raise invalid(field_errors(error)) from None
+
+
+def decoded(body: bytes) -> JsonValue:
+    """Any JSON. Problem: 422."""
+    try:
+        value: JsonValue = json.loads(body.decode(), parse_constant=_refused)
+    except UnicodeDecodeError:
+        raise wrong("body", "is not UTF-8") from None
+    except RecursionError:
+        raise wrong("body", "is nested too deeply") from None
+    except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
+        raise wrong("body", f"is no JSON: {error}") from None
+    return value
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")

@@ -1,0 +1,170 @@
+"""Who asks: bearer tokens, what each may do and whose memory it may see.
+
+A file in TOML holds the SHA-256 of each token, never the token. Identity (tenant, user) comes from here and from
+parameters that are checked against it, never from a text.
+
+    [[token]]
+    name = "chat service"
+    sha256 = "…"
+    tenants = ["acme"]
+    scopes = ["turns:write", "memory:read"]
+    users = ["u1"]                            # optional: only these users, and nothing that several share
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from fastapi import Depends
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from ..schemas.base import GivenId, explain
+from ..schemas.turns import Owner, Sensitivity
+from .problems import forbidden, unauthorized, wrong
+
+Scope = Literal["turns:write", "memory:read", "memory:read-secret"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+PREFIX = "mst_"
+"""Of every token: a scanner of leaked secrets knows it by that."""
+RANDOM_BYTES = 32
+TOKENS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a credential allows. `tenants` or `users` None: any."""
+
+    name: str
+    scopes: frozenset[Scope]
+    tenants: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+
+    def require(self, scope: Scope) -> None:
+        if scope not in self.scopes:
+            raise forbidden(f"the token {self.name!r} lacks the scope {scope}")
+
+    def tenant(self, asked: str | None) -> str:
+        """The tenant of this request: the one that was asked for, else the token's only one."""
+        if asked is not None:
+            if self.tenants is not None and asked not in self.tenants:
+                raise forbidden(f"the token {self.name!r} is not of the tenant that was named")
+            return asked
+        only = _only(self.tenants)
+        if only is None:
+            raise wrong("tenant", "is needed: the token does not say which, for it has not exactly one")
+        return only
+
+    def user(self, asked: str | None) -> str:
+        """The user of this request, alike."""
+        user = asked if asked is not None else _only(self.users)
+        if user is None:
+            raise wrong("user", "is needed: the token does not say which, for it has not exactly one")
+        self.check_owner(Owner(scope="user", id=user))
+        return user
+
+    def check_owner(self, owner: Owner) -> None:
+        if not self.sees(owner):
+            raise forbidden(f"the token {self.name!r} may not see the {owner.scope} that was named")
+
+    def sees(self, owner: Owner) -> bool:
+        """A token of some users sees nothing that belongs to agents, organisations or groups."""
+        return self.users is None or (owner.scope == "user" and owner.id in self.users)
+
+    def check_ceiling(self, ceiling: Sensitivity) -> None:
+        if ceiling == "secret":
+            self.require("memory:read-secret")
+
+
+ANYONE = Caller("anyone", frozenset(SCOPES))
+"""Without a file of tokens, on the loopback interface only: whoever reaches it could read the folder as well."""
+
+
+def _only(ids: frozenset[str] | None) -> str | None:
+    return next(iter(ids)) if ids is not None and len(ids) == 1 else None
+
+
+class TokenEntry(BaseModel):
+    """One token of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+    tenants: Annotated[tuple[GivenId, ...], Field(min_length=1)]
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
+    users: Annotated[tuple[GivenId, ...], Field(min_length=1)] | None = None
+
+    def caller(self) -> Caller:
+        users = None if self.users is None else frozenset(self.users)
+        return Caller(self.name, frozenset(self.scopes), frozenset(self.tenants), users)
+
+
+class TokenFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    token: Annotated[tuple[TokenEntry, ...], Field(min_length=1, max_length=TOKENS_MAX)]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The tokens that are known, by their digests; `entries` None: nobody is asked for one."""
+
+    entries: Sequence[TokenEntry] | None
+
+    @classmethod
+    def read(cls, text: str) -> Credentials:
+        """The file's text. ValueError says what is wrong with it, never what a digest is."""
+        try:
+            entries = TokenFile.model_validate(tomllib.loads(text)).token
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"is no TOML: {error}") from error
+        except ValidationError as error:
+            raise ValueError(explain(error)) from None
+        if len({entry.sha256 for entry in entries}) < len(entries):
+            raise ValueError("a token stands in it twice")
+        return cls(entries)
+
+    def find(self, token: str) -> Caller | None:
+        """Every entry is compared, each in constant time: how long it takes tells nothing."""
+        given = digest(token)
+        found = [entry for entry in self.entries or () if hmac.compare_digest(entry.sha256, given)]
+        return found[0].caller() if found else None
+
+    def caller(self, token: str | None) -> Caller:
+        if self.entries is None:
+            return ANYONE
+        if token is None:
+            raise unauthorized("a bearer token is needed: Authorization: Bearer <token>")
+        caller = self.find(token)
+        if caller is None:
+            raise unauthorized("this token is not known; `memstream tokens new` makes one")
+        return caller
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_token() -> str:
+    return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
+
+
+BEARER = HTTPBearer(auto_error=False, description="A token of the file that MEMSTREAM_TOKENS names.")
+
+
+def caller_with(credentials: Credentials, scope: Scope) -> Callable[..., Caller]:
+    """A dependency of routes: the caller, who has this scope."""
+
+    async def caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Caller:
+        found = credentials.caller(None if given is None else given.credentials)
+        found.require(scope)
+        return found
+
+    return caller  # type: ignore[return-value]

@@ -1,0 +1,143 @@
+"""The OpenAPI document: what the framework makes of the routes, with what it cannot know: bodies that are read here,
+and problem details for every error. `python -m memstream.api.documents [--check]` writes api/openapi.json or compares
+it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
+
+from .problems import MEDIA_TYPE, ProblemDetails
+
+FILE = Path(__file__).resolve().parent / "openapi.json"
+REF = "#/components/schemas/{model}"
+Json = dict[str, Any]
+
+ERRORS: dict[str, str] = {
+    "401": "No token, or one that is not known.",
+    "403": "The token may not do this, or not for this tenant or user.",
+    "422": "A parameter or the body breaks a rule; `errors` names the fields.",
+    "500": "Something broke in the server; its log tells what.",
+    "503": "Busy, or something behind the server is away: try again after Retry-After.",
+}
+BODY_ERRORS: dict[str, str] = {
+    "413": "The body has too many bytes or turns.",
+    "415": "The body is no JSON by its Content-Type.",
+}
+NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+
+
+def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int = 0) -> Json:
+    """For a route that reads its own body: one of the model, or with `many` a list as well. `without`: fields that the
+    server fills in."""
+    schema = model.model_json_schema(ref_template=REF)
+    schema["required"] = [name for name in schema.get("required", ()) if name not in without]
+    name = model.__name__
+    one: Json = {"$ref": REF.format(model=name)}
+    several: Json = {"type": "array", "items": one, "minItems": 1, "maxItems": many}
+    content = {"schema": {"oneOf": [one, several]} if many else one, "$defs": {name: schema}}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def document(app: FastAPI) -> Json:
+    """OpenAPI 3.1."""
+    made = get_openapi(
+        title=app.title, version=app.version, openapi_version="3.1.0", description=app.description, routes=app.routes
+    )
+    schemas: Json = made.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    problem = ProblemDetails.model_json_schema(ref_template=REF, mode="serialization")
+    schemas |= problem.pop("$defs", {})
+    schemas[ProblemDetails.__name__] = problem
+    for operation in _operations(made):
+        for parameter in operation.get("parameters", ()):
+            _without_null(parameter["schema"])
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            for name, schema in content.pop("$defs", {}).items():
+                schemas |= schema.pop("$defs", {})
+                schemas[name] = schema
+        _add_errors(operation)
+    for schema in schemas.values():
+        for name, field in schema.get("properties", {}).items():
+            if name.endswith("_id"):
+                _tell_control_characters(field)
+    return made
+
+
+def _operations(made: Json) -> Iterator[Json]:
+    for path in made["paths"].values():
+        yield from path.values()
+
+
+def _without_null(schema: Json) -> None:
+    """A parameter that is not given is not there; it cannot be null."""
+    some = [each for each in schema.pop("anyOf", ()) if each != {"type": "null"}]
+    if len(some) == 1:
+        schema |= some[0]
+    elif some:
+        schema["anyOf"] = some
+
+
+def _add_errors(operation: Json) -> None:
+    if "security" not in operation:
+        return
+    errors = ERRORS | (BODY_ERRORS if "requestBody" in operation else {})
+    responses: Json = operation["responses"]
+    told = {status: each["description"] for status, each in responses.items() if not status.startswith("2")}
+    content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model=ProblemDetails.__name__)}}}
+    for status, description in sorted((told | errors).items()):
+        responses[status] = {"description": description, "content": content}
+    retry = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+    responses["503"] |= {"headers": retry}
+    challenge = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+    responses["401"] |= {"headers": challenge}
+
+
+def _tell_control_characters(field: Json) -> None:
+    """Given ids have none; the schemas that travel leave this to the code."""
+    for each in (field, *field.get("anyOf", ())):
+        if each.get("type") == "string" and each.get("maxLength") == 128:
+            each["pattern"] = NO_CONTROL_CHARACTERS
+
+
+def bare_app() -> FastAPI:
+    """The routes, with nothing behind them."""
+    from .app import Services, create_app
+    from .credentials import Credentials
+
+    nothing: Any = None
+    services = Services(
+        sender=nothing, followers=nothing, recall=nothing, readiness=nothing, registry=CollectorRegistry()
+    )
+    return create_app(services, credentials=Credentials(()))
+
+
+def text(app: FastAPI) -> str:
+    return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: python -m memstream.api.documents [--check]", file=sys.stderr)
+        return 2
+    wanted = text(bare_app())
+    if arguments == ["--check"]:
+        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != wanted:
+            print(f"{FILE.name}: differs from the code\nmend: python -m memstream.api.documents", file=sys.stderr)
+            return 1
+        return 0
+    FILE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""Before every request: is there room for it, and does its answer begin in time. Pure ASGI: streams pass through it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .limits import Limits
+from .problems import Problem, busy, unavailable
+
+OPEN = frozenset({"/livez", "/readyz", "/metrics"})
+"""Answered however much there is to do."""
+NO_ROUTE = "none"
+
+
+class HttpMetrics:
+    """What this interface counts. Routes are labels, paths are not: these have ids in them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "memstream_http_requests_total", "Requests answered", ["method", "route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "memstream_http_request_seconds", "Until the answer began", ["method", "route"], registry=registry
+        )
+
+
+class Guard:
+    """Middleware. `at_work` requests are counted until they are answered, streams until they begin."""
+
+    def __init__(self, app: ASGIApp, *, limits: Limits, metrics: HttpMetrics) -> None:
+        self._app = app
+        self._limits = limits
+        self._metrics = metrics
+        self._at_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        passage = _Passage(scope, send, self._metrics)
+        if scope["path"] in OPEN:
+            await self._app(scope, receive, passage.send)
+            return
+        if self._at_work >= self._limits.requests:
+            problem = busy(f"{self._limits.requests} requests are at work", retry_after=self._limits.retry_seconds)
+            await passage.refuse(problem, receive)
+            return
+        self._at_work += 1
+        try:
+            async with asyncio.timeout(self._limits.request_seconds) as time_out:
+                passage.time_out = time_out
+                await self._app(scope, receive, passage.send)
+        except TimeoutError:
+            if passage.begun:
+                raise
+            why = f"no answer within {self._limits.request_seconds:g} s; what was asked for may still happen"
+            await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
+        finally:
+            self._at_work -= 1
+
+
+class _Passage:
+    """One request's way out."""
+
+    def __init__(self, scope: Scope, send: Send, metrics: HttpMetrics) -> None:
+        self._scope = scope
+        self._send = send
+        self._metrics = metrics
+        self._since = time.perf_counter()
+        self.time_out: asyncio.Timeout | None = None
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            if self.time_out is not None:
+                self.time_out.reschedule(None)
+            self._count(message["status"])
+        await self._send(message)
+
+    async def refuse(self, problem: Problem, receive: Receive) -> None:
+        await problem.response(self._scope["path"])(self._scope, receive, self.send)
+
+    def _count(self, status: int) -> None:
+        route: str = getattr(self._scope.get("route"), "path", NO_ROUTE)
+        known = self._scope["method"] in _METHODS
+        method: str = self._scope["method"] if known else "other"
+        self._metrics.requests.labels(method, route, str(HTTPStatus(status).value)).inc()
+        self._metrics.seconds.labels(method, route).observe(time.perf_counter() - self._since)
+
+
+_METHODS: Mapping[str, None] = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"))

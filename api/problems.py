@@ -1,0 +1,216 @@
+"""Errors as RFC 9457 problem details, every one of them: `application/problem+json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from urllib.parse import quote
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.exceptions import HTTPException
+
+from ..schemas.errors import Poison, StageError, Transient
+
+log = structlog.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+URN = "urn:memstream:problem:"
+ERRORS_MAX = 20
+"""Errors that are named; a list of 100 bad turns is no reason to write a book."""
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    field: str
+    """Its path, joined by dots: `messages.0.role`; in a list of turns the place comes first."""
+    detail: str
+
+
+class MissingPart(BaseModel):
+    """A part of memory that did not answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    part: str
+    why: str
+
+
+class ProblemDetails(BaseModel):
+    """The body of every error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str
+    """`urn:memstream:problem:<name>`: what a program may decide by."""
+    title: str
+    status: int
+    detail: str
+    """For a person: what is wrong, and what to do."""
+    instance: str
+    """The path that was asked for."""
+    errors: list[FieldError] = []
+    missing: list[MissingPart] = []
+
+
+class Problem(Exception):
+    """Ends a request. `name` is the end of the type's URN."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        name: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        missing: Sequence[MissingPart] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.name = name
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.missing = tuple(missing)
+        self.headers = dict(headers or {})
+
+    def response(self, path: str) -> JSONResponse:
+        details = ProblemDetails(
+            type=URN + self.name,
+            title=self.status.phrase,
+            status=int(self.status),
+            detail=self.detail,
+            instance=quote(path),
+            errors=list(self.errors),
+            missing=list(self.missing),
+        )
+        body = details.model_dump()
+        return JSONResponse(body, int(self.status), headers=self.headers, media_type=MEDIA_TYPE)
+
+
+# ------------------------------------------------------------------------------------------------ which there are
+def unauthorized(detail: str) -> Problem:
+    challenge = {"WWW-Authenticate": 'Bearer realm="memstream"'}
+    return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=challenge)
+
+
+def forbidden(detail: str) -> Problem:
+    return Problem(HTTPStatus.FORBIDDEN, "forbidden", detail)
+
+
+def not_found(detail: str) -> Problem:
+    return Problem(HTTPStatus.NOT_FOUND, "not-found", detail)
+
+
+def gone(detail: str) -> Problem:
+    return Problem(HTTPStatus.GONE, "gone", detail)
+
+
+def too_large(detail: str) -> Problem:
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
+
+
+def unsupported_media_type(detail: str) -> Problem:
+    return Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
+
+
+def invalid(errors: Sequence[FieldError]) -> Problem:
+    """At least one field is named."""
+    detail = f"{errors[0].field}: {errors[0].detail}"
+    if len(errors) > 1:
+        detail += f"; and {len(errors) - 1} more"
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", detail, errors=errors[:ERRORS_MAX])
+
+
+def wrong(field: str, detail: str) -> Problem:
+    """One field is."""
+    return invalid([FieldError(field=field, detail=detail)])
+
+
+def busy(detail: str, *, retry_after: int) -> Problem:
+    """This server has all it takes in hand."""
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers={"Retry-After": str(retry_after)})
+
+
+def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart] = ()) -> Problem:
+    """What lies behind this server is away."""
+    headers = {"Retry-After": str(retry_after)}
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, missing=missing, headers=headers)
+
+
+def field_errors(
+    error: ValidationError | RequestValidationError, *, before: Sequence[str | int] = ()
+) -> list[FieldError]:
+    """By field; what was given is not repeated (it may be private). `before` is put in front of each path."""
+    if isinstance(error, RequestValidationError):  # whose paths begin with where a parameter stands
+        found = [(item["loc"][1:], item["msg"]) for item in error.errors()]
+    else:
+        found = [(item["loc"], item["msg"]) for item in error.errors(include_input=False)]
+    return [
+        FieldError(
+            field=".".join(str(part) for part in (*before, *path)) or "body",
+            detail=str(message).removeprefix("Value error, "),
+        )
+        for path, message in found
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ from exceptions
+def install(app: FastAPI, *, retry_after: int) -> None:
+    """Everything that leaves a route becomes problem details."""
+
+    async def problem(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, Problem)
+        return error.response(request.url.path)
+
+    async def validation(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return invalid(field_errors(error)).response(request.url.path)
+
+    async def http(request: Request, error: Exception) -> JSONResponse:
+        """Of the router: no such path, no such method."""
+        assert isinstance(error, HTTPException)
+        status = HTTPStatus(error.status_code)
+        name = status.phrase.lower().replace(" ", "-")
+        detail = f"{request.method} {request.url.path}: {error.detail}"
+        return Problem(status, name, detail, headers=error.headers).response(request.url.path)
+
+    async def stage_error(request: Request, error: Exception) -> JSONResponse:
+        """Of a port: what is away is told with its remedy, what is broken is told to the log alone."""
+        assert isinstance(error, StageError)
+        return of_port(error, retry_after=retry_after).response(request.url.path)
+
+    async def unknown(request: Request, error: Exception) -> JSONResponse:
+        """The server logs it with its traceback."""
+        return _internal().response(request.url.path)
+
+    app.add_exception_handler(Problem, problem)
+    app.add_exception_handler(RequestValidationError, validation)
+    app.add_exception_handler(HTTPException, http)
+    app.add_exception_handler(StageError, stage_error)
+    app.add_exception_handler(Exception, unknown)
+
+
+def of_port(error: StageError, *, retry_after: int) -> Problem:
+    match error:
+        case Transient():
+            remedy = f" ({error.remedy})" if error.remedy else ""
+            log.warning("request_refused", component=error.component, why=str(error), remedy=error.remedy)
+            wait = retry_after if error.retry_after is None else max(1, round(error.retry_after))
+            return unavailable(f"the {error.component} is away: {error}{remedy}", retry_after=wait)
+        case Poison(reason="oversized"):
+            return too_large(str(error))
+        case Poison():
+            return wrong("body", str(error))
+    log.critical("request_broke_invariant", why=str(error))
+    return _internal()
+
+
+def _internal() -> Problem:
+    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke here; the server's log tells what")

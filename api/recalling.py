@@ -1,0 +1,169 @@
+"""`/v1/recall`: what memory has for a cue, ranked, each item explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Protocol
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..memory.fusion import Rank
+from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, RecallRequest, SessionRef
+from ..recall.service import Recalled, Recollection
+from ..schemas.base import Subject
+from ..schemas.observations import Category
+from ..schemas.recalled import TIERS, RecalledItem, Tier
+from ..schemas.turns import Owner, Sensitivity
+from .bodies import json_body, model_of
+from .credentials import Caller, Credentials, caller_with
+from .documents import body_of
+from .limits import Limits
+from .problems import MissingPart, forbidden, unavailable
+from .whose import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
+
+
+class Recaller(Protocol):
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
+
+
+class RecallQuery(Whose):
+    """What is asked for. See docs/design/recall.md."""
+
+    session: Annotated[Id | None, Field(description="With the working set of this session of the user.")] = None
+    groups: Annotated[tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Whose memory is shared.")] = ()
+    cue: Annotated[str | None, Field(max_length=CUE_MAX, description="None: what counts most.")] = None
+    limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
+    tiers: Annotated[
+        tuple[Tier, ...], Field(min_length=1, max_length=len(TIERS), json_schema_extra={"uniqueItems": True})
+    ] = TIERS
+    subject: Subject | None = None
+    category: Category | None = None
+    ceiling: Ceiling = "internal"
+    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
+    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+    mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
+
+    def request(self, caller: Caller, header: str | None, *, limit: int) -> RecallRequest:
+        """Held against the credential."""
+        caller.check_ceiling(self.ceiling)
+        if self.groups and caller.users is not None:
+            raise forbidden(f"the token {caller.name!r} is of users and may see no group")
+        owner = self.owner(caller)
+        session = session_of(self.session, header)
+        return bounded(
+            lambda: RecallRequest(
+                tenant_id=self.tenant_of(caller),
+                owner=owner,
+                session=None if session is None else SessionRef(self._user(caller, owner), session),
+                groups=self.groups,
+                cue=self.cue,
+                limit=limit if self.limit is None else self.limit,
+                tiers=self.tiers,
+                subject=self.subject,
+                category=self.category,
+                ceiling=self.ceiling,
+                as_of=self.as_of,
+                known_at=self.known_at,
+                mood=self.mood,
+            )
+        )
+
+    def _user(self, caller: Caller, owner: Owner) -> str:
+        """Whose session it is: two users may use one session id."""
+        return owner.id if owner.scope == "user" else caller.user(self.user)
+
+
+class RankOut(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    list: str
+    rank: int
+    """From 0."""
+
+
+class SourceOut(BaseModel):
+    """A turn that an item comes from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: str
+    turn_id: str | None
+    observation_id: str | None
+    occurred_at: datetime | None
+    quote: str | None
+
+
+class RecollectionOut(RecalledItem):
+    """An item, and why it is here."""
+
+    match: float
+    ranks: list[RankOut]
+    sources: list[SourceOut]
+    sensitivity: Sensitivity
+    role: str | None
+
+
+class RecallAnswer(BaseModel):
+    """Best first. With something missing it is what could be found, not what there is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[RecollectionOut]
+    missing: list[MissingPart]
+
+
+def router(
+    *, recall: Recaller, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
+) -> APIRouter:
+    """`limit`: items of an answer, unless told."""
+    routes = APIRouter(tags=["recall"])
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    async def answer(request: RecallRequest) -> RecallAnswer:
+        recalled = await recall.recall(request, now=now())
+        missing = [MissingPart(part=each.part, why=each.why) for each in recalled.missing]
+        if missing and not recalled.items:
+            detail = "no part of memory that has something answered; `missing` names those that did not"
+            raise unavailable(detail, retry_after=limits.retry_seconds, missing=missing)
+        return RecallAnswer(items=[_item(each) for each in recalled.items], missing=missing)
+
+    @routes.get("/v1/recall", summary="Recall")
+    async def get(
+        query: Annotated[RecallQuery, Query()], session: SessionHeader = None, caller: Caller = reader
+    ) -> RecallAnswer:
+        """Facts, episodes, the session's working set, and with a cue the messages themselves, best first."""
+        return await answer(query.request(caller, session, limit=limit))
+
+    @routes.post("/v1/recall", summary="Recall, asked in a body", openapi_extra=body_of(RecallQuery))
+    async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
+        """As with GET; a cue may be long, and what is asked stays out of logs of addresses."""
+        query = model_of(RecallQuery, await json_body(request, limit=limits.body))
+        return await answer(query.request(caller, session, limit=limit))
+
+    return routes
+
+
+def _item(each: Recollection) -> RecollectionOut:
+    return RecollectionOut(
+        **dict(each.item),
+        match=each.match,
+        ranks=[_rank(rank) for rank in each.ranks],
+        sources=[
+            SourceOut(
+                session_id=source.session_id,
+                turn_id=source.turn_id,
+                observation_id=source.observation_id,
+                occurred_at=source.occurred_at,
+                quote=source.quote,
+            )
+            for source in each.sources
+        ],
+        sensitivity=each.sensitivity,
+        role=each.role,
+    )
+
+
+def _rank(rank: Rank) -> RankOut:
+    return RankOut(list=rank.list, rank=rank.rank)

@@ -1,0 +1,187 @@
+"""`GET /v1/facts/updates`: memory.facts.updated as server-sent events, of the credential's tenant alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.responses import Response
+from pydantic import Field, ValidationError
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.types import Receive, Scope, Send
+
+from ..memory.statements import SENSITIVITY
+from ..schemas import ids
+from ..schemas.facts import FactUpdated
+from ..schemas.turns import Owner, Sensitivity
+from ..streams.following import Begin, Ended, Followers, Following, Lost, Places, Select, TooMany
+from ..streams.ports import Record
+from .credentials import Caller, Credentials, caller_with
+from .limits import Limits
+from .problems import busy, gone, wrong
+from .whose import Ceiling, Whose
+
+log = structlog.get_logger(__name__)
+
+EVENT_STREAM = "text/event-stream"
+CHANGE = "fact.updated"
+END = "end"
+RECONNECT_MILLISECONDS = 2_000
+GONE = "begin anew: read memory.facts (the current state) or GET /v1/facts, then follow from=now"
+ADVICE: dict[Ended, str] = {
+    "slow": "this reader took its events too slowly; come back with the id of the last one",
+    "unavailable": "the log is away; come back with the id of the last event",
+    "gone": f"the log no longer has what comes next; {GONE}",
+    "shutdown": "this server stops; come back with the id of the last event",
+}
+
+
+class UpdatesQuery(Whose):
+    """Whose changes, and from where on."""
+
+    begin: Annotated[
+        Literal["beginning", "now"],
+        Field(alias="from", description="Without Last-Event-ID: all that the log still has, or what comes."),
+    ] = "now"
+    ceiling: Ceiling = "internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whose changes a stream tells."""
+
+    tenant_id: str
+    owner: Owner | None
+    """None: of all owners of the tenant."""
+    ceiling: Sensitivity
+
+    def hears(self, record: Record) -> bool:
+        """The key spares reading what is another tenant's; the value decides."""
+        if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
+            return False
+        try:
+            event = FactUpdated.read(record.value or b"")
+        except ValidationError:
+            log.warning("update_unreadable", partition=record.position.partition, offset=record.position.offset)
+            return False
+        return (
+            event.tenant_id == event.fact.tenant_id == self.tenant_id
+            and self.owner in (None, event.owner)
+            and all(self._shown(fact.sensitivity) for fact in (event.fact, event.before) if fact is not None)
+        )
+
+    def _shown(self, sensitivity: Sensitivity) -> bool:
+        return SENSITIVITY.index(sensitivity) <= SENSITIVITY.index(self.ceiling)
+
+
+class UpdatesResponse(Response):
+    """The stream. It begins to follow when it is sent, so that whoever goes away before leaves nothing behind."""
+
+    media_type = EVENT_STREAM
+
+    def __init__(
+        self, *, followers: Followers, begin: Begin, select: Select, limits: Limits, status_code: int = HTTPStatus.OK
+    ) -> None:
+        super().__init__(status_code=status_code)
+        self._followers = followers
+        self._begin = begin
+        self._select = select
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._followers.follow(self._begin, self._select) as following:
+                stream = EventSourceResponse(
+                    events(following, heartbeat=self._limits.heartbeat_seconds),
+                    ping=0,
+                    sep="\n",
+                    send_timeout=self._limits.stream_send_seconds,
+                )
+                await stream(scope, receive, send)
+        except Lost as lost:
+            raise gone(f"{lost}; {GONE}") from None
+        except TooMany as error:
+            raise busy(str(error), retry_after=self._limits.retry_seconds) from None
+
+
+async def events(following: Following, *, heartbeat: float) -> AsyncIterator[ServerSentEvent]:
+    """The first block tells only where it begins: who is cut off before the first change misses none either."""
+    at = following.begins
+    yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
+    while following.ended is None:
+        told = await following.next(within=heartbeat)
+        if told is not None:
+            at = told.places
+            yield _block(id=at.token(), event=CHANGE, data=_line(told.record.value or b""))
+        elif following.ended is None:
+            now = following.place()
+            yield _block(comment="heartbeat", id=None if now == at else now.token())
+            at = now
+    why = following.ended
+    yield _block(event=END, data=json.dumps({"reason": why, "detail": ADVICE[why]}))
+
+
+def _block(
+    *,
+    data: str | None = None,
+    event: str | None = None,
+    id: str | None = None,
+    comment: str | None = None,
+    retry: int | None = None,
+) -> ServerSentEvent:
+    return ServerSentEvent(data, event=event, id=id, comment=comment, retry=retry, sep="\n")
+
+
+def _line(value: bytes) -> str:
+    """As it lies on the topic, a later version's fields too."""
+    return value.decode()
+
+
+def router(*, followers: Followers, credentials: Credentials, limits: Limits) -> APIRouter:
+    routes = APIRouter(tags=["facts"])
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    @routes.get(
+        "/v1/facts/updates",
+        summary="Follow the changes of facts",
+        response_class=UpdatesResponse,
+        responses={
+            200: {
+                "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
+                "description": "Events, on and on.",
+            },
+            410: {"description": "What came after Last-Event-ID is deleted: begin anew."},
+        },
+    )
+    async def follow(
+        query: Annotated[UpdatesQuery, Query()],
+        last: Annotated[
+            str | None, Header(alias="Last-Event-ID", description="The `id` of the last event: go on after it.")
+        ] = None,
+        caller: Caller = reader,
+    ) -> UpdatesResponse:
+        """An event is named `fact.updated`; its data is a record of memory.facts.updated, its id the place after it, in
+        all partitions. Whoever comes back with the id in Last-Event-ID misses nothing and gets nothing twice (the
+        record itself may stand on the log twice: `event_id` tells). A stream that the server ends closes with an event
+        `end`, whose data names the reason. Blocks with a comment alone are heartbeats."""
+        caller.check_ceiling(query.ceiling)
+        audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
+        return UpdatesResponse(
+            followers=followers, begin=_begin(last, query.begin), select=audience.hears, limits=limits
+        )
+
+    return routes
+
+
+def _begin(last: str | None, otherwise: Literal["beginning", "now"]) -> Begin:
+    if not last:
+        return otherwise
+    try:
+        return Places.read(last)
+    except ValueError as error:
+        raise wrong("Last-Event-ID", str(error)) from None

@@ -1,0 +1,64 @@
+"""`memstream serve`: memory over HTTP, until SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+
+import click
+import structlog
+
+from ...api.credentials import Credentials
+from ...memory.policies import MemoryPolicy
+from .. import logs
+from ..context import CommandContext, pass_context, run
+from ..serving import Serving, behind, listening, read_credentials, url_of
+from ..settings import Settings
+from ..stopping import until_stopped
+
+log = structlog.get_logger(__name__)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Other than this machine: needs MEMSTREAM_TOKENS.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 is any free one.")
+@click.option(
+    "--with-stages", is_flag=True, help="Run all stages in this process. [default: when it holds the embedded folder]"
+)
+@pass_context
+def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> None:
+    """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events (docs/api.md).
+
+    SIGTERM answers what is at work, ends streams, and exits 0. Logs go to stdout; the line `serving` has the address.
+    /docs shows the interface, /readyz and /metrics the state.
+    """
+    logs.configure(stream=sys.stdout, level=logging.INFO)
+    settings, policy = context.settings, context.policy
+    credentials = read_credentials(settings, host)
+    with listening(host, port) as sockets:
+        raise SystemExit(run(_serve(settings, policy, credentials, sockets, with_stages=with_stages)))
+
+
+async def _serve(
+    settings: Settings,
+    policy: MemoryPolicy,
+    credentials: Credentials,
+    sockets: list[socket.socket],
+    *,
+    with_stages: bool,
+) -> int:
+    async def serving(running: asyncio.Event, stopping: asyncio.Event) -> int:
+        async with behind(settings, policy, with_stages=with_stages) as services:
+            running.set()
+            log.info(
+                "serving",
+                url=url_of(sockets),
+                stages_here=services.stages is not None,
+                tokens=None if credentials.entries is None else len(credentials.entries),
+            )
+            server = Serving(behind=services, policy=policy.recall, credentials=credentials)
+            return await server.run(sockets, stopping=stopping)
+
+    return await until_stopped(serving, name="serve")

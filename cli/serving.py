@@ -1,0 +1,282 @@
+"""The HTTP server and what stands behind it: the log, the store, the embedder, and perhaps the stages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from ..adapters.ports import Embedder
+from ..adapters.vectors.store import QdrantStore
+from ..api.app import SOURCE, Services, create_app, new_followers
+from ..api.credentials import Credentials
+from ..api.health import LOG
+from ..api.limits import Limits
+from ..memory.policies import MemoryPolicy, RecallPolicy
+from ..recall.request import RecallRequest
+from ..recall.searching import COLLECTION_OF
+from ..recall.service import Recall, Recalled
+from ..schemas.errors import Fatal, Transient
+from ..schemas.topics import STAGES, TURNS
+from ..streams.metrics import Metrics
+from ..streams.ports import Log
+from ..streams.sending import TurnSender
+from .broker import new_log
+from .errors import usage
+from .patience import Patience
+from .running import PROBE_SECONDS, PROBE_TENANT, PROBE_TEXT, Stages, StoreProbe, built_stages, prepare_topics
+from .settings import Settings
+from .stages import UsageMetrics
+from .wiring import Folders, new_embedder, new_store, own_folders, tried_folders
+
+log = structlog.get_logger(__name__)
+PURPOSE = "serve"
+LOOK_SECONDS = 1.0
+"""For a look at which collections there are."""
+
+
+# ------------------------------------------------------------------------------------------------ what stands behind
+@dataclass(slots=True)
+class LogProbe:
+    """Whether the log answers, asked every few seconds, for /readyz."""
+
+    log: Log
+    reached: bool = True
+    why: str = ""
+
+    async def watch(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    await self.log.ends(TURNS.name)
+            except Transient as error:
+                self.reached, self.why = False, f"{error} ({error.remedy})" if error.remedy else str(error)
+            except TimeoutError:
+                self.reached, self.why = False, f"no answer within {PROBE_SECONDS:.0f} s: is it up, or too busy?"
+            else:
+                self.reached, self.why = True, ""
+            await asyncio.sleep(PROBE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What the routes stand on; `stages` only when they run in this process."""
+
+    log: Log
+    store: QdrantStore
+    embedder: Embedder
+    metrics: Metrics
+    stages: Stages | None = None
+
+
+@asynccontextmanager
+async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[Behind]:
+    """Reached and prepared. Stages run here when they are asked for, and when this process holds the folder: while it
+    does, nobody else could run them. CommandFailed: 2, 3 (see `built_stages`)."""
+    async with AsyncExitStack() as stack:
+        entered = own_folders if with_stages else tried_folders
+        folders = await stack.enter_async_context(entered(settings, purpose=PURPOSE))
+        if with_stages or (settings.folders and folders.held == frozenset(settings.folders)):
+            stages = await stack.enter_async_context(
+                built_stages(STAGES, settings=settings, policy=policy, folders=folders)
+            )
+            yield Behind(
+                log=stages.log, store=stages.store, embedder=stages.embedder, metrics=stages.metrics, stages=stages
+            )
+        else:
+            yield await _beside(stack, settings, folders)
+
+
+async def _beside(stack: AsyncExitStack, settings: Settings, folders: Folders) -> Behind:
+    """The stages are other processes'."""
+    patience = Patience()
+    metrics = Metrics(CollectorRegistry())
+    embedder = new_embedder(settings, sink=UsageMetrics(metrics))
+    stack.push_async_callback(embedder.close)
+    client = new_log(settings)
+    stack.push_async_callback(client.close)
+    await patience("the log", client.start)
+    await patience("the log", lambda: prepare_topics(client, settings))
+    await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
+    store = await patience("Qdrant", lambda: new_store(settings, identity=embedder.identity, folders=folders))
+    stack.push_async_callback(store.close)
+    try:
+        await store.ensure(*[name for name in COLLECTION_OF.values() if await store.exists(name)])
+    except Transient as away:
+        log.warning("server_away", what="Qdrant", why=str(away), remedy=away.remedy)  # turns are taken all the same
+    except Fatal as error:  # another embedder filled them
+        raise usage(str(error)) from error
+    return Behind(log=client, store=store, embedder=embedder, metrics=metrics)
+
+
+class LateRecall:
+    """`Recall` over the collections that there are by now: a stage may make them while this runs."""
+
+    def __init__(self, *, store: QdrantStore, embedder: Embedder, policy: RecallPolicy) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._policy = policy
+        self._there: set[str] = set()
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        service = Recall(
+            store=self._store, embedder=self._embedder, collections=await self._collections(), policy=self._policy
+        )
+        return await service.recall(request, now=now)
+
+    async def _collections(self) -> set[str]:
+        """One that cannot be asked for is taken to be there: then the read itself says that it is missing."""
+        unknown: set[str] = set()
+        for name in set(COLLECTION_OF.values()) - self._there:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    if await self._store.exists(name):
+                        self._there.add(name)
+            except (Transient, TimeoutError):
+                unknown.add(name)
+        return self._there | unknown
+
+
+# ------------------------------------------------------------------------------------------------ credentials, ports
+def read_credentials(settings: Settings, host: str) -> Credentials:
+    """Without a file of tokens, on the loopback interface alone. CommandFailed (exit 2) names what is wrong."""
+    if settings.tokens is not None:
+        try:
+            return Credentials.read(settings.tokens.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error}") from error
+        except ValueError as error:
+            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
+    if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
+        raise usage(
+            f"--host {host}: without tokens memstream serves this machine alone (127.0.0.1). Make one with "
+            "`memstream tokens new`, and name the file in MEMSTREAM_TOKENS"
+        )
+    return Credentials(None)
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise usage(f"--host {host}: {error}") from error
+    return list(dict.fromkeys((family, str(address[0]).partition("%")[0]) for family, _, _, _, address in found))
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Bound, so that a port that is taken is told before anything else; port 0 is any free one. CommandFailed: 2."""
+    with contextlib.ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        for family, address in _addresses(host, port):
+            bound = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family is socket.AF_INET6:
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                bound.bind((address, sockets[0].getsockname()[1] if sockets else port))
+                bound.listen()
+            except OSError as error:
+                raise usage(f"--port {port} on {address}: {os.strerror(error.errno or 0)}; name a free one") from error
+            sockets.append(bound)
+        yield sockets
+
+
+# ------------------------------------------------------------------------------------------------ the server
+class _Server(uvicorn.Server):
+    """Signals are the command's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@dataclass(slots=True, kw_only=True)
+class Serving:
+    """The server over what stands behind it. `run` ends when it is told to, or when the stages do."""
+
+    behind: Behind
+    policy: RecallPolicy
+    credentials: Credentials
+    limits: Limits = field(default_factory=Limits)
+    _log: LogProbe = field(init=False)
+    _store: StoreProbe = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LogProbe(self.behind.log)
+        self._store = StoreProbe(self.behind.store)
+
+    def readiness(self) -> Mapping[str, tuple[bool, str]]:
+        stages = self.behind.stages
+        mine = {LOG: (self._log.reached, self._log.why), "qdrant": (self._store.reached, self._store.why)}
+        return mine if stages is None else {**stages.readiness(), **mine}
+
+    async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
+        """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
+        answered, then the stages drained."""
+        followers = new_followers(self.behind.log, self.limits)
+        services = Services(
+            sender=TurnSender(self.behind.log, SOURCE),
+            followers=followers,
+            recall=LateRecall(store=self.behind.store, embedder=self.behind.embedder, policy=self.policy),
+            readiness=self.readiness,
+            registry=self.behind.metrics.registry,
+            recall_limit=self.policy.limit,
+        )
+        server = _Server(_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits))
+        watching = [asyncio.create_task(self._log.watch()), asyncio.create_task(self._store.watch())]
+        draining = asyncio.Event()
+        stages = asyncio.create_task(self._stages(draining))
+        serving = asyncio.create_task(server.serve(sockets))
+        asked = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait((serving, asked, stages), return_when=asyncio.FIRST_COMPLETED)
+            followers.close()
+            server.should_exit = True
+            await serving
+            draining.set()
+            return await stages
+        finally:
+            for task in (*watching, asked, serving, stages):
+                task.cancel()
+
+    async def _stages(self, draining: asyncio.Event) -> int:
+        """Until they are told to stop, or one of them ends; the worker's exit code."""
+        if self.behind.stages is None:
+            await draining.wait()
+            return 0
+        return await self.behind.stages.run(stopping=draining)
+
+
+def _config(app: FastAPI, limits: Limits) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=limits.header,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=round(limits.idle_seconds),
+        timeout_graceful_shutdown=round(limits.drain_seconds),
+    )
+
+
+def url_of(sockets: list[socket.socket]) -> str:
+    """Of the first address."""
+    host, port = sockets[0].getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
