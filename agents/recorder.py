@@ -16,6 +16,7 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
+from ..memory.boundaries import without_framed
 from ..memory.windows import NEIGHBOURS, Line, Windows, is_talk, windows
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
@@ -99,10 +100,10 @@ class Recorder:
         before = await self._before(turn, first)
         messages = self._messages(work, record, before.place)
         self._metrics.counted("parts_without_text", sum(message.other_parts for message in turn.messages))
-        talk = [message for message in messages if is_talk(message.role, message.content)]
+        talk = [message for message in messages if is_talk(message.role, _said(message))]
         found_by = windows(_lines(before.messages), _lines(talk))
         window_of = dict(zip((message.message_id for message in talk), found_by.turn, strict=True))
-        vectors = await self._vectors(turn.tenant_id, [message.content for message in messages], found_by)
+        vectors = await self._vectors(turn.tenant_id, [_said(message) for message in messages], found_by)
         points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
         writes: tuple[Write, ...] = (InsertPoints(collection=TURNS_COLLECTION, points=points),)
         if found_by.before is not None:
@@ -170,7 +171,7 @@ class Recorder:
         messages = []
         for index, message in enumerate(turn.messages):
             text = message.text
-            takes_place = following is not None and is_talk(message.role, text)
+            takes_place = following is not None and is_talk(message.role, without_framed(text))
             messages.append(
                 StoredMessage(
                     message_id=ids.message_id(turn.session_key, turn.turn_id, index),
@@ -209,18 +210,24 @@ class Recorder:
 
 def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, str]) -> OutPoint:
     """A message outside the thread has nothing around it: its window is itself."""
-    found_by = window or message.content
+    said = _said(message)
+    found_by = window or said
     return OutPoint(
         id=message.message_id,
         payload=message.to_payload(),
-        dense=vectors.get(message.content),
+        dense=vectors.get(said),
         text=found_by or None,
         window=vectors.get(found_by),
     )
 
 
+def _said(message: StoredMessage) -> str:
+    """What it is found by. It is kept verbatim; memories that were rendered into it would be found as if said anew."""
+    return without_framed(message.content)
+
+
 def _lines(messages: Iterable[StoredMessage]) -> list[Line]:
-    return [Line(message.content, message.owner_key, message.sensitivity) for message in messages]
+    return [Line(_said(message), message.owner_key, message.sensitivity) for message in messages]
 
 
 def _others_of_session(turn: Turn, *, below: int | None) -> models.Filter:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..adapters.ports import Payload
+from ..memory.boundaries import without_framed
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace, strength
 from ..memory.standing import Saying, believed
@@ -45,7 +46,8 @@ class Told:
 
 # ------------------------------------------------------------------------------------------------ to rank by
 def content_of(payload: Payload) -> str:
-    return _text(payload, "content")
+    """Of a message what was said: memories that were rendered into it are no news of their own."""
+    return without_framed(_text(payload, "content"))
 
 
 def trace_of(tier: Tier, payload: Payload) -> Trace:
