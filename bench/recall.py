@@ -1,0 +1,290 @@
+"""How fast memory is read: `python -m bench.recall`.
+
+R4: recall p95 ÷ p95 of the identical raw query: the very requests to the engine that this recall made, caught once and
+sent again as they were, all at once, with nothing behind them. R5: recall p95 with many facts ÷ with 1 000. What is
+compared alternates (A/B/B/A), in pairs, and the median counts. The cue's vector is known: no embedder is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+import click
+from rich.console import Console
+
+from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.engine import QdrantEngine
+from memstream.adapters.vectors.remote import Address, remote_engine
+from memstream.adapters.vectors.store import QdrantStore
+from memstream.memory.policies import RecallPolicy
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recall
+from memstream.schemas.collections import COLLECTIONS
+from memstream.schemas.recalled import TIERS, Tier
+from tests.support.qdrant import qdrant_server
+
+from .recalled import IDENTITY, NOW, PER_TENANT, Cue, Embedded, cues, fill, owner
+from .report import Figure, as_json, as_markdown, as_table, machine
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "bench" / "out"
+PAGE = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- recall: begin -->", "<!-- recall: end -->"
+BASE: Final = 1_000
+SIZES: Final = (1_000, 10_000, 100_000)
+MILLION: Final = 1_000_000
+REMOTE_MOST: Final = 10_000
+"""Facts that are loaded over the wire."""
+SEARCHES: Final = ("query_points", "query_batch_points")
+ALLOWED: Final = 0.002
+"""Seconds that recall may take besides (R4)."""
+TARGET_R4: Final = 1.3
+TARGET_R5: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the facts lie."""
+
+    name: str
+    many: bool
+
+    def tenants(self, facts: int) -> int:
+        return max(1, facts // PER_TENANT) if self.many else 1
+
+
+SHAPES: Final = (Shape(name="one owner", many=False), Shape(name="many tenants", many=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    cues: int = 100
+    pairs: int = 5
+
+
+QUICK: Final = Effort(cues=3, pairs=1)
+
+
+@dataclass(slots=True)
+class Caught:
+    """An engine that notes the searches that are made of it."""
+
+    engine: QdrantEngine
+    searches: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self.engine, name)
+        if name not in SEARCHES:
+            return real
+
+        def noted(*given: Any, **named: Any) -> Any:
+            self.searches.append((name, given, named))
+            return real(*given, **named)
+
+        return noted
+
+
+@dataclass(slots=True)
+class Memory:
+    """One filled store, and what is asked of it."""
+
+    where: str
+    shape: Shape
+    facts: int
+    engine: QdrantEngine
+    store: QdrantStore
+    cues: Sequence[Cue]
+    seconds: float
+    """That it took to fill."""
+
+    def recall(
+        self, cue: Cue, *, engine: QdrantEngine | None = None, tiers: tuple[Tier, ...] = TIERS
+    ) -> Awaitable[Any]:
+        store = self.store if engine is None else QdrantStore(engine=engine, embedder=IDENTITY)
+        service = Recall(
+            store=store,
+            embedder=Embedded(self.cues),
+            collections=[spec.name for spec in COLLECTIONS],
+            policy=RecallPolicy(patience=60.0),
+        )
+        request = RecallRequest(tenant_id=cue.tenant_id, owner=owner(), cue=cue.text, tiers=tiers)
+        return service.recall(request, now=NOW)
+
+    async def raw(self, cue: Cue, *, tiers: tuple[Tier, ...] = TIERS) -> Callable[[], Awaitable[Any]]:
+        """The searches that recall makes for this cue, to be made again."""
+        caught = Caught(self.engine)
+        recalled = await self.recall(cue, engine=cast(QdrantEngine, caught), tiers=tiers)
+        assert recalled.items, "nothing was found"
+        assert not recalled.missing, recalled.missing
+
+        async def again() -> None:
+            await asyncio.gather(
+                *(getattr(self.engine, name)(*given, **named) for name, given, named in caught.searches)
+            )
+
+        return again
+
+
+# ------------------------------------------------------------------------------------------------ measuring
+async def p95(runs: Sequence[Callable[[], Awaitable[Any]]]) -> float:
+    """Seconds, of these runs one after the other."""
+    taken = []
+    for run in runs:
+        began = time.perf_counter()
+        await run()
+        taken.append(time.perf_counter() - began)
+    return sorted(taken)[min(len(taken) - 1, int(0.95 * len(taken)))]
+
+
+async def alternated(
+    one: Sequence[Callable[[], Awaitable[Any]]], other: Sequence[Callable[[], Awaitable[Any]]], *, pairs: int
+) -> list[tuple[float, float]]:
+    """p95 of both, pair by pair: A/B, then B/A."""
+    await p95(one[:10])
+    await p95(other[:10])
+    found = []
+    for number in range(pairs):
+        if number % 2 == 0:
+            first = await p95(one)
+            second = await p95(other)
+        else:
+            second = await p95(other)
+            first = await p95(one)
+        found.append((first, second))
+    return found
+
+
+async def against_raw(memory: Memory, effort: Effort) -> Figure:
+    raw = [await memory.raw(cue) for cue in memory.cues]
+    pairs = await alternated([_asking(memory, cue) for cue in memory.cues], raw, pairs=effort.pairs)
+    return Figure(
+        ratio="R4",
+        what=f"(recall p95 − 2 ms) ÷ raw query p95, {memory.facts} facts, {memory.shape.name}",
+        on=memory.where,
+        value=statistics.median(max(0.0, recall - ALLOWED) / query for recall, query in pairs),
+        target=TARGET_R4,
+        better="lower",
+        detail={
+            "recall ms": 1_000 * statistics.median(recall for recall, _ in pairs),
+            "raw ms": 1_000 * statistics.median(query for _, query in pairs),
+            "filled in s": memory.seconds,
+        },
+    )
+
+
+async def against_base(memory: Memory, base: Memory, effort: Effort, *, tiers: tuple[Tier, ...], what: str) -> Figure:
+    def asked(of: Memory) -> list[Callable[[], Awaitable[Any]]]:
+        return [_asking(of, cue, tiers) for cue in of.cues]
+
+    pairs = await alternated(asked(memory), asked(base), pairs=effort.pairs)
+    return Figure(
+        ratio="R5",
+        what=f"recall p95 at {memory.facts} facts ÷ at {base.facts}, {memory.shape.name}, {what}",
+        on=memory.where,
+        value=statistics.median(many / few for many, few in pairs),
+        target=TARGET_R5,
+        better="lower",
+        detail={
+            "many ms": 1_000 * statistics.median(many for many, _ in pairs),
+            "few ms": 1_000 * statistics.median(few for _, few in pairs),
+        },
+    )
+
+
+def _asking(memory: Memory, cue: Cue, tiers: tuple[Tier, ...] = TIERS) -> Callable[[], Awaitable[Any]]:
+    return lambda: memory.recall(cue, tiers=tiers)
+
+
+# ------------------------------------------------------------------------------------------------ worlds
+@asynccontextmanager
+async def filled(
+    where: str, folder: Path, shape: Shape, facts: int, effort: Effort, stack: AsyncExitStack
+) -> AsyncIterator[Memory]:
+    if where == "embedded":
+        engine: QdrantEngine = EdgeEngine(folder=folder)
+    else:
+        server = stack.enter_context(qdrant_server(folder))
+        engine = remote_engine(Address(server.url, server.token), seconds=60)
+    store = QdrantStore(engine=engine, embedder=IDENTITY)
+    try:
+        await store.ensure()
+        tenants = shape.tenants(facts)
+        seconds = await fill(store, facts=facts, tenants=tenants)
+        yield Memory(where, shape, facts, engine, store, cues(effort.cues, tenants=tenants), seconds)
+    finally:
+        await store.close()
+
+
+async def measure(
+    sizes: Sequence[int], worlds: Sequence[str], effort: Effort, *, tell: Callable[[str], None]
+) -> list[Figure]:
+    found = []
+    for where in worlds:
+        for shape in SHAPES:
+            with tempfile.TemporaryDirectory(prefix="memstream-bench-") as folder:
+                found += await in_shape(where, shape, Path(folder), sizes, effort, tell=tell)
+    return found
+
+
+async def in_shape(
+    where: str, shape: Shape, folder: Path, sizes: Sequence[int], effort: Effort, *, tell: Callable[[str], None]
+) -> list[Figure]:
+    """The base is measured with the first shape; with many tenants a thousand facts are one tenant's as well."""
+    found: list[Figure] = []
+    async with AsyncExitStack() as stack:
+        base = await stack.enter_async_context(filled(where, folder / "base", shape, min(sizes), effort, stack))
+        if not shape.many:
+            found.append(await against_raw(base, effort))
+        for facts in sorted(sizes)[1:]:
+            if where == "remote" and facts > REMOTE_MOST:
+                continue
+            began = time.monotonic()
+            async with (
+                AsyncExitStack() as inner,
+                filled(where, folder / str(facts), shape, facts, effort, inner) as memory,
+            ):
+                found.append(await against_raw(memory, effort))
+                found.append(await against_base(memory, base, effort, tiers=TIERS, what="all tiers"))
+                found.append(await against_base(memory, base, effort, tiers=("semantic",), what="facts alone"))
+            tell(f"{where}, {shape.name}, {facts} facts: {time.monotonic() - began:.0f} s")
+    return found
+
+
+@click.command()
+@click.option("--sizes", help=f"Facts, with commas. [default: {','.join(map(str, SIZES))}]")
+@click.option("--million", is_flag=True, help="A million facts, too: it needs 6 GB, and half an hour to load.")
+@click.option("--on", "worlds", multiple=True, type=click.Choice(("embedded", "remote")), help="Default: both.")
+@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
+@click.option("--docs", is_flag=True, help="Write the table into docs/performance.md.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+def main(sizes: str | None, million: bool, worlds: tuple[str, ...], quick: bool, docs: bool, out: Path) -> None:
+    """Measure how fast memory is read."""
+    console, facts, began = Console(), machine(), time.monotonic()
+    wanted = [int(each) for each in sizes.split(",")] if sizes else [50, 100] if quick else list(SIZES)
+    if million:
+        wanted.append(MILLION)
+    found = asyncio.run(
+        measure(wanted, worlds or ("embedded", "remote"), QUICK if quick else Effort(), tell=console.log)
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    report = as_json(facts, found, missing={}, seconds=time.monotonic() - began)
+    (out / "recall.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    console.print(as_table(found))
+    if docs:
+        page = PAGE.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        _, _, after = rest.partition(END)
+        PAGE.write_text(f"{before}{BEGIN}\n{as_markdown(facts, found)}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
