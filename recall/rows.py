@@ -47,7 +47,8 @@ class Told:
 # ------------------------------------------------------------------------------------------------ to rank by
 def content_of(payload: Payload) -> str:
     """Of a message what was said: memories that were rendered into it are no news of their own."""
-    return without_framed(_text(payload, "content"))
+    content = _text(payload, "content")
+    return without_framed(content) if "message_index" in payload else content
 
 
 def trace_of(tier: Tier, payload: Payload) -> Trace:
