@@ -31,11 +31,12 @@ faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table 
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas against the code
+lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas and OpenAPI against the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m memstream.schemas.generate --check
+	$(BIN)/python -m memstream.api.documents --check
 
 types: $(VENV)/.ready-dev ## mypy, strict
 	$(BIN)/mypy
@@ -56,8 +57,9 @@ up: ## Kafka, Qdrant and the stages in containers (docker compose)
 down: ## stops them; the volumes stay
 	docker compose down
 
-schemas: $(VENV)/.ready-dev ## writes schemas/json anew
+schemas: $(VENV)/.ready-dev ## writes schemas/json and api/openapi.json anew
 	$(BIN)/python -m memstream.schemas.generate
+	$(BIN)/python -m memstream.api.documents
 
 hooks: $(VENV)/.ready-dev ## lint and types before each commit
 	$(BIN)/pre-commit install

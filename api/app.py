@@ -11,12 +11,14 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from .. import __version__
+from ..recall.reading import Reading
+from ..recall.tracing import Tracing
 from ..schemas.topics import FACTS_UPDATED
 from ..streams.following import Bounds, Followers
 from ..streams.health import Readiness
 from ..streams.ports import Log
 from ..streams.sending import TurnSender
-from . import documents, health, problems, recalling, turns, updates
+from . import documents, health, problems, reading, recalling, turns, updates
 from .credentials import Credentials
 from .guard import Guard, HttpMetrics
 from .limits import Limits
@@ -36,6 +38,8 @@ class Services:
     sender: TurnSender
     followers: Followers
     recall: Recaller
+    reading: Reading
+    tracing: Tracing
     readiness: Readiness
     registry: CollectorRegistry
     recall_limit: int = 10
@@ -63,6 +67,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         )
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
+    app.include_router(reading.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     app.add_middleware(Guard, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)

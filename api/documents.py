@@ -116,7 +116,13 @@ def bare_app() -> FastAPI:
 
     nothing: Any = None
     services = Services(
-        sender=nothing, followers=nothing, recall=nothing, readiness=nothing, registry=CollectorRegistry()
+        sender=nothing,
+        followers=nothing,
+        recall=nothing,
+        reading=nothing,
+        tracing=nothing,
+        readiness=nothing,
+        registry=CollectorRegistry(),
     )
     return create_app(services, credentials=Credentials(()))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from typing import Protocol
 from urllib.parse import quote
 
 import structlog
@@ -92,6 +93,20 @@ class Problem(Exception):
         )
         body = details.model_dump()
         return JSONResponse(body, int(self.status), headers=self.headers, media_type=MEDIA_TYPE)
+
+
+class Missed(Protocol):
+    """What services say of a part that did not answer."""
+
+    @property
+    def part(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+
+def missing_parts(missed: Iterable[Missed]) -> list[MissingPart]:
+    return [MissingPart(part=each.part, why=each.why) for each in missed]
 
 
 # ------------------------------------------------------------------------------------------------ which there are

@@ -20,7 +20,7 @@ from .bodies import json_body, model_of
 from .credentials import Caller, Credentials, caller_with
 from .documents import body_of
 from .limits import Limits
-from .problems import MissingPart, forbidden, unavailable
+from .problems import MissingPart, forbidden, missing_parts, unavailable
 from .whose import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
 
 
@@ -123,7 +123,7 @@ def router(
 
     async def answer(request: RecallRequest) -> RecallAnswer:
         recalled = await recall.recall(request, now=now())
-        missing = [MissingPart(part=each.part, why=each.why) for each in recalled.missing]
+        missing = missing_parts(recalled.missing)
         if missing and not recalled.items:
             detail = "no part of memory that has something answered; `missing` names those that did not"
             raise unavailable(detail, retry_after=limits.retry_seconds, missing=missing)

@@ -24,9 +24,11 @@ from ..api.credentials import Credentials
 from ..api.health import LOG
 from ..api.limits import Limits
 from ..memory.policies import MemoryPolicy, RecallPolicy
+from ..recall.reading import Reading
 from ..recall.request import RecallRequest
 from ..recall.searching import COLLECTION_OF
 from ..recall.service import Recall, Recalled
+from ..recall.tracing import Tracing
 from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import STAGES, TURNS
 from ..streams.metrics import Metrics
@@ -230,6 +232,8 @@ class Serving:
             sender=TurnSender(self.behind.log, SOURCE),
             followers=followers,
             recall=LateRecall(store=self.behind.store, embedder=self.behind.embedder, policy=self.policy),
+            reading=Reading(store=self.behind.store),
+            tracing=Tracing(store=self.behind.store, log=self.behind.log),
             readiness=self.readiness,
             registry=self.behind.metrics.registry,
             recall_limit=self.policy.limit,
