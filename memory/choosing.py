@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..schemas.recalled import TIERS, Tier
 from .policies import RecallPolicy
 from .ranking import Score, overlap
 from .zones import words
+
+_RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,26 @@ def choose(candidates: Iterable[Scored], *, limit: int, tiers: int, policy: Reca
     that makes room for the next. An item goes only for one that was good enough to be picked, so what is said by
     nothing better is not lost."""
     left = best_first(candidates)
+    seen: dict[str, frozenset[str]] = {}
     while True:
         picked = _best(left, limit=limit, most=share(limit, tiers=tiers))
-        double = _said_higher(picked, more_than=policy.duplicate_overlap)
+        for each in picked:
+            if each.content not in seen:
+                seen[each.content] = words(each.content)
+        double = _said_higher(picked, seen, more_than=policy.duplicate_overlap)
         if not double:
             return tuple(picked)
         left = [each for each in left if (each.tier, each.id) not in double]
 
 
-def _said_higher(picked: Sequence[Scored], *, more_than: float) -> set[tuple[Tier, str]]:
+def _said_higher(
+    picked: Sequence[Scored], words_of: Mapping[str, frozenset[str]], *, more_than: float
+) -> set[tuple[Tier, str]]:
     """Which of them stand, by more than this share of their words, in one of a higher tier that stays."""
     staying: list[tuple[int, frozenset[str]]] = []
     double: set[tuple[Tier, str]] = set()
     for each in sorted(picked, key=_rank):
-        rank, its = _rank(each), words(each.content)
+        rank, its = _rank(each), words_of[each.content]
         if any(higher < rank and overlap(its, theirs) > more_than for higher, theirs in staying):
             double.add((each.tier, each.id))
         else:
@@ -58,7 +66,7 @@ def _said_higher(picked: Sequence[Scored], *, more_than: float) -> set[tuple[Tie
 
 def _rank(item: Scored) -> int:
     """Of its tier: semantic 0."""
-    return TIERS.index(item.tier)
+    return _RANKS[item.tier]
 
 
 def _best(ordered: Sequence[Scored], *, limit: int, most: int) -> list[Scored]:

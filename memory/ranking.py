@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from .policies import CompositePolicy, RecallPolicy
@@ -72,10 +72,11 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Score:
     parts: tuple[Part, ...]
+    value: float = field(init=False)
+    """The sum, capped at 1. Kept: candidates are sorted by it more than once."""
 
-    @property
-    def value(self) -> float:
-        return min(1.0, sum(part.value for part in self.parts))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", min(1.0, sum([part.value for part in self.parts])))
 
 
 # ------------------------------------------------------------------------------------------------ profiles
@@ -123,7 +124,7 @@ def _semantic(trace: SemanticTrace, match: float, now: datetime, policy: RecallP
 
 
 def _score(**parts: float) -> Score:
-    return Score(tuple(Part(name, value) for name, value in parts.items()))
+    return Score(tuple([Part(name, value) for name, value in parts.items()]))
 
 
 # ------------------------------------------------------------------------------------------------ their terms

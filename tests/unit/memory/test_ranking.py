@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -38,6 +39,8 @@ TRACES = st.one_of(
     st.builds(EpisodicTrace, importance=UNIT, occurred_at=THEN),
     st.builds(TurnTrace, occurred_at=THEN),
 )
+
+IMPRESSIONS = st.builds(Impression, strength=UNIT, at=THEN, importance=UNIT, valence=MOODS, links=UNIT)
 
 
 def days(number: float) -> datetime:
@@ -132,15 +135,48 @@ class TestAlways:
         assert of(TurnTrace(NOW + ahead), match).value == of(TurnTrace(NOW), match).value
 
     @given(
-        st.builds(
-            Impression, strength=UNIT, at=THEN, importance=UNIT, valence=st.none() | st.floats(-1, 1), links=UNIT
-        ),
+        IMPRESSIONS,
         UNIT,
-        st.none() | st.floats(-1, 1),
+        MOODS,
     )
     def test_the_composite_lies_within_0_and_1(self, impression: Impression, match: float, mood: float | None) -> None:
         score = composite(impression, match=match, mood=mood, now=NOW, policy=CompositePolicy())
-        assert 0.0 <= sum(parts(score).values()) <= 1.0 + 1e-9
+        assert 0.0 <= score.value <= 1.0
+        assert score.value == min(1.0, sum(parts(score).values()))
+        assert sum(parts(score).values()) <= 1.0 + 1e-9, "its weights add up to 1"
+
+    @given(IMPRESSIONS, UNIT, MOODS, st.sampled_from(("match", "strength", "importance", "links")), UNIT)
+    def test_more_of_anything_never_lowers_the_composite(
+        self, impression: Impression, match: float, mood: float | None, what: str, more: float
+    ) -> None:
+        before = composite(impression, match=match, mood=mood, now=NOW, policy=CompositePolicy())
+        if what == "match":
+            raised, better = impression, max(match, more)
+        else:
+            raised, better = replace(impression, **{what: max(getattr(impression, what), more)}), match
+        after = composite(raised, match=better, mood=mood, now=NOW, policy=CompositePolicy())
+        assert after.value >= before.value - 1e-12
+
+    @given(IMPRESSIONS, UNIT, MOODS, st.timedeltas(timedelta(0), timedelta(days=4_000)))
+    def test_time_never_raises_the_composite(
+        self, impression: Impression, match: float, mood: float | None, later: timedelta
+    ) -> None:
+        before, after = (
+            composite(impression, match=match, mood=mood, now=moment, policy=CompositePolicy())
+            for moment in (NOW, NOW + later)
+        )
+        assert after.value <= before.value + 1e-12
+
+    @given(st.floats(-1, 1), st.floats(-1, 1))
+    def test_emotions_agree_alike_both_ways(self, one: float, other: float) -> None:
+        assert 0.0 <= congruence(one, other) == congruence(other, one) <= 1.0 == congruence(one, one)
+
+    @given(UNIT, THEN, st.floats(0.1, 1_000), st.timedeltas(timedelta(0), timedelta(days=4_000)))
+    def test_strength_fades_and_never_below_nothing(
+        self, left: float, touched: datetime, stability: float, later: timedelta
+    ) -> None:
+        now, then = (strength(left, touched, each, stability_days=stability) for each in (NOW, NOW + later))
+        assert 0.0 <= then <= now <= left
 
     @given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
     def test_overlap_is_1_for_what_is_contained(self, of_: set[str], within: set[str]) -> None:
@@ -159,6 +195,9 @@ class TestAlways:
         {"recency_half_life_days": math.inf},
         {"stability_growth": 0.5},
         {"reinforcements": 0},
+        {"reranker": "best"},
+        {"rerank_pool": 0},
+        {"cross_encoder": " "},
     ],
     ids=str,
 )
