@@ -33,6 +33,7 @@ class Block:
     name: str
     text: str
     sensitivity: Sensitivity = "internal"
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Statement:
     subject: str = USER
     category: Category | None = None
     sensitivity: Sensitivity = "internal"
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,21 @@ class ContextPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What stands in the text, in its order."""
+
+    section: Section
+    id: str
+    """Of the record; empty for a digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    text: str
+    shown: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Piece:
     """What is shown whole or not at all."""
 
@@ -79,21 +96,23 @@ class _Piece:
     text: str
     says: frozenset[str]
     """Its statements, canonical: what is not said again below."""
+    id: str = ""
 
 
 def tokens(text: str) -> int:
-    """An estimate that needs no model's vocabulary: four characters each."""
-    return -(-len(text) // 4)
+    """An estimate that needs no model's vocabulary: four bytes of UTF-8 each. Of English that is four characters; of
+    scripts that tokenizers cut smaller, fewer."""
+    return -(-len(text.encode()) // 4)
 
 
-def render(memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens) -> str:
+def render(memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens) -> Rendered:
     """The framed text, at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see boundaries.py."""
     pieces = _unsaid(_pieces(memories, policy))
     for shown in range(len(pieces), 0, -1):
         text = framed(_text(pieces[:shown]), mark=mark)
         if count(text) <= policy.max_tokens:
-            return text
-    return ""
+            return Rendered(text, tuple(Shown(piece.section, piece.id) for piece in pieces[:shown]))
+    return Rendered("")
 
 
 # ------------------------------------------------------------------------------------------------ what is shown
@@ -103,7 +122,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:
-                yield _prose("blocks", one_line(visible(block.name)), block.text)
+                yield _prose("blocks", one_line(visible(block.name)), block.text, block.id)
     if "digest" in policy.sections:
         yield _prose("digest", "Summary", memories.digest or "")
     listed: tuple[tuple[Section, Sequence[Statement]], ...] = (
@@ -118,18 +137,18 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
                     yield _item(section, statement)
 
 
-def _prose(section: Section, under: str, text: str) -> _Piece:
+def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
     """Several lines, each of them perhaps a statement that a lower section has too."""
     shown = visible(text).strip()
     lines = (ids.canonical(line.strip().removeprefix("- ")) for line in shown.splitlines())
-    return _Piece(section, under, shown, frozenset(line for line in lines if line))
+    return _Piece(section, under, shown, frozenset(line for line in lines if line), identity)
 
 
 def _item(section: Section, statement: Statement) -> _Piece:
     content = one_line(visible(statement.content))
     kind = f"[{statement.category}] " if section == "semantic" and statement.category else ""
     says = frozenset((ids.canonical(content),)) if content else frozenset[str]()
-    return _Piece(section, one_line(visible(statement.subject)), f"- {kind}{content}", says)
+    return _Piece(section, one_line(visible(statement.subject)), f"- {kind}{content}", says, statement.id)
 
 
 def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:

@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Memories, ContextPolicy]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_byte_for_byte(case: str) -> None:
     memories, policy = CASES[case]
-    assert render(memories, policy, mark=MARK) + "\n" == (GOLDEN / f"{case}.txt").read_text(encoding="utf-8")
+    assert render(memories, policy, mark=MARK).text + "\n" == (GOLDEN / f"{case}.txt").read_text(encoding="utf-8")
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -79,17 +79,17 @@ def test_the_defaults_are_blocks_digest_and_focus() -> None:
 
 @pytest.mark.parametrize("memories", [Memories(), Memories(digest=" \n"), Memories(facts=(Statement("\u200b"),))])
 def test_nothing_to_tell_is_no_frame(memories: Memories) -> None:
-    assert render(memories, FULL, mark=MARK) == ""
+    assert render(memories, FULL, mark=MARK).text == ""
 
 
 def test_a_limit_that_not_even_the_first_fits_is_nothing() -> None:
-    assert render(MEMORIES, ContextPolicy(max_tokens=20), mark=MARK) == ""
+    assert render(MEMORIES, ContextPolicy(max_tokens=20), mark=MARK).text == ""
 
 
 def test_the_limit_itself_fits_and_one_less_does_not() -> None:
-    whole = render(MEMORIES, FULL, mark=MARK)
-    assert render(MEMORIES, replace(FULL, max_tokens=tokens(whole)), mark=MARK) == whole
-    less = render(MEMORIES, replace(FULL, max_tokens=tokens(whole) - 1), mark=MARK)
+    whole = render(MEMORIES, FULL, mark=MARK).text
+    assert render(MEMORIES, replace(FULL, max_tokens=tokens(whole)), mark=MARK).text == whole
+    less = render(MEMORIES, replace(FULL, max_tokens=tokens(whole) - 1), mark=MARK).text
     assert less == whole.replace("\n\nRecent episodes:\n- Signed the lease of the flat in Oslo", "")
 
 
@@ -134,19 +134,19 @@ POLICIES = st.builds(
 
 @given(ANY, POLICIES)
 def test_the_limit_holds(memories: Memories, policy: ContextPolicy) -> None:
-    assert tokens(render(memories, policy, mark=MARK)) <= policy.max_tokens
+    assert tokens(render(memories, policy, mark=MARK).text) <= policy.max_tokens
 
 
 @given(ANY, POLICIES)
 def test_a_smaller_limit_shows_the_beginning(memories: Memories, policy: ContextPolicy) -> None:
-    whole = _items(render(memories, replace(policy, max_tokens=10_000), mark=MARK))
-    part = _items(render(memories, policy, mark=MARK))
+    whole = _items(render(memories, replace(policy, max_tokens=10_000), mark=MARK).text)
+    part = _items(render(memories, policy, mark=MARK).text)
     assert part == whole[: len(part)]
 
 
 @given(ANY, POLICIES)
 def test_no_control_character_and_no_statement_twice(memories: Memories, policy: ContextPolicy) -> None:
-    text = render(memories, policy, mark=MARK)
+    text = render(memories, policy, mark=MARK).text
     assert visible(text) == text
     if not policy.sections & {"blocks", "digest"}:
         items = [ids.canonical(item.removeprefix("- [identity] ").removeprefix("- [goal] ").removeprefix("- "))
@@ -158,7 +158,7 @@ def test_no_control_character_and_no_statement_twice(memories: Memories, policy:
 def test_what_was_rendered_is_taken_out_of_a_turn_and_nothing_else(
     said: list[str], memories: Memories, end: str
 ) -> None:
-    rendered = render(memories, ContextPolicy(sections=FULL_SECTIONS, ceiling="secret"), mark=MARK)
+    rendered = render(memories, ContextPolicy(sections=FULL_SECTIONS, ceiling="secret"), mark=MARK).text
     assert without_framed("".join(f"{text}{rendered}" for text in said) + end) == "".join(said) + end
     assert without_framed(rendered[:-5]) == "", "cut off"
 

@@ -1,0 +1,173 @@
+"""A context for a prompt: what memory has for it, as framed text within a token limit (recall-and-tools §2).
+
+One read through recall, of the tiers whose sections are on; then memory/context.py chooses and writes. Blocks and
+digest have no store yet: their switches are taken, their sections are empty.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from ..memory.boundaries import MARK_LENGTH
+from ..memory.context import (
+    DEFAULT_SECTIONS,
+    FULL_SECTIONS,
+    ContextPolicy,
+    Memories,
+    Rendered,
+    Section,
+    Statement,
+    render,
+    tokens,
+)
+from ..schemas.errors import Fatal
+from ..schemas.recalled import Tier
+from ..schemas.turns import Owner, Sensitivity
+from .parts import Missing
+from .request import LIMIT_MAX, RecallRequest, SessionRef
+from .service import Recall, Recollection
+
+Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
+"""The sections, and whether the tool `recall` is offered beside the text."""
+Preset = Literal["default", "full"]
+PRESETS: Mapping[Preset, frozenset[Switch]] = {
+    "default": frozenset((*DEFAULT_SECTIONS, "recall")),
+    "full": frozenset((*FULL_SECTIONS, "recall")),
+}
+TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
+TOKENS_DEFAULT = 2_000
+TOKENS_MAX = 32_000
+DRAWS = 8
+"""Marks that are drawn before it is a broken source of them: with 64 random bits the first never fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """One rendering. Tenant, owner and session come from the caller's credential, never from a text.
+
+    A ValueError says what is out of bounds.
+    """
+
+    tenant_id: str
+    owner: Owner
+    session: SessionRef | None = None
+    """Whose focus is shown; None: no focus."""
+    groups: tuple[str, ...] = ()
+    cue: str | None = None
+    """What the prompt is about; None: what counts most."""
+    max_tokens: int = TOKENS_DEFAULT
+    switches: frozenset[Switch] = field(default=PRESETS["default"])
+    ceiling: Sensitivity = "internal"
+    """The most sensitive that is shown; `secret` needs a caller with the right."""
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_tokens <= TOKENS_MAX:
+            raise ValueError(f"max_tokens must be 1 to {TOKENS_MAX}, not {self.max_tokens}")
+        unknown = self.switches - set(get_args(Switch))
+        if unknown:
+            raise ValueError(f"there is no section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
+        self.asking(TIERS_OF_SECTIONS)
+
+    @property
+    def sections(self) -> frozenset[Section]:
+        return frozenset(section for section in get_args(Section) if section in self.switches)
+
+    def asking(self, tiers: tuple[Tier, ...]) -> RecallRequest:
+        return RecallRequest(
+            tenant_id=self.tenant_id,
+            owner=self.owner,
+            session=self.session,
+            groups=self.groups,
+            cue=self.cue,
+            limit=LIMIT_MAX,
+            tiers=tiers,
+            ceiling=self.ceiling,
+            as_of=self.as_of,
+            known_at=self.known_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`text` is empty when nothing is shown."""
+
+    text: str
+    tokens: int
+    """As they were estimated."""
+    shown: Mapping[Section, tuple[str, ...]]
+    """Ids by section, in the order of the text; sections that are on and empty too."""
+    tools: tuple[Literal["recall"], ...]
+    missing: tuple[Missing, ...] = ()
+    """Parts of memory that did not answer."""
+
+
+def new_mark() -> str:
+    return secrets.token_hex(MARK_LENGTH // 2)
+
+
+class Contexts:
+    """The service. One instance serves any number of renderings at once."""
+
+    def __init__(
+        self, *, recall: Recall, mark: Callable[[], str] = new_mark, count: Callable[[str], int] = tokens
+    ) -> None:
+        """`mark` is drawn for each rendering; `count` counts tokens as the caller's model does."""
+        self._recall = recall
+        self._mark = mark
+        self._count = count
+
+    async def context(self, request: ContextRequest, *, now: datetime) -> Context:
+        """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
+        tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
+        missing: tuple[Missing, ...] = ()
+        memories = Memories()
+        if tiers:
+            recalled = await self._recall.recall(request.asking(tiers), now=now)
+            missing = recalled.missing
+            memories = Memories(
+                facts=_statements(recalled.items, "semantic"),
+                focus=_statements(recalled.items, "working"),
+                episodes=_statements(recalled.items, "episodic"),
+            )
+        policy = ContextPolicy(max_tokens=request.max_tokens, sections=request.sections, ceiling=request.ceiling)
+        rendered = self._rendered(memories, policy)
+        return Context(
+            text=rendered.text,
+            tokens=self._count(rendered.text),
+            shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
+            tools=("recall",) if "recall" in request.switches else (),
+            missing=missing,
+        )
+
+    def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:
+        """Under a mark that stands in nothing that is shown."""
+        statements = (*memories.facts, *memories.focus, *memories.episodes)
+        for _ in range(DRAWS):
+            mark = self._mark()
+            if not any(mark in text for each in statements for text in (each.content, each.subject)):
+                return render(memories, policy, mark=mark, count=self._count)
+        raise Fatal(f"each of {DRAWS} marks stood in a memory: they are not random")
+
+
+def _statements(items: Iterable[Recollection], tier: Tier) -> tuple[Statement, ...]:
+    return tuple(
+        Statement(
+            each.item.content,
+            subject=each.item.subject or "user",
+            category=each.item.category,
+            sensitivity=each.sensitivity,
+            id=each.item.id,
+        )
+        for each in items
+        if each.item.tier == tier
+    )
+
+
+def _shown(rendered: Rendered, section: Section) -> tuple[str, ...]:
+    return tuple(each.id for each in rendered.shown if each.section == section)
