@@ -2,14 +2,17 @@
 
 from memstream.client import STATE, connect
 
-async with connect("kafka://localhost:9092") as memory:
+async with connect("kafka://localhost:9092", api="http://localhost:8000", token="mst_…") as memory:
     await memory.produce({"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": "t1",
                           "messages": [{"role": "user", "content": "I joined Stripe."}]})
+    recalled = await memory.api.recall("where does she work?", tenant="acme", user="u1")
     async for update in memory.updates(after=stored_position or STATE, tenant_id="acme"):
         ...                      # update.fact, update.event; then store update.position
 """
 
-from .errors import ClientError, InvalidTurn, Misconfigured, PositionLost, TooLarge, Unavailable
+from .api import Api, Context, Recalled
+from .blocking import BlockingMemory, connect_blocking
+from .errors import ClientError, InvalidTurn, Misconfigured, PositionLost, Refused, TooLarge, Unavailable
 from .memory import Memory, connect
 from .updates import BEGINNING, NOW, STATE, Update
 
@@ -17,13 +20,19 @@ __all__ = [
     "BEGINNING",
     "NOW",
     "STATE",
+    "Api",
+    "BlockingMemory",
     "ClientError",
+    "Context",
     "InvalidTurn",
     "Memory",
     "Misconfigured",
     "PositionLost",
+    "Recalled",
+    "Refused",
     "TooLarge",
     "Unavailable",
     "Update",
     "connect",
+    "connect_blocking",
 ]

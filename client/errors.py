@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from ..schemas.errors import Poison, StageError, Transient
 
@@ -32,6 +33,15 @@ class Misconfigured(ClientError):
 class PositionLost(ClientError):
     """The log does not hold what follows the position any more (retention, or the topic was made anew). Begin with
     STATE."""
+
+
+class Refused(ClientError):
+    """The server refuses what was asked. `problem` is its answer (RFC 9457)."""
+
+    def __init__(self, told: str, *, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(told)
+        self.status = status
+        self.problem = problem
 
 
 @contextmanager

@@ -1,29 +1,40 @@
-"""What a chat service holds: `async with connect("kafka://localhost:9092") as memory`."""
+"""What a chat service holds: `async with connect("kafka://localhost:9092", api="http://localhost:8080") as memory`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Protocol
+
+import httpx
 
 from ..schemas.turns import Owner
 from ..streams.addresses import embedded_folder, is_embedded, kafka_servers
 from ..streams.embedded_log import EmbeddedLog
 from ..streams.ports import Log, Position
-from .errors import translated
+from .api import Api
+from .errors import Misconfigured, translated
+from .events import HttpUpdates
 from .turns import LogTurns, TurnLike, Turns
-from .updates import NOW, LogUpdates, Update, Updates
+from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
 TIMEOUT = 10.0
-"""Seconds that one call to a broker or a server may take."""
+"""Seconds that one call to a broker or a server may take, with all its tries."""
+HTTP = ("http://", "https://")
 
 
-@dataclass(frozen=True, slots=True)
+class Groups(Protocol):
+    """Makes members of consumer groups."""
+
+    def __call__(self, *, group: str, after: str) -> Group: ...
+
+
 class Memory:
-    """Turns in, changes of facts out."""
+    """Turns in, changes of facts out, over the log or over HTTP; what is read, over HTTP (`api`)."""
 
-    _turns: Turns
-    _updates: Updates
+    def __init__(self, *, turns: Turns, updates: Updates, groups: Groups, api: Api | None) -> None:
+        self._turns, self._updates, self._groups, self._api = turns, updates, groups, api
 
     async def produce(self, turn: TurnLike) -> Position:
         """See `Turns.produce`."""
@@ -35,22 +46,73 @@ class Memory:
         """See `Updates.updates`."""
         return self._updates.updates(after=after, tenant_id=tenant_id, owner=owner)
 
+    async def handle(
+        self,
+        group: str,
+        handler: Handler,
+        *,
+        after: str = BEGINNING,
+        tenant_id: str | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        """See `Group.run`. As a member of a consumer group, which keeps the position itself; over Kafka only."""
+        await self._groups(group=group, after=after).run(handler, tenant_id=tenant_id, owner=owner)
+
+    @property
+    def api(self) -> Api:
+        """Recall, context, facts. Raises Misconfigured without an address of a server."""
+        if self._api is None:
+            raise Misconfigured('what is remembered is read over HTTP: connect(…, api="http://host:port")')
+        return self._api
+
 
 @asynccontextmanager
-async def connect(broker: str, *, timeout: float = TIMEOUT) -> AsyncIterator[Memory]:
-    """`broker` is `kafka://host:port[,host:port]` or `embedded:///folder`."""
-    with translated():
-        log = _log(broker, timeout)
-        await log.start()
-    try:
-        yield Memory(LogTurns(log=log), LogUpdates(log=log))
-    finally:
-        await log.close()
+async def connect(
+    address: str, *, api: str | None = None, token: str | None = None, timeout: float = TIMEOUT
+) -> AsyncIterator[Memory]:
+    """One client for a service, for as long as it lives.
+
+    Args:
+        address: where turns go and changes come from: `kafka://host:port[,host:port]`, `embedded:///folder`, or
+            `http(s)://host:port` of `memstream serve`.
+        api: the server that is asked for what is remembered; `address` itself when that is one.
+        token: the server's bearer token.
+        timeout: seconds, for each call with its tries.
+    """
+    server = address if address.startswith(HTTP) else api
+    async with AsyncExitStack() as stack:
+        called = None
+        if server is not None:
+            credential = {"authorization": f"Bearer {token}"} if token is not None else {}
+            http = httpx.AsyncClient(base_url=server, headers=credential, timeout=timeout, follow_redirects=False)
+            await stack.enter_async_context(http)
+            called = Api(http=http, timeout=timeout)
+            if server == address:
+                yield Memory(turns=called, updates=HttpUpdates(api=called), groups=_no_groups, api=called)
+                return
+        with translated():
+            log = _log(address, timeout)
+            await log.start()
+        stack.push_async_callback(log.close)
+        turns, updates = LogTurns(log=log), LogUpdates(log=log)
+        yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=called)
 
 
-def _log(broker: str, timeout: float) -> Log:
-    if is_embedded(broker):
-        return EmbeddedLog(folder=embedded_folder(broker))
+def _log(address: str, timeout: float) -> Log:
+    if is_embedded(address):
+        return EmbeddedLog(folder=embedded_folder(address))
     from ..streams.kafka_log import KafkaLog  # only who uses it pays for it
 
-    return KafkaLog(servers=kafka_servers(broker), timeout=timeout, client_id="memstream-client")
+    return KafkaLog(servers=kafka_servers(address), timeout=timeout, client_id="memstream-client")
+
+
+def _no_groups(*, group: str, after: str) -> Group:
+    raise Misconfigured(f"{group}: only Kafka has consumer groups; keep the position of each update instead")
+
+
+def _groups(address: str, log: Log, timeout: float) -> Groups:
+    if is_embedded(address):
+        return _no_groups
+    from .groups import KafkaGroup
+
+    return partial(KafkaGroup, log=log, servers=kafka_servers(address), timeout=timeout)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,6 +25,7 @@ from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
+from ..streams.following import Places, Told, closing
 from ..streams.ports import Log, Record
 from .errors import Misconfigured, PositionLost, translated
 
@@ -64,6 +65,19 @@ class Updates(Protocol):
         ...
 
 
+Handler = Callable[[Update], Awaitable[None]]
+
+
+class Group(Protocol):
+    """A member of a consumer group."""
+
+    async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
+        """On and on, one after the other; an update counts as handled when the handler returns. Ends with what the
+        handler raises, and then that update comes again. Raises PositionLost; Unavailable when the group cannot be
+        joined in time."""
+        ...
+
+
 @dataclass(slots=True)
 class Seen:
     """The highest version told of each fact."""
@@ -94,22 +108,22 @@ class Wanted:
         mine = owner is None or (owner.scope, owner.id) == (fact.owner.scope, fact.owner.id)
         return mine and self.tenant_id in (None, fact.tenant_id)
 
-    def event(self, record: Record) -> FactUpdated | None:
-        """The change in a record; None: another's, or none that this version can read, which is logged."""
+    def event(self, value: bytes | None, *, where: object) -> FactUpdated | None:
+        """The change; None: another's, or none that this version can read, which is logged."""
         try:
-            event = FactUpdated.model_validate_json(record.value or b"", extra="allow")
+            event = FactUpdated.model_validate_json(value or b"", extra="allow")
         except ValidationError:
-            log.warning("update_unreadable", partition=record.position.partition, offset=record.position.offset)
+            log.warning("update_unreadable", where=str(where))
             return None
         return event if self.takes(event.fact) else None
 
-    def state(self, record: Record) -> Fact | None:
+    def state(self, value: bytes, *, where: object) -> Fact | None:
         try:
-            fact = Fact.model_validate_json(record.value, extra="allow") if record.value else None  # else: erased
+            fact = Fact.model_validate_json(value, extra="allow")
         except ValidationError:
-            log.warning("fact_unreadable", partition=record.position.partition, offset=record.position.offset)
+            log.warning("fact_unreadable", where=str(where))
             return None
-        return fact if fact is not None and self.takes(fact) else None
+        return fact if self.takes(fact) else None
 
 
 class LogUpdates:
@@ -124,102 +138,96 @@ class LogUpdates:
     ) -> AsyncGenerator[Update]:
         wanted, seen = Wanted(tenant_id, owner), Seen()
         with translated():
-            offsets = await self._offsets(after)
+            begun = await self._begin(after)
             if after == STATE:
-                told: Update | None = None
-                async with aclosing(self._state(wanted, seen, offsets)) as state:
+                async with aclosing(last_with(begun, self._state(wanted, seen, begun))) as state:
                     async for update in state:
-                        if told is not None:
-                            yield told
-                        told = update
-                if told is not None:
-                    yield Update(told.fact, told.event, to_position(offsets))
+                        yield update
             else:
-                async with aclosing(self._before(offsets)) as records:
+                async with aclosing(self._before(begun)) as records:
                     async for record in records:
-                        if (event := wanted.event(record)) is not None:
+                        if (event := wanted.event(record.value, where=record.position)) is not None:
                             seen.is_new(event.fact)
-            async with aclosing(self._following(offsets)) as records:
-                async for record in records:
-                    event = wanted.event(record)
+            async with aclosing(self._following(begun)) as following:
+                async for told in following:
+                    event = wanted.event(told.record.value, where=told.record.position)
                     if event is not None and seen.is_new(event.fact):
-                        yield Update(event.fact, event, to_position(offsets))
+                        yield Update(event.fact, event, told.places.token())
 
-    async def _state(self, wanted: Wanted, seen: Seen, offsets: list[int]) -> AsyncGenerator[Update]:
+    async def _state(self, wanted: Wanted, seen: Seen, begun: Places) -> AsyncGenerator[Update]:
         """Every fact as it stands (what is not compacted yet comes before it, in rising versions), then the changes
-        before `offsets` that it did not show yet: a worker tells the change first and the state after it."""
-        async with aclosing(_closable(self._log.read(FACTS.name))) as records:
+        before `begun` that it did not show yet: a worker tells the change first and the state after it."""
+        async with closing(self._log.read(FACTS.name)) as records:
             async for record in records:
-                fact = wanted.state(record)
+                if record.value is None:
+                    continue  # erased
+                fact = wanted.state(record.value, where=record.position)
                 if fact is not None and seen.is_new(fact):
                     yield Update(fact, None, None)
-        async with aclosing(self._before(offsets)) as records:
+        async with aclosing(self._before(begun)) as records:
             async for record in records:
-                event = wanted.event(record)
+                event = wanted.event(record.value, where=record.position)
                 if event is not None and seen.is_new(event.fact):
                     yield Update(event.fact, event, None)
 
-    async def _before(self, offsets: list[int]) -> AsyncGenerator[Record]:
-        """The last records before these offsets, each partition in order."""
-        begin = {p: max(0, offset - self._look_back) for p, offset in enumerate(offsets) if offset > 0}
-        async with aclosing(_closable(self._log.read(FACTS_UPDATED.name, start=begin))) as records:
+    async def _before(self, begun: Places) -> AsyncGenerator[Record]:
+        """The last records before a place, each partition in order."""
+        start = dict(enumerate(looked_back(begun, self._look_back).offsets))
+        async with closing(self._log.read(FACTS_UPDATED.name, start=start)) as records:
             async for record in records:
-                if record.position.offset < offsets[record.position.partition]:
+                if record.position.offset < begun.of(record.position.partition):
                     yield record
 
-    async def _following(self, offsets: list[int]) -> AsyncGenerator[Record]:
-        """Records from these offsets on, for ever. `offsets` move past a record before it is handed out."""
+    async def _following(self, places: Places) -> AsyncGenerator[Told]:
+        """Records from this place on, for ever."""
         wait = BACKOFF_FIRST
         while True:
             try:
-                _check(offsets, await self._log.starts(FACTS_UPDATED.name))
-                following = self._log.read(FACTS_UPDATED.name, start=dict(enumerate(offsets)), follow=True)
-                async with aclosing(_closable(following)) as records:
+                starts = Places(await self._log.starts(FACTS_UPDATED.name))
+                if places.behind(starts):
+                    raise PositionLost(f"{FACTS_UPDATED.name} does not hold what follows any more: begin with STATE")
+                start = dict(enumerate(places.offsets))
+                async with closing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
-                        wait = BACKOFF_FIRST
-                        offsets[record.position.partition] = record.position.offset + 1
-                        yield record
+                        wait, places = BACKOFF_FIRST, places.after(record.position)
+                        yield Told(record, places)
             except Transient as error:
                 log.warning("updates_away", error=str(error))
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 
-    async def _offsets(self, after: str) -> list[int]:
-        """Where to begin: per partition the next offset."""
-        ends = list(await self._log.ends(FACTS_UPDATED.name))
-        if not ends:
+    async def _begin(self, after: str) -> Places:
+        ends = Places(await self._log.ends(FACTS_UPDATED.name))
+        if not ends.offsets:
             raise Misconfigured(f"there is no topic {FACTS_UPDATED.name}: run `memstream topics create`")
         if after in (STATE, NOW):
             return ends
-        starts = list(await self._log.starts(FACTS_UPDATED.name))
         if after == BEGINNING:
-            return starts
-        offsets = from_position(after)
-        offsets += starts[len(offsets) :]  # the topic has more partitions now
-        if any(offset > end for offset, end in zip(offsets, ends, strict=False)) or len(offsets) > len(ends):
+            return Places(await self._log.starts(FACTS_UPDATED.name))
+        places = from_position(after)
+        if ends.behind(places):
             raise PositionLost(f"{FACTS_UPDATED.name} ends before the position: was it made anew? Begin with STATE")
-        return offsets
+        return places.at_least(dict.fromkeys(range(len(ends.offsets)), 0))
 
 
-def _check(offsets: list[int], starts: tuple[int, ...]) -> None:
-    for p, (offset, first) in enumerate(zip(offsets, starts, strict=False)):
-        if offset < first:
-            raise PositionLost(f"{FACTS_UPDATED.name}:{p} begins at {first} now, after {offset}: begin with STATE")
+async def last_with(places: Places, updates: AsyncGenerator[Update]) -> AsyncGenerator[Update]:
+    """The same updates, the last of them with this position."""
+    held: Update | None = None
+    async with aclosing(updates):
+        async for update in updates:
+            if held is not None:
+                yield held
+            held = update
+    if held is not None:
+        yield Update(held.fact, held.event, places.token())
 
 
-def _closable(records: AsyncIterator[Record]) -> AsyncGenerator[Record]:
-    """A read holds a connection: whoever ends early closes it. Every `Log` reads by a generator."""
-    assert isinstance(records, AsyncGenerator)
-    return records
+def looked_back(places: Places, records: int) -> Places:
+    return Places(tuple(max(0, offset - records) for offset in places.offsets))
 
 
-def to_position(offsets: list[int]) -> str:
-    """Opaque to callers: the next offset of each partition."""
-    return "1-" + ".".join(map(str, offsets))
-
-
-def from_position(position: str) -> list[int]:
-    version, _, offsets = position.partition("-")
-    if version != "1" or not all(part.isascii() and part.isdigit() for part in offsets.split(".")):
-        raise Misconfigured(f"{position[:80]!r} is no position; one is told with each update, or begin with STATE")
-    return [int(part) for part in offsets.split(".")]
+def from_position(position: str) -> Places:
+    try:
+        return Places.read(position)
+    except ValueError:
+        raise Misconfigured("this is no position; one is told with each update, or begin with STATE") from None
