@@ -6,6 +6,7 @@ Not the engine's: Qdrant's weighted fusion is 1 / ((rank + 1) / w + k - 1), anot
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,19 +40,25 @@ class Fused:
     ranks: tuple[Rank, ...]
 
 
-def fuse(lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int) -> tuple[Fused, ...]:
+def fuse(
+    lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int, preferred: AbstractSet[str] = frozenset()
+) -> tuple[Fused, ...]:
     """The best `pool` records by match; equal ones in the order of their ids, so that an answer is the same twice.
 
     `lists` are those that answered, empty ones too: they say that nothing fits. A search that did not answer is left
-    out, and the others carry the match alone. One list a name.
+    out, and the others carry the match alone. One list a name. `preferred` are the records of the speaker whom the cue
+    names, if it names one: they get `policy.speaker` of the greatest rrf besides, and the others count the less.
     """
     places: dict[str, list[Rank]] = {}
     for each in lists:
         for rank, identity in enumerate(dict.fromkeys(each.ids)):
             places.setdefault(identity, []).append(Rank(each.name, rank))
-    greatest = sum(_weight(policy, each.name) / policy.k for each in lists)
+    rrf = {identity: _rrf(ranks, policy) for identity, ranks in places.items()}
+    bonus = policy.speaker * max(rrf.values(), default=0.0) if preferred else 0.0
+    greatest = sum(_weight(policy, each.name) / policy.k for each in lists) + bonus
     fused = (
-        Fused(identity, min(1.0, _rrf(ranks, policy) / greatest), tuple(ranks)) for identity, ranks in places.items()
+        Fused(identity, min(1.0, (rrf[identity] + (bonus if identity in preferred else 0.0)) / greatest), tuple(ranks))
+        for identity, ranks in places.items()
     )
     return tuple(sorted(fused, key=lambda each: (-each.match, each.id))[:pool])
 

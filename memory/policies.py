@@ -194,15 +194,19 @@ class FusionPolicy:
     windowed: float = 1.0
     """Of the vectors of messages embedded with their neighbours."""
     lexical: float = 2.0
+    """A list of weight 0 is not asked for."""
+    speaker: float = 0.3
+    """What messages of the speaker whom a cue names get besides, as a share of the greatest rrf; 0 = no preference."""
 
     def __post_init__(self) -> None:
         _require(math.isfinite(self.k) and self.k > 0, f"fusion.k must be above 0, not {self.k}")
-        for name in ("dense", "windowed", "lexical"):
+        for name in ("dense", "windowed", "lexical", "speaker"):
             weight = getattr(self, name)
-            _require(math.isfinite(weight) and weight > 0, f"fusion.{name} must be above 0, not {weight}")
+            _require(math.isfinite(weight) and weight >= 0, f"fusion.{name} must be 0 or more, not {weight}")
+        _require(self.dense + self.lexical > 0, "fusion.dense and fusion.lexical must not both be 0")
 
 
-CLASSIC_FUSION = FusionPolicy(k=60.0, dense=1.0, windowed=1.0, lexical=1.0)
+CLASSIC_FUSION = FusionPolicy(k=60.0, dense=1.0, windowed=1.0, lexical=1.0, speaker=0.0)
 
 
 @dataclass(frozen=True, slots=True)

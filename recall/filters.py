@@ -93,6 +93,11 @@ def _turns(request: RecallRequest) -> models.Filter | None:
     return models.Filter(must=conditions)
 
 
+def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
+    """Of these messages those that were said under one of these names."""
+    return models.Filter(must=[turns, any_of("name", names)])
+
+
 # ------------------------------------------------------------------------------------------------ conditions
 def equals(field: str, value: str) -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchValue(value=value))

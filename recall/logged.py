@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from ..schemas.errors import Transient
 from ..streams.partitioner import partition_for
 from ..streams.ports import Log, Record
-from .searching import Missing
+from .parts import Missing
 
 MARGIN = timedelta(hours=1)
 """Clocks of producers, stages and brokers differ by less."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ..schemas.errors import Poison, Transient
-from .searching import Missing
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A part of the read that did not answer."""
+
+    part: str
+    """`embedder`, or `<tier>.<search>`."""
+    why: str
 
 
 class Parts:
@@ -17,20 +26,24 @@ class Parts:
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
-        self._deadline = asyncio.get_running_loop().time() + patience
+        self._begun = asyncio.get_running_loop().time()
         self._missing: list[Missing] = []
 
     @property
     def missing(self) -> tuple[Missing, ...]:
         return tuple(sorted(self._missing, key=lambda each: each.part))
 
-    async def ask(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """Its answer; None, and its name among the missing, when it is away, refuses or is slow."""
+    async def ask(
+        self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
+    ) -> T | None:
+        """Its answer; None, and its name among the missing, when it is away, refuses or is slow. `also`: parts that are
+        asked in the same request. `share`: how much of the patience may be gone, for what others wait for."""
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._begun + share * self._patience):
                 return await ask()
         except TimeoutError:
-            self._missing.append(Missing(name, f"no answer within {self._patience:g} s"))
+            why = f"no answer within {share * self._patience:g} s"
         except (Transient, Poison) as error:
-            self._missing.append(Missing(name, str(error)))
+            why = str(error)
+        self._missing += [Missing(each, why) for each in (name, *also)]
         return None

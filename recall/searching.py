@@ -1,22 +1,26 @@
-"""The searches of one read: all at once, each with the same deadline, each failing alone."""
+"""The searches of one read: one request a collection, all at once.
+
+A cue is embedded once; a tier's rankings (by meaning, by meaning with neighbours, by words) go out together, so they
+answer together or not at all. Each part has the read's deadline and fails alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
 
 from qdrant_client import models
 
-from ..adapters.ports import Embedder, Found, Payload, VectorStore
+from ..adapters.ports import ByMeaning, ByWords, Embedder, Found, Payload, Ranking, VectorStore
 from ..memory.fusion import ListName, RankedList
-from ..memory.policies import RecallPolicy
+from ..memory.policies import FusionPolicy, RecallPolicy
+from ..memory.speakers import Speaker, possible_names, preferred, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
-from ..schemas.errors import Poison, Transient
 from ..schemas.recalled import TIERS, Tier
-from .filters import where
+from .filters import said_by, where
+from .parts import Parts
 from .request import RecallRequest
 
 COLLECTION_OF: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
@@ -28,18 +32,11 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
 reinforced yet, and in an old one the best are not among the newest."""
 WORKING_MAX = 64
 """Entries that a working set can have."""
+SPEAKER_SHARE = 0.25
+EMBEDDER_SHARE = 0.5
+"""Of the patience. The searches wait for both, and words are found without either."""
 
-T = TypeVar("T")
 Vector = Sequence[float]
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A part of the read that did not answer."""
-
-    part: str
-    """`embedder`, or `<tier>.<search>`."""
-    why: str
 
 
 @dataclass(slots=True)
@@ -48,16 +45,12 @@ class Pool:
 
     payloads: dict[str, Payload] = field(default_factory=dict)
     lists: list[RankedList] = field(default_factory=list)
+    preferred: frozenset[str] = frozenset()
+    """What was said by the speaker whom the cue names."""
 
     def take(self, found: Sequence[Found]) -> None:
         for each in found:
             self.payloads.setdefault(each.id, each.payload)
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    pools: dict[Tier, Pool]
-    missing: tuple[Missing, ...]
 
 
 class Searching:
@@ -72,47 +65,38 @@ class Searching:
         policy: RecallPolicy,
         request: RecallRequest,
         now: datetime,
+        parts: Parts,
     ) -> None:
-        """`collections` are those that exist; a tier without one holds nothing."""
+        """`collections` are those that exist; a tier without one holds nothing. `parts` learns what does not answer."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
         self._request = request
+        self._parts = parts
         wheres = {tier: where(tier, request, now=now) for tier in TIERS if COLLECTION_OF[tier] in collections}
         self._where = {tier: condition for tier, condition in wheres.items() if condition is not None}
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
-        self._missing: list[Missing] = []
-        self._deadline = 0.0
 
-    async def run(self) -> Searched:
-        """What was found and what did not answer. `Fatal` when an invariant is broken."""
-        self._deadline = asyncio.get_running_loop().time() + self._policy.patience
+    async def run(self) -> dict[Tier, Pool]:
+        """What was found, by tier. `Fatal` when an invariant is broken."""
         try:
             async with asyncio.TaskGroup() as group:
-                self._start(group)
+                if "working" in self._where:
+                    group.create_task(self._all_working())
+                if (cue := self._request.asked) is not None:
+                    group.create_task(self._for_cue(cue))
+                else:
+                    for tier in self._where:
+                        for order in ORDERS.get(tier, ()):
+                            group.create_task(self._ordered(tier, order))
         except ExceptionGroup as failed:  # a broken invariant, seen by one search or by several
-            raise failed.exceptions[0] from failed
-        return Searched(self._pools, tuple(sorted(self._missing, key=lambda each: each.part)))
+            raise _first(failed) from failed
+        return self._pools
 
-    def _start(self, group: asyncio.TaskGroup) -> None:
-        cue = self._request.asked
-        searched = [tier for tier in self._where if tier != "working"]
-        if "working" in self._where:
-            group.create_task(self._all_working())
-        if cue is None:
-            for tier in searched:
-                for order in ORDERS.get(tier, ()):
-                    group.create_task(self._ordered(tier, order))
-        elif searched:
-            embedding = group.create_task(self._embedded(cue))
-            for tier in searched:
-                group.create_task(self._lexical(tier, cue))
-                group.create_task(self._dense(tier, embedding))
-
-    # -------------------------------------------------------------------------------------------- searches
+    # -------------------------------------------------------------------------------------------- without a cue
     async def _all_working(self) -> None:
         collection, condition = self._place("working")
-        found = await self._part(
+        found = await self._parts.ask(
             "working.all",
             lambda: self._store.select(
                 collection, tenant_id=self._request.tenant_id, where=condition, limit=WORKING_MAX
@@ -122,7 +106,7 @@ class Searching:
 
     async def _ordered(self, tier: Tier, order: str) -> None:
         collection, condition = self._place(tier)
-        found = await self._part(
+        found = await self._parts.ask(
             f"{tier}.{order}",
             lambda: self._store.select(
                 collection,
@@ -135,52 +119,108 @@ class Searching:
         )
         self._pools[tier].take(found or ())
 
-    async def _embedded(self, cue: str) -> Vector | None:
-        async def embed() -> Vector:
-            [vector] = await self._embedder.embed([cue], tenant_id=self._request.tenant_id)
-            return vector
+    # -------------------------------------------------------------------------------------------- for a cue
+    async def _for_cue(self, cue: str) -> None:
+        """Whom does it name? → what does it mean? → the searches, of each tier its own."""
+        tiers = [tier for tier in self._where if tier != "working"]
+        if not tiers:
+            return
+        asked = dict.fromkeys(tiers, _Asked(cue, cue))
+        if "turns" in tiers and (named := await self._speaker(cue)) is not None:
+            asked["turns"] = _Asked(named.first_person, named.without_name, named.names)
+        vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in asked.values())))
+        async with asyncio.TaskGroup() as group:
+            for tier, each in asked.items():
+                group.create_task(self._search(tier, each, vectors.get(each.meaning)))
 
-        return await self._part("embedder", embed)
+    async def _speaker(self, cue: str) -> Speaker | None:
+        """Whom the cue names of those who speak in these turns, if it is one. Nothing is asked when no word of it can
+        be a name."""
+        possible = possible_names(cue) if self._policy.fused.speaker > 0 else ()
+        known = await self._one_of(possible)
+        if known is None:
+            return None
+        others = tuple(name for name in possible if not same_name(name, known))
+        if await self._one_of(others) is not None:
+            return None
+        return speaker(cue, [name for name in possible if same_name(name, known)])
 
-    async def _lexical(self, tier: Tier, cue: str) -> None:
-        collection, condition = self._place(tier)
-        found = await self._part(
-            f"{tier}.lexical",
-            lambda: self._store.lexical(
-                collection, tenant_id=self._request.tenant_id, text=cue, where=condition, limit=self._policy.pool
+    async def _one_of(self, names: Sequence[str]) -> str | None:
+        """One of these under which a message stands."""
+        if not names:
+            return None
+        collection, condition = self._place("turns")
+        found = await self._parts.ask(
+            "turns.speaker",
+            lambda: self._store.select(
+                collection, tenant_id=self._request.tenant_id, where=said_by(names, condition), limit=1
             ),
+            share=SPEAKER_SHARE,
         )
-        self._listed(tier, "lexical", found)
+        return str(found[0].payload["name"]) if found else None
 
-    async def _dense(self, tier: Tier, embedding: asyncio.Task[Vector | None]) -> None:
+    async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """By text; of none when the embedder does not answer."""
+        if self._policy.fused.dense == self._policy.fused.windowed == 0:
+            return {}
+        vectors = await self._parts.ask(
+            "embedder",
+            lambda: self._embedder.embed(texts, tenant_id=self._request.tenant_id),
+            share=EMBEDDER_SHARE,
+        )
+        return dict(zip(texts, vectors, strict=True)) if vectors is not None else {}
+
+    async def _search(self, tier: Tier, asked: _Asked, vector: Vector | None) -> None:
+        rankings = _rankings(tier, asked, vector, self._policy.fused)
+        if not rankings:
+            return
         collection, condition = self._place(tier)
-        vector = await embedding
-        if vector is None:
-            return  # `embedder` is named as missing
-        found = await self._part(
-            f"{tier}.dense",
-            lambda: self._store.nearest(
-                collection, tenant_id=self._request.tenant_id, dense=vector, where=condition, limit=self._policy.pool
+        first, *others = rankings
+        found = await self._parts.ask(
+            f"{tier}.{first}",
+            lambda: self._store.search(
+                collection,
+                tenant_id=self._request.tenant_id,
+                rankings=list(rankings.values()),
+                where=condition,
+                limit=self._policy.pool,
             ),
+            also=[f"{tier}.{each}" for each in others],
         )
-        self._listed(tier, "dense", found)
+        pool = self._pools[tier]
+        for name, each in zip(rankings, found or (), strict=found is not None):
+            pool.lists.append(RankedList(name, [record.id for record in each]))
+            pool.take(each)
+        pool.preferred = preferred(pool.payloads.items(), asked.names)
 
-    # -------------------------------------------------------------------------------------------- within
     def _place(self, tier: Tier) -> tuple[str, models.Filter]:
         return COLLECTION_OF[tier], self._where[tier]
 
-    def _listed(self, tier: Tier, name: ListName, found: Sequence[Found] | None) -> None:
-        if found is not None:
-            self._pools[tier].lists.append(RankedList(name, [each.id for each in found]))
-            self._pools[tier].take(found)
 
-    async def _part(self, name: str, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """Its answer; None, and its name among the missing, when it is away, refuses or is slow."""
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                return await ask()
-        except TimeoutError:
-            self._missing.append(Missing(name, f"no answer within {self._policy.patience:g} s"))
-        except (Transient, Poison) as error:
-            self._missing.append(Missing(name, str(error)))
-        return None
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A cue as it is put to a tier."""
+
+    meaning: str
+    """What is embedded."""
+    words: str
+    names: frozenset[str] = frozenset()
+    """Of the speaker whose messages are preferred."""
+
+
+def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
+    """What a tier is asked by: what it has, and what counts."""
+    rankings: dict[ListName, Ranking] = {}
+    if vector is not None and policy.dense > 0:
+        rankings["dense"] = ByMeaning(vector)
+    if vector is not None and policy.windowed > 0 and tier == "turns":
+        rankings["windowed"] = ByMeaning(vector, "window")
+    if policy.lexical > 0:
+        rankings["lexical"] = ByWords(asked.words)
+    return rankings
+
+
+def _first(failed: BaseExceptionGroup) -> BaseException:
+    """Of a group, and of groups in it."""
+    first = failed.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

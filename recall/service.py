@@ -26,11 +26,11 @@ from ..memory.zones import words
 from ..schemas.collections import FACTS
 from ..schemas.recalled import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
-from .parts import Parts
+from .parts import Missing, Parts
 from .request import RecallRequest
 from .rerank import match_at, reordered
 from .rows import Source, content_of, impression_of, subject_of, told_of, trace_of
-from .searching import Missing, Pool, Searched, Searching
+from .searching import Pool, Searching
 from .standing import outlived
 
 log = structlog.get_logger(__name__)
@@ -98,22 +98,22 @@ class Recall:
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         parts = Parts(patience=self._policy.patience)
-        searched = await Searching(
+        pools = await Searching(
             store=self._store,
             embedder=self._embedder,
             collections=self._collections,
             policy=self._policy,
             request=request,
             now=now,
+            parts=parts,
         ).run()
-        found = dict(self._found(searched, request))
+        found = dict(self._found(pools, request))
         if request.asked is not None and self._reranker is not None and found:
             found = await self._reranked(found, request.asked, self._reranker, parts, request, now)
         chosen = await self._standing(self._scored(found, request, now), found, parts, request, now)
-        missing = (*searched.missing, *parts.missing)
-        if missing:
-            log.warning("recall_incomplete", missing=[each.part for each in missing])
-        return Recalled(tuple(_recollection(each, found[each.tier, each.id]) for each in chosen), missing)
+        if parts.missing:
+            log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
+        return Recalled(tuple(_recollection(each, found[each.tier, each.id]) for each in chosen), parts.missing)
 
     # -------------------------------------------------------------------------------------------- steps
     async def _reranked(
@@ -177,10 +177,11 @@ class Recall:
             for (tier, identity), each in found.items()
         ]
 
-    def _found(self, searched: Searched, request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
-        for tier, pool in searched.pools.items():
+    def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
+        policy = self._policy
+        for tier, pool in pools.items():
             if pool.lists:
-                for each in fuse(pool.lists, policy=self._policy.fused, pool=self._policy.pool):
+                for each in fuse(pool.lists, policy=policy.fused, pool=policy.pool, preferred=pool.preferred):
                     yield (tier, each.id), _Found(pool.payloads[each.id], each.match, each.ranks)
             else:
                 yield from _without_index(tier, pool, request.asked)

@@ -31,8 +31,8 @@ from ..streams.ports import Log, Record
 from .filters import any_of, equals
 from .logged import LogPolicy, LogReads
 from .paging import CURSOR_MAX
+from .parts import Missing
 from .reading import Reading, said_in_order
-from .searching import Missing
 from .wanted import Wanted
 
 VERSIONS_DEFAULT = 50

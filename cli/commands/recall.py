@@ -11,8 +11,9 @@ import click
 
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
+from ...recall.parts import Missing
 from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
-from ...recall.searching import COLLECTION_OF, Missing
+from ...recall.searching import COLLECTION_OF
 from ...recall.service import Recall, Recalled, Recollection
 from ...schemas.errors import Transient
 from ...schemas.turns import Owner

@@ -49,7 +49,13 @@ class TestFound:
             "reinforcement": 0.0,
             "match": pytest.approx(0.4),
         }
-        assert {(rank.list, rank.rank) for rank in by_tier["turns"].ranks} == {("dense", 0), ("lexical", 0)}
+        lists = {tier: {(rank.list, rank.rank) for rank in each.ranks} for tier, each in by_tier.items()}
+        assert lists == {
+            "semantic": {("dense", 0), ("lexical", 0)},
+            "working": set(),
+            "episodic": {("dense", 0), ("lexical", 0)},
+            "turns": {("dense", 0), ("windowed", 0), ("lexical", 0)},
+        }
         assert by_tier["turns"].sources[0].session_id == "s7", "over all sessions"
         assert by_tier["semantic"].sources[0].quote == "Works at Stripe"
         assert (by_tier["semantic"].item.subject, by_tier["semantic"].item.category) == ("user", "profession")
@@ -231,14 +237,23 @@ REFUSED = Poison("refused_by_model", "the cue is too long")
 
 class TestMissing:
     @pytest.mark.parametrize("fault", [AWAY, None], ids=["away", "silent"])
-    def test_one_search_is_named_and_the_rest_is_there(self, stripe: World, fault: Exception | None) -> None:
-        store = cast(VectorStore, Faulty(stripe.store, of=["facts.lexical"], fault=fault))
+    def test_a_tiers_searches_are_named_together_and_the_rest_is_there(
+        self, stripe: World, fault: Exception | None
+    ) -> None:
+        store = cast(VectorStore, Faulty(stripe.store, of=["facts.search"], fault=fault))
         recalled = stripe.recall(cue="Stripe", store=store, policy=SHORT)
-        assert [each.part for each in recalled.missing] == ["semantic.lexical"]
-        assert len(recalled.items) == 4, "the fact is found by meaning"
-        fact = next(each for each in recalled.items if each.item.tier == "semantic")
-        assert [rank.list for rank in fact.ranks] == ["dense"]
-        assert fact.match == 1.0
+        assert [each.part for each in recalled.missing] == ["semantic.dense", "semantic.lexical"]
+        assert [each.item.tier for each in recalled.items if each.item.tier == "semantic"] == []
+        assert len(recalled.items) == 3
+
+    @pytest.mark.parametrize("fault", [AWAY, None], ids=["away", "silent"])
+    def test_a_preference_that_cannot_be_looked_up_is_named_and_all_is_there(
+        self, stripe: World, fault: Exception | None
+    ) -> None:
+        store = cast(VectorStore, Faulty(stripe.store, of=["turns.select"], fault=fault))
+        recalled = stripe.recall(cue="Stripe", store=store, policy=SHORT)
+        assert [each.part for each in recalled.missing] == ["turns.speaker"]
+        assert len(recalled.items) == 4
 
     @pytest.mark.parametrize(
         "fault", [AWAY, Poison("refused_by_model", "too long"), None], ids=["away", "refuses", "silent"]
@@ -251,11 +266,12 @@ class TestMissing:
 
     @pytest.mark.parametrize("cue", ["Stripe", None])
     def test_the_store_away_is_every_part_and_no_item(self, stripe: World, cue: str | None) -> None:
-        store = cast(VectorStore, Faulty(stripe.store, of=["select", "nearest", "lexical"], fault=AWAY))
+        store = cast(VectorStore, Faulty(stripe.store, of=["select", "search"], fault=AWAY))
         recalled = stripe.recall(cue=cue, store=store)
         assert recalled.items == ()
         lists = (
             {f"{tier}.{name}" for tier in ("semantic", "episodic", "turns") for name in ("dense", "lexical")}
+            | {"turns.windowed", "turns.speaker"}
             if cue
             else {"semantic.reinforcement_count", "semantic.recorded_at", "episodic.importance", "episodic.occurred_at"}
         )
@@ -263,7 +279,7 @@ class TestMissing:
 
     def test_a_broken_invariant_fails_the_whole_read(self, stripe: World) -> None:
         fault = Fatal("a payload of another tenant")
-        store = cast(VectorStore, Faulty(stripe.store, of=["turns.lexical"], fault=fault))
+        store = cast(VectorStore, Faulty(stripe.store, of=["turns.search"], fault=fault))
         with pytest.raises(Fatal, match="another tenant"):
             stripe.recall(cue="Stripe", store=store)
 

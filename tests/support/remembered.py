@@ -137,4 +137,6 @@ class Remembered:
         if tier != "working":
             [dense] = await self.embedder.embed([record.content], tenant_id=record.tenant_id)
             text = record.content
-        await self.store.put(COLLECTION[tier], [Point(identity, record.to_payload(), dense=dense, text=text)])
+        window = dense if tier == "turns" else None
+        point = Point(identity, record.to_payload(), dense=dense, text=text, window=window)
+        await self.store.put(COLLECTION[tier], [point])

@@ -56,6 +56,34 @@ def test_the_ranks_are_told() -> None:
     assert (a.id, a.ranks) == ("a", (Rank("dense", 1), Rank("lexical", 0)))
 
 
+def test_what_the_named_speaker_said_gets_a_share_of_the_greatest_besides() -> None:
+    lists = [RankedList("dense", ["a", "b"]), RankedList("lexical", ["a", "c", "b"])]
+    plain = by_id(fuse(lists, policy=POLICY, pool=10))
+    found = by_id(fuse(lists, policy=POLICY, pool=10, preferred={"b", "elsewhere"}))
+    greatest = 1 / 10 + 2 / 10
+    assert found["b"] == pytest.approx((1 / 11 + 2 / 12 + 0.3 * greatest) / (1.3 * greatest))
+    assert found["a"] == pytest.approx(plain["a"] / 1.3)
+    assert list(found) == ["b", "a", "c"]
+    assert by_id(fuse(lists, policy=CLASSIC_FUSION, pool=10, preferred={"b"})) == by_id(
+        fuse(lists, policy=CLASSIC_FUSION, pool=10)
+    ), "classic prefers nobody"
+
+
+@given(LISTS, POLICIES, st.sets(st.sampled_from("abcdefgh")))
+def test_a_preference_lifts_its_own_and_leaves_the_order_within_each_side(
+    lists: list[RankedList], policy: FusionPolicy, preferred: set[str]
+) -> None:
+    plain = fuse(lists, policy=policy, pool=100)
+    found = fuse(lists, policy=policy, pool=100, preferred=preferred)
+    assert {each.id for each in found} == {each.id for each in plain}
+    assert all(0 <= each.match <= 1 for each in found)
+    place = {each.id: at for at, each in enumerate(found)}
+    for at, each in enumerate(plain):
+        for other in plain[at + 1 :]:
+            if each.match > other.match + 1e-9 and (each.id in preferred or other.id not in preferred):
+                assert place[each.id] < place[other.id]
+
+
 @given(LISTS, POLICIES)
 def test_every_record_is_there_once_best_first_within_0_and_1(lists: list[RankedList], policy: FusionPolicy) -> None:
     fused = fuse(lists, policy=policy, pool=100)
@@ -92,7 +120,9 @@ def test_only_the_proportion_of_weights_matters(lists: list[RankedList], policy:
     assert by_id(fuse(lists, policy=scaled, pool=9)) == pytest.approx(by_id(fuse(lists, policy=policy, pool=9)))
 
 
-@pytest.mark.parametrize("bad", [{"k": 0}, {"k": float("nan")}, {"lexical": 0}, {"dense": -1}])
+@pytest.mark.parametrize(
+    "bad", [{"k": 0}, {"k": float("nan")}, {"lexical": 0, "dense": 0}, {"dense": -1}, {"speaker": -0.1}]
+)
 def test_a_policy_that_makes_no_sense_is_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="fusion"):
         FusionPolicy(**bad)

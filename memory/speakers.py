@@ -1,0 +1,107 @@
+"""Who a question is about, among those who speak in what is remembered (recall-and-tools §1); pure.
+
+"What are Ann's plans?" is answered by Ann, in the first person: so what she said is preferred, and the question is put
+as she would say it ("What are my plans?") where meanings are compared. Only the name of a message's speaker counts,
+never its role: in an assistant's sessions with one user nobody has a name, and nothing changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+NAMES_MAX: Final = 16
+"""Possible names of a cue that are looked for."""
+ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
+_WORD: Final = re.compile(r"[^\W_][\w.\-]*[^\W_]|[^\W_]")
+_POSSESSIVE: Final = r"['\u2019]s\b|(?<=s)['\u2019](?!\w)"
+_BEFORE_ME: Final = _words(
+    "about after at before behind beside by for from in into like near of on onto over than through to toward towards",
+    "under upon with without",
+)
+_NO_NAMES: Final = _words(
+    "a an and any are as at be been by can could did do does for from had has have how i if in is it its may might my",
+    "of on or our should than that the their them then there these they this those to was were what when where which",
+    "who whom whose why will with would you your",
+)
+"""What questions begin with, and other words that are capitals for their place alone. Some are names too (Will): those
+are found within a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Whom a cue names. `names` are the ways in which stored messages spell it."""
+
+    names: frozenset[str]
+    first_person: str
+    """The cue as the speaker would put it."""
+    without_name: str
+    """The cue where words are compared: by name one is mostly called by the others."""
+
+
+def possible_names(cue: str) -> tuple[str, ...]:
+    """What in a cue may be somebody's name: words with a capital, and two of them in a row; each also in lower case,
+    as services write names. A cue without capitals names nobody."""
+    plain = re.sub(_POSSESSIVE, lambda ending: " " * len(ending.group()), cue)
+    found: list[str] = []
+    last: tuple[str, int] | None = None  # the capitalised word before, and where it ends
+    for place, word in enumerate(_WORD.finditer(plain)):
+        name = word.group()
+        if not name[0].isupper() or name == "I" or (place == 0 and name.lower() in _NO_NAMES):
+            last = None
+            continue
+        found.append(name)
+        if last is not None and plain[last[1] : word.start()] == " ":
+            found.append(f"{last[0]} {name}")
+        last = (name, word.end())
+    spelled = (spelling for name in found if name.lower() not in ROLES for spelling in (name, name.lower()))
+    return tuple(dict.fromkeys(spelled))[: 2 * NAMES_MAX]
+
+
+def same_name(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
+
+
+def speaker(cue: str, known: Iterable[str]) -> Speaker | None:
+    """The one speaker that a cue names; None when it names nobody, or several. `known` are names of those who speak."""
+    possible = {name.casefold() for name in possible_names(cue)}
+    named = frozenset(name for name in known if name.casefold() in possible)
+    if len({name.casefold() for name in named}) != 1:
+        return None
+    name = min(named)
+    return Speaker(named, in_first_person(cue, name), without(cue, name))
+
+
+def in_first_person(cue: str, name: str) -> str:
+    """The cue as the one of this name would put it: "Ann's" → "my", "with Ann" → "with me", else "Ann" → "I"."""
+
+    def pronoun(found: re.Match[str]) -> str:
+        if found.group("of"):
+            return "my"
+        before = _WORD.findall(cue[: found.start()])
+        return "me" if before and before[-1].lower() in _BEFORE_ME else "I"
+
+    return _naming(name).sub(pronoun, cue)
+
+
+def without(cue: str, name: str) -> str:
+    """The cue without a name; as it is when nothing else in it can be looked for."""
+    rest = " ".join(_naming(name).sub(" ", cue).split())
+    return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue
+
+
+def preferred(said: Iterable[tuple[str, Mapping[str, object]]], names: AbstractSet[str]) -> frozenset[str]:
+    """The ids of the messages, given with their payloads, that one of these names said."""
+    return frozenset(identity for identity, payload in said if payload.get("name") in names) if names else frozenset()
+
+
+def _naming(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?P<of>{_POSSESSIVE})?(?!\w)", re.IGNORECASE)

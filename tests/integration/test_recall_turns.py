@@ -1,0 +1,164 @@
+"""How turns are found: what the recorder indexed, asked by recall, over the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from memstream.adapters.ports import Embedder, EmbedderIdentity, Found, VectorStore
+from memstream.memory.policies import FusionPolicy, RecallPolicy
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recalled
+from memstream.schemas.errors import Fatal
+from tests.support.recalling import U1, World
+
+NOBODY = RecallPolicy(fusion=FusionPolicy(speaker=0))
+TURNS = RecallRequest(tenant_id="acme", owner=U1, tiers=("turns",))
+
+
+class Embedded:
+    """The embedder of the tests, with the texts that it was asked for."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self.asked: list[list[str]] = []
+
+    @property
+    def identity(self) -> EmbedderIdentity:
+        return self._inner.identity
+
+    async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
+        self.asked.append(list(texts))
+        return await self._inner.embed(texts, tenant_id=tenant_id)
+
+    async def close(self) -> None:
+        return None
+
+
+class Requests:
+    """A store that tells what it was asked."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+
+        async def asked(collection: str, **arguments: Any) -> list[Found]:
+            self.asked.append(f"{collection}.{name}")
+            return cast(list[Found], await real(collection, **arguments))
+
+        return asked
+
+
+@pytest.fixture
+def talk(remembering: World) -> World:
+    """Two who talk, and a third who is talked of."""
+
+    async def said() -> None:
+        message = remembering.memory.message
+        await message("Ann, will you go to Oslo in May?", name="Bob", session="s1")
+        await message("My plans are to hike in May", name="Ann", session="s1")
+        await message("My plans are to swim in May", name="Bob", session="s2")
+        await message("Carla has plans in May", name="Bob", session="s2")
+
+    remembering.do(said())
+    return remembering
+
+
+def found(recalled: Recalled) -> list[str]:
+    return [each.item.content for each in recalled.items]
+
+
+@pytest.mark.parametrize(("name", "best"), [("Ann", "hike"), ("Bob", "swim")])
+def test_what_the_named_speaker_said_comes_first(talk: World, name: str, best: str) -> None:
+    cue = f"What are the plans of {name} in May?"
+    recalled = talk.recall(TURNS, cue=cue)
+    assert recalled.missing == ()
+    assert best in found(recalled)[0]
+    spoken = {"hike": "Ann", "swim": "Bob"}
+    plain = talk.recall(TURNS, cue=f"What are the plans of {name.lower()} in May?", policy=NOBODY)
+    assert {each.item.id for each in recalled.items} == {each.item.id for each in plain.items}
+    for word, whose in spoken.items():
+        [match] = [each.match for each in recalled.items if word in each.item.content]
+        assert (match > 1 / 1.3) is (whose == name)
+
+
+def test_the_question_is_put_in_the_first_person_where_meanings_are_compared(talk: World) -> None:
+    embedder = Embedded(talk.memory.embedder)
+    request = replace(TURNS, tiers=("turns", "semantic"))
+    talk.recall(request, cue="What are Ann's plans?", embedder=embedder)
+    assert embedder.asked == [["What are Ann's plans?", "What are my plans?"]]
+    talk.recall(TURNS, cue="What are Ann's plans?", embedder=embedder)
+    assert embedder.asked[1:] == [["What are my plans?"]]
+
+
+@pytest.mark.parametrize("cue", ["What are Ann's and Bob's plans?", "What are Carla's plans?", "What are the plans?"])
+def test_of_several_or_of_nobody_who_speaks_nothing_is_preferred(talk: World, cue: str) -> None:
+    embedder = Embedded(talk.memory.embedder)
+    assert talk.recall(TURNS, cue=cue, embedder=embedder) == talk.recall(TURNS, cue=cue, policy=NOBODY)
+    assert embedder.asked == [[cue]]
+
+
+def test_an_assistant_of_one_user_is_read_as_ever(remembering: World) -> None:
+    async def said() -> None:
+        for n, text in enumerate(["User and Assistant went to Oslo", "Oslo is fine", "Assistant, where is Oslo?"]):
+            await remembering.memory.message(text, role="user" if n % 2 else "assistant", session=f"s{n}")
+
+    remembering.do(said())
+    for cue in ("What did the Assistant say of Oslo?", "User", "Where was the User?"):
+        assert remembering.recall(TURNS, cue=cue) == remembering.recall(TURNS, cue=cue, policy=NOBODY)
+
+
+def test_only_speakers_that_the_reader_may_hear_are_known(remembering: World) -> None:
+    async def said() -> None:
+        await remembering.memory.message("plans", name="Ann", session="s1", sensitivity="secret")
+        await remembering.memory.message("plans", name="Ann", tenant="rival")
+        await remembering.memory.message("plans of mine", name="Bob")
+
+    remembering.do(said())
+    embedder = Embedded(remembering.memory.embedder)
+    remembering.recall(TURNS, cue="What are Ann's plans?", embedder=embedder)
+    assert embedder.asked == [["What are Ann's plans?"]]
+    remembering.recall(replace(TURNS, ceiling="secret"), cue="What are Ann's plans?", embedder=embedder)
+    assert embedder.asked[1:] == [["What are my plans?"]]
+
+
+@pytest.mark.parametrize(
+    ("cue", "asked"),
+    [
+        ("what are my plans?", []),
+        ("Where is Oslo?", ["turns.select"]),
+        ("What are Ann's plans?", ["turns.select"]),
+        ("What are Ann's plans in Oslo?", ["turns.select", "turns.select"]),
+    ],
+)
+def test_a_cue_costs_one_request_a_collection_and_a_look_at_names(talk: World, cue: str, asked: list[str]) -> None:
+    store = Requests(talk.store)
+    talk.recall(replace(TURNS, tiers=("turns", "semantic", "episodic")), cue=cue, store=cast(VectorStore, store))
+    searches = ["episodes.search", "facts.search", "turns.search"]
+    assert sorted(each for each in store.asked if each != "facts.select") == sorted([*asked, *searches])
+
+
+def test_a_list_of_no_weight_is_not_asked_for(talk: World) -> None:
+    words = RecallPolicy(fusion=FusionPolicy(dense=0, windowed=0))
+    embedder = Embedded(talk.memory.embedder)
+    recalled = talk.recall(TURNS, cue="hike", policy=words, embedder=embedder)
+    assert found(recalled) == ["My plans are to hike in May"]
+    assert embedder.asked == []
+    meaning = RecallPolicy(fusion=FusionPolicy(windowed=0, lexical=0))
+    recalled = talk.recall(TURNS, cue="hike", policy=meaning)
+    assert {rank.list for each in recalled.items for rank in each.ranks} == {"dense"}
+
+
+def test_a_broken_invariant_in_one_search_is_told_as_it_is(talk: World) -> None:
+    class Foreign(Requests):
+        async def search(self, *_: Any, **__: Any) -> Any:
+            raise Fatal("of another tenant")
+
+    with pytest.raises(Fatal, match="of another tenant"):
+        talk.recall(TURNS, cue="plans", store=cast(VectorStore, Foreign(talk.store)))
