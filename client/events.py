@@ -1,7 +1,8 @@
 """The changes of facts over HTTP: server-sent events of `GET /v1/facts/updates`, resumed by Last-Event-ID.
 
 The guarantee is that of updates.py, kept in the same way: the id of an event is a position, and who resumes asks for
-LOOK_BACK records before it, without telling them, to know what was told."""
+LOOK_BACK records before it, without telling them, to know what was told. One thing less: STATE is read from the store,
+which has a change before it is told. Who is restarted at the very end of the state may be told such a version again."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 import structlog
@@ -32,7 +33,6 @@ from .updates import (
     Update,
     Wanted,
     from_position,
-    last_with,
     looked_back,
 )
 
@@ -71,24 +71,22 @@ class HttpUpdates:
             blocks = await self._resumed(whose, begun)
         async with aclosing(blocks):
             if after == STATE:
-                here = from_position((await anext(blocks)).id or "")
-                async with aclosing(last_with(here, self._state(whose, seen))) as state:
-                    async for update in state:
-                        yield update
+                here = (await anext(blocks)).id  # a change is stored before it is told: the state has all before it
+                held: Update | None = None
+                async with aclosing(self._api.facts(**whose, state="all")) as facts:
+                    async for fact in facts:
+                        if seen.is_new(fact):
+                            if held is not None:
+                                yield held
+                            held = Update(fact, None, None)
+                if held is not None:
+                    yield replace(held, position=here)
             async for block in blocks:
                 if block.event != CHANGE or block.id is None:
                     continue
                 event = wanted.event(block.data.encode(), where=block.id)
                 if event is not None and seen.is_new(event.fact) and _is_after(begun, event, from_position(block.id)):
                     yield Update(event.fact, event, block.id)
-
-    async def _state(self, whose: Mapping[str, str], seen: Seen) -> AsyncGenerator[Update]:
-        """Every fact as it stands. Asked for when the stream has begun: what was told before is in the store, for a
-        change is told after it is stored."""
-        async with aclosing(self._api.facts(**whose, state="all")) as facts:
-            async for fact in facts:
-                if seen.is_new(fact):
-                    yield Update(fact, None, None)
 
     async def _resumed(self, query: Mapping[str, str], begun: Places) -> AsyncGenerator[Block]:
         """From as far before a place as the log still goes back."""

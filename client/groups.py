@@ -92,7 +92,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, batch in batches.items():
             for raw in batch:
                 async with self._handling:
-                    if assignment != self._assignment:
+                    if assignment != self._assignment or tp not in self._begin:
                         self._begin_again(batches)
                         return
                     await self._one(tp, raw, wanted, handler)

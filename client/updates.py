@@ -15,7 +15,7 @@ import random
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -26,7 +26,7 @@ from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
 from ..streams.following import Places, Told, closing
-from ..streams.ports import Log, Record
+from ..streams.ports import Log
 from .errors import Misconfigured, PositionLost, translated
 
 STATE, BEGINNING, NOW = "state", "beginning", "now"
@@ -139,44 +139,51 @@ class LogUpdates:
         wanted, seen = Wanted(tenant_id, owner), Seen()
         with translated():
             begun = await self._begin(after)
+            known_from = looked_back(begun, self._look_back)
             if after == STATE:
-                async with aclosing(last_with(begun, self._state(wanted, seen, begun))) as state:
-                    async for update in state:
-                        yield update
+                held: Update | None = None
+                async with aclosing(self._facts(wanted)) as facts:
+                    async for fact in facts:
+                        if seen.is_new(fact):
+                            if held is not None:
+                                yield held
+                            held = Update(fact, None, None)
+                begun = await self._begin(NOW)  # behind every change that the state shows: it was told first
+                async with aclosing(self._between(known_from, begun, wanted)) as events:
+                    async for event in events:
+                        if seen.is_new(event.fact):
+                            if held is not None:
+                                yield held
+                            held = Update(event.fact, event, None)
+                if held is not None:
+                    yield replace(held, position=begun.token())
             else:
-                async with aclosing(self._before(begun)) as records:
-                    async for record in records:
-                        if (event := wanted.event(record.value, where=record.position)) is not None:
-                            seen.is_new(event.fact)
+                async with aclosing(self._between(known_from, begun, wanted)) as events:
+                    async for event in events:
+                        seen.is_new(event.fact)
             async with aclosing(self._following(begun)) as following:
                 async for told in following:
-                    event = wanted.event(told.record.value, where=told.record.position)
-                    if event is not None and seen.is_new(event.fact):
-                        yield Update(event.fact, event, told.places.token())
+                    change = wanted.event(told.record.value, where=told.record.position)
+                    if change is not None and seen.is_new(change.fact):
+                        yield Update(change.fact, change, told.places.token())
 
-    async def _state(self, wanted: Wanted, seen: Seen, begun: Places) -> AsyncGenerator[Update]:
-        """Every fact as it stands (what is not compacted yet comes before it, in rising versions), then the changes
-        before `begun` that it did not show yet: a worker tells the change first and the state after it."""
+    async def _facts(self, wanted: Wanted) -> AsyncGenerator[Fact]:
+        """Every fact as it stands; what is not compacted yet comes before it, in rising versions."""
         async with closing(self._log.read(FACTS.name)) as records:
             async for record in records:
                 if record.value is None:
                     continue  # erased
                 fact = wanted.state(record.value, where=record.position)
-                if fact is not None and seen.is_new(fact):
-                    yield Update(fact, None, None)
-        async with aclosing(self._before(begun)) as records:
-            async for record in records:
-                event = wanted.event(record.value, where=record.position)
-                if event is not None and seen.is_new(event.fact):
-                    yield Update(event.fact, event, None)
+                if fact is not None:
+                    yield fact
 
-    async def _before(self, begun: Places) -> AsyncGenerator[Record]:
-        """The last records before a place, each partition in order."""
-        start = dict(enumerate(looked_back(begun, self._look_back).offsets))
-        async with closing(self._log.read(FACTS_UPDATED.name, start=start)) as records:
+    async def _between(self, start: Places, end: Places, wanted: Wanted) -> AsyncGenerator[FactUpdated]:
+        async with closing(self._log.read(FACTS_UPDATED.name, start=dict(enumerate(start.offsets)))) as records:
             async for record in records:
-                if record.position.offset < begun.of(record.position.partition):
-                    yield record
+                if record.position.offset < end.of(record.position.partition):
+                    event = wanted.event(record.value, where=record.position)
+                    if event is not None:
+                        yield event
 
     async def _following(self, places: Places) -> AsyncGenerator[Told]:
         """Records from this place on, for ever."""
@@ -208,18 +215,6 @@ class LogUpdates:
         if ends.behind(places):
             raise PositionLost(f"{FACTS_UPDATED.name} ends before the position: was it made anew? Begin with STATE")
         return places.at_least(dict.fromkeys(range(len(ends.offsets)), 0))
-
-
-async def last_with(places: Places, updates: AsyncGenerator[Update]) -> AsyncGenerator[Update]:
-    """The same updates, the last of them with this position."""
-    held: Update | None = None
-    async with aclosing(updates):
-        async for update in updates:
-            if held is not None:
-                yield held
-            held = update
-    if held is not None:
-        yield Update(held.fact, held.event, places.token())
 
 
 def looked_back(places: Places, records: int) -> Places:

@@ -109,6 +109,29 @@ async def test_a_state_that_is_empty_goes_over_into_what_comes(log: EmbeddedLog)
         assert names([await first]) == [change]
 
 
+async def test_what_the_state_has_shown_is_not_told_again_after_a_restart(log: EmbeddedLog) -> None:
+    """A change while the state is read: its event lies behind the place where the reading began."""
+
+    class Meanwhile(EmbeddedLog):
+        async def read(self, topic: str, **asked: Any) -> Any:
+            if topic == "memory.facts":
+                await teller.change("tea")
+            async for record in super().read(topic, **asked):
+                yield record
+
+    teller = Teller(log)
+    await teller.change("tea")
+    meanwhile = Meanwhile(folder=log._folder)
+    await meanwhile.start()
+    try:
+        found = await take(meanwhile, 2, after=STATE)
+    finally:
+        await meanwhile.close()
+    assert names(found) == teller.told
+    following = await teller.change("job")
+    assert names(await take(log, 1, after=found[-1].position)) == [following]
+
+
 async def test_of_memory_facts_the_highest_version_wins(log: EmbeddedLog) -> None:
     teller = Teller(log)
     await teller.change()
