@@ -25,6 +25,8 @@ from .paging import Page, page_of
 from .wanted import Wanted, episodes_filter, facts_filter, messages_filter, working_filter
 
 PAGE_DEFAULT = 50
+WORKING_MAX = 64
+"""Entries that a working set can have."""
 TURNS_MAX = 50
 """Turns of a page of the session log: each has up to 64 messages, 256 KiB."""
 R = TypeVar("R", bound=Contract)
@@ -76,9 +78,9 @@ class Reading:
         return await self._page(_EPISODE, wanted, limit, cursor)
 
     async def working(
-        self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+        self, wanted: Wanted, *, limit: int = WORKING_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
-        """A page by id; within it by session, the most salient first. A session's (at most 64) fit into one page."""
+        """A page by id; within it by session, the most salient first. A session's stand in one page."""
         page = await self._page(_ENTRY, wanted, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 

@@ -124,14 +124,15 @@ class TestPages:
 
     def test_working_entries_by_id(self, world: World) -> None:
         async def remembered() -> None:
-            for n in range(7):
-                await world.memory.entry(f"Entry {n}", salience=n / 10)
+            for n in range(64):
+                await world.memory.entry(f"Entry {n}", salience=n / 64)
 
         world.do(remembered())
-        pages = world.pages(lambda **asked: world.reading.working(ACME, **asked), limit=3)
-        assert sorted(each.content for page in pages for each in page.items) == [f"Entry {n}" for n in range(7)]
+        pages = world.pages(lambda **asked: world.reading.working(ACME, **asked), limit=30)
+        assert {each.content for page in pages for each in page.items} == {f"Entry {n}" for n in range(64)}
+        assert [len(page.items) for page in pages] == [30, 30, 4]
         whole = world.do(world.reading.working(Wanted("acme", user_id="u1", session_id="s1")))
-        assert [each.content for each in whole.items] == [f"Entry {n}" for n in range(6, -1, -1)]
+        assert [each.content for each in whole.items] == [f"Entry {n}" for n in range(63, -1, -1)]
 
     def test_turns_are_never_cut(self, world: World) -> None:
         async def remembered() -> None:

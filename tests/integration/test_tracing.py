@@ -4,7 +4,7 @@ read, and what is said when a bound ends the reading."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,24 +12,20 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folders import FolderLock
-from memstream.adapters.ports import Point, VectorStore
+from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.recall.logged import LogPolicy
 from memstream.recall.tracing import VERSIONS_MAX, Chain, FactRef, History, Tracing
 from memstream.schemas import ids
-from memstream.schemas.collections import FACTS as FACTS_COLLECTION
 from memstream.schemas.errors import Transient
-from memstream.schemas.facts import Evidence, Fact, FactCause, FactUpdated, StoredFact
-from memstream.schemas.observations import Observed
+from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
 from memstream.schemas.turns import Owner
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.ports import TopicWanted
-from tests.support.memory import observation, stored_fact
+from tests.support.memory import observation
+from tests.support.past import MINUTE, Past
 from tests.support.remembered import NOW, Remembered
-
-U1 = Owner(scope="user", id="u1")
-MINUTE = timedelta(minutes=1)
 
 
 class CountingLog:
@@ -51,66 +47,16 @@ class CountingLog:
             yield record
 
 
-class World:
-    """A tenant's facts as they come to be: in the store, in the log."""
+class World(Past):
+    """A tenant's facts as they come to be."""
 
     def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
-        self.store = store
-        self.log = CountingLog(log)
+        self.counting = CountingLog(log)
+        super().__init__(store, cast(Any, self.counting))
         self.memory = Remembered(store)
 
     def tracing(self, **policy: Any) -> Tracing:
-        return Tracing(store=self.store, log=cast(Any, self.log), policy=LogPolicy(**policy))
-
-    async def fact(self, content: str, versions: int = 1, *, stored: bool = True, **fields: Any) -> StoredFact:
-        """One that was heard again and again, in turns t1, t2 …, a minute each."""
-        changes = fields.pop("changes", {})
-        first = stored_fact(content, **fields)
-        fact = first.model_copy(update=changes)
-        before: Fact | None = None
-        for version in range(1, versions + 1):
-            turn, at = f"t{version}", NOW + version * MINUTE
-            said = observation(content, turn=turn)
-            evidence = Evidence(
-                turn_id=turn, session_id="s1", observation_id=said.observation_id, occurred_at=at, quote=content
-            )
-            fact = fact.model_copy(
-                update={"version": version, "evidence": (*fact.evidence[: version - 1], evidence), "recorded_at": NOW}
-            )
-            await self.observed(said, turn=turn, number=version, owner=fact.owner, tenant_id=fact.tenant_id, at=at)
-            await self.event(fact, before, said.observation_id, at)
-            before = fact.public()
-        if stored:
-            [dense] = await self.memory.embedder.embed([content], tenant_id="acme")
-            await self.store.put(FACTS_COLLECTION, [Point(fact.fact_id, fact.to_payload(), dense=dense, text=content)])
-        return fact
-
-    async def event(self, fact: StoredFact, before: Fact | None, observation_id: str, at: datetime) -> None:
-        event = FactUpdated(
-            event_id=ids.event_id(fact.fact_id, fact.version),
-            action="new" if before is None else "reinforced",
-            at=at,
-            tenant_id=fact.tenant_id,
-            owner=fact.owner,
-            fact=fact.public(),
-            before=before,
-            cause=FactCause(observation_ids=(observation_id,)),
-        )
-        await self.append(FACTS_UPDATED.name, fact.owner, fact.tenant_id, event.to_bytes(), at)
-
-    async def observed(self, *said: Any, turn: str, number: int, at: datetime, **fields: Any) -> None:
-        record = Observed(
-            user_id="u1", session_id="s1", turn_id=turn, turn_number=number, occurred_at=at, observations=said, **fields
-        )
-        await self.append(OBSERVATIONS.name, record.owner, record.tenant_id, record.to_bytes(), at)
-
-    async def append(self, topic: str, owner: Owner, tenant: str, value: bytes, at: datetime) -> None:
-        stamp = int(at.timestamp() * 1_000)
-        await self.log.append(topic, key=owner.key(tenant).encode(), value=value, timestamp=stamp)
-
-    async def noise(self, topic: str, count: int, at: datetime, key: str = "acme/user/another") -> None:
-        for _ in range(count):
-            await self.log.append(topic, key=key.encode(), value=b"{}", timestamp=int(at.timestamp() * 1_000))
+        return Tracing(store=self.store, log=self.log, policy=LogPolicy(**policy))
 
 
 @pytest.fixture
@@ -165,7 +111,7 @@ class TestTrace:
         assert told((await trace(world, FactRef("acme", fact.fact_id))).events) == [1, 2]
 
     async def test_only_for_its_tenant_and_owner_and_up_to_the_ceiling(self, world: World) -> None:
-        fact = await world.fact("Has a pin of 1234", changes={"sensitivity": "secret"})
+        fact = await world.fact("Has a pin of 1234", sensitivity="secret")
         secret = FactRef("acme", fact.fact_id, ceiling="secret")
         assert await world.tracing().trace(secret) is not None
         for ref in (
@@ -180,13 +126,12 @@ class TestTrace:
         fact = await world.fact("Works at Stripe")
         await world.memory.message("I work at Stripe, my pin is 1234", turn="t1", sensitivity="secret")
         said = observation("Works at Stripe", turn="t1", sensitivity="secret")
-        await world.observed(said, turn="t1", number=1, at=NOW + MINUTE, owner=U1, tenant_id="acme")
+        await world.observed(said, fact, turn="t1", number=1, at=NOW + MINUTE)
         hidden = fact.model_copy(update={"version": 2, "sensitivity": "secret"})
         await world.event(hidden, fact.public(), said.observation_id, NOW + 2 * MINUTE)
         open_again = fact.model_copy(update={"version": 3})
         await world.event(open_again, hidden.public(), said.observation_id, NOW + 3 * MINUTE)
-        [dense] = await world.memory.embedder.embed(["x"], tenant_id="acme")
-        await world.store.put(FACTS_COLLECTION, [Point(fact.fact_id, open_again.to_payload(), dense=dense)])
+        await world.put(open_again)
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert (told(chain.events), chain.turns) == ([1], ())
         assert told((await trace(world, FactRef("acme", fact.fact_id, ceiling="secret"))).events) == [1, 2, 3]
@@ -195,7 +140,7 @@ class TestTrace:
         fact = await world.fact("Works at Stripe")
         for topic in (FACTS_UPDATED.name, OBSERVATIONS.name):
             for value in (b"", b"{", b"[]", b"\xff", b'{"event_id": 1}'):
-                await world.append(topic, U1, "acme", value, NOW + MINUTE)
+                await world.append(topic, fact, value, NOW + MINUTE)
         fact = await world.fact("Works at Stripe", 2)
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert (told(chain.events), chain.missing) == ([1, 2], ())
@@ -209,13 +154,12 @@ class TestBounds:
         await world.noise(FACTS_UPDATED.name, 50, NOW + timedelta(hours=3))
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert (told(chain.events), len(chain.observations)) == ([1, 2], 2)
-        assert world.log.read_records == 4, "neither what lies before nor what lies behind"
+        assert world.counting.read_records == 4, "neither what lies before nor what lies behind"
 
     async def test_what_a_wrong_clock_put_before_is_found(self, world: World) -> None:
         fact = await world.fact("Works at Stripe", 2)
         late = fact.model_copy(update={"recorded_at": NOW + timedelta(hours=5)})
-        [dense] = await world.memory.embedder.embed(["x"], tenant_id="acme")
-        await world.store.put(FACTS_COLLECTION, [Point(late.fact_id, late.to_payload(), dense=dense)])
+        await world.put(late)
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert (told(chain.events), len(chain.observations), chain.missing) == ([1, 2], 2, ())
 
@@ -224,18 +168,17 @@ class TestBounds:
         await world.noise(FACTS_UPDATED.name, 30, NOW + MINUTE)
         more = fact.model_copy(update={"version": 2})
         await world.event(more, fact.public(), "x", NOW + 2 * MINUTE)
-        [dense] = await world.memory.embedder.embed(["x"], tenant_id="acme")
-        await world.store.put(FACTS_COLLECTION, [Point(more.fact_id, more.to_payload(), dense=dense)])
+        await world.put(more)
         chain = await trace(world, FactRef("acme", fact.fact_id), records=20)
         assert [(each.part, each.why) for each in chain.missing] == [
             (part, f"stopped in {topic.name}: 20 records were read")
             for part, topic in (("history", FACTS_UPDATED), ("observations", OBSERVATIONS))
         ]
-        assert (chain.fact.version, told(chain.events), world.log.read_records) == (2, [1], 22)
+        assert (chain.fact.version, told(chain.events), world.counting.read_records) == (2, [1], 22)
 
     async def test_a_log_that_is_away_is_named(self, world: World) -> None:
         fact = await world.fact("Works at Stripe", 2)
-        world.log.away = {FACTS_UPDATED.name}
+        world.counting.away = {FACTS_UPDATED.name}
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert [each.part for each in chain.missing] == ["history"]
         assert (chain.events, len(chain.observations)) == ((), 2), "the evidence names them"
@@ -253,13 +196,12 @@ class TestHistory:
             if (cursor := page.next) is None:
                 break
         assert pages == [[1, 2, 3], [4, 5, 6], [7]]
-        assert world.log.read_records == 7
+        assert world.counting.read_records == 7
 
     async def test_what_the_log_forgot_is_no_page_without_end(self, world: World) -> None:
         fact = await world.fact("Works at Stripe", 2)
         known = fact.model_copy(update={"version": 5})
-        [dense] = await world.memory.embedder.embed(["x"], tenant_id="acme")
-        await world.store.put(FACTS_COLLECTION, [Point(known.fact_id, known.to_payload(), dense=dense)])
+        await world.put(known)
         first = await history(world, fact, limit=3)
         second = await history(world, fact, limit=3, cursor=first.next)
         assert (told(first.events), told(second.events), second.next) == ([1, 2], [], None)
@@ -285,7 +227,7 @@ class TestWithoutTheStore:
             assert lock.try_acquire()
             address = f"embedded://{tmp_path / 'bare'}"
             store = await open_store(address, embedder=HashingEmbedder().identity, holds_folder=True)
-            bare = World(store, world.log._log)
+            bare = World(store, world.counting._log)
             yield bare
             await store.close()
 
@@ -315,4 +257,4 @@ class TestWithoutTheStore:
 
 async def test_where_the_store_has_facts_the_log_is_not_searched_for_others(world: World) -> None:
     assert await world.tracing().trace(FactRef("acme", "0c96a090-a211-564a-a764-a4b400c046ae")) is None
-    assert world.log.read_records == 0
+    assert world.counting.read_records == 0
