@@ -29,6 +29,7 @@ from ..streams.ports import Log
 from ..streams.runner import StageRunner, run_worker
 from .broker import deployment, new_log
 from .errors import usage
+from .freed_memory import give_back
 from .patience import Patience
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners
@@ -126,7 +127,8 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Until `stopping` is set or a stage ends; the exit code."""
-        watching = [asyncio.create_task(self.probe.watch()), asyncio.create_task(tell_changes(self.readiness))]
+        beside = (self.probe.watch(), tell_changes(self.readiness), give_back())
+        watching = [asyncio.create_task(each) for each in beside]
         try:
             async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
                 return await run_worker(self.runners, stopping=stopping)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from rocksdict import WriteBatch, WriteOptions
 
 from ..schemas.errors import Fatal, Transient
+from .store_memory import BUFFERS, WRITE_BUFFER, SharedMemoryOptions
 
 #: bytes of a write buffer while a partition is filled (partitions are filled one after the other)
 BULK_WRITE_BUFFER = 32 * 1024 * 1024
@@ -75,12 +76,13 @@ class BulkWrites:
     def __init__(self, store: Any, partition: int) -> None:
         self._db = store._db_for_partition(partition)
         self._offset_key: bytes = store.offset_key
-        self._usual_buffer = int(store.rocksdb_options.write_buffer_size)
+        self._memory: SharedMemoryOptions = store.rocksdb_options
 
     def __enter__(self) -> BulkWrites:
         without_log = WriteOptions()
         without_log.disable_wal = True
         self._db.set_write_options(without_log)
+        self._memory.let_buffers_grow_to(BUFFERS + 2 * BULK_WRITE_BUFFER)  # one is filled while one is emptied
         self._db.set_options({"write_buffer_size": str(BULK_WRITE_BUFFER)})
         return self
 
@@ -96,6 +98,7 @@ class BulkWrites:
         self._db.write(batch)
 
     def __exit__(self, *_: object) -> None:
-        self._db.set_options({"write_buffer_size": str(self._usual_buffer)})
+        self._db.set_options({"write_buffer_size": str(WRITE_BUFFER)})
         self._db.set_write_options(WriteOptions())
         self._db.flush()
+        self._memory.let_buffers_grow_to(BUFFERS)

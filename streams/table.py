@@ -18,6 +18,7 @@ from typing import Any
 import faust
 from aiokafka.errors import KafkaError
 from faust.exceptions import ProducerSendError
+from faust.stores.rocksdb import Store as RocksDBStore
 from faust.streams import _current_event  # private, but the partition of a table write depends on it
 from rocksdict import WriteBatch
 
@@ -25,6 +26,7 @@ from ..schemas.errors import Fatal, Transient
 from .on_the_way import OnTheWay, Row
 from .restore_check import MARKER_KEY, OWN_KEYS, SEEN_KEY, WHOLE_KEY, Marker
 from .restore_store import StoreErrors
+from .store_memory import SharedMemoryOptions
 
 _OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
@@ -33,14 +35,8 @@ MAX_VALUE = 3 * 1024 * 1024
 SEEN_EVERY = 60.0
 #: entries applied to the local store at once in recovery; times MAX_VALUE that is the most it may hold in memory
 RECOVERY_BUFFER = 100
-#: RocksDB per partition (Faust's default is a block cache of 2 GiB per partition): 12 partitions stay below 200 MiB
-ROCKSDB_OPTIONS: Mapping[str, int] = {
-    "block_cache_size": 8 * 1024 * 1024,
-    "write_buffer_size": 4 * 1024 * 1024,
-    "max_write_buffer_number": 2,
-    "target_file_size_base": 16 * 1024 * 1024,
-    "max_open_files": 64,
-}
+#: what Faust takes of RocksDB's options per partition; its memory is that of store_memory.py
+ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024, "max_open_files": 64}
 
 
 class RowTooLarge(Fatal):
@@ -123,6 +119,12 @@ class DurableTable(faust.Table):
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
         self.on_the_way = OnTheWay()
+
+    def _new_store(self) -> Any:
+        store = super()._new_store()
+        if isinstance(store, RocksDBStore):
+            store.rocksdb_options = SharedMemoryOptions(**ROCKSDB_OPTIONS)
+        return store
 
     def store_errors(self) -> StoreErrors:
         """Around calls of the local store."""
@@ -344,6 +346,5 @@ def open_rows(app: faust.App, name: str) -> TableRows:
         value_type=bytes,
         partitions=app.conf.topic_partitions,
         recovery_buffer_size=RECOVERY_BUFFER,
-        options=dict(ROCKSDB_OPTIONS),  # a copy: the store takes keys out of it
     )
     return TableRows(table)
