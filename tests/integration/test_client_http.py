@@ -1,0 +1,245 @@
+"""The client against a real server on a real socket: changes of facts through restarts of both; without async."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memstream.api.app import new_followers
+from memstream.api.credentials import Credentials
+from memstream.api.limits import Limits
+from memstream.cli.serving import Server, server_config
+from memstream.client import (
+    BEGINNING,
+    NOW,
+    Memory,
+    Misconfigured,
+    PositionLost,
+    TooLarge,
+    Unavailable,
+    Update,
+    connect,
+    connect_blocking,
+)
+from memstream.schemas.topics import TURNS
+from memstream.schemas.turns import Owner
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.following import Places
+from memstream.streams.ports import TopicWanted
+from tests.support.api import OPEN, app_over, entry
+from tests.support.kafka import free_port
+from tests.support.telling import Teller, Told, make_topics
+
+LIMITS = Limits(heartbeat_seconds=0.2, drain_seconds=1.0)
+DEADLINE = 40.0
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
+    made = EmbeddedLog(folder=tmp_path / "log")
+    await made.start()
+    await make_topics(made, partitions=3)
+    await made.create([TopicWanted(TURNS.name, 3, 1, TURNS.settings())])
+    yield made
+    await made.close()
+
+
+@asynccontextmanager
+async def served(log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN) -> AsyncIterator[str]:
+    """A server on this port; ends as SIGTERM ends it."""
+    followers = new_followers(log, LIMITS)
+    app = app_over(log=log, limits=LIMITS, followers=followers, credentials=credentials)
+    with socket.create_server(("127.0.0.1", port), reuse_port=False) as listening:
+        server = Server(server_config(app, LIMITS))
+        serving = asyncio.create_task(server.serve([listening]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            followers.close()
+            server.should_exit = True
+            await serving
+
+
+def name(update: Update) -> Told:
+    return update.fact.fact_id, update.fact.version
+
+
+async def take(memory: Memory, n: int, *, after: str, **asked: object) -> list[Update]:
+    found: list[Update] = []
+    async with asyncio.timeout(DEADLINE), aclosing(memory.updates(after=after, **asked)) as told:  # type: ignore[arg-type]
+        while len(found) < n:
+            found.append(await anext(told))
+    return found
+
+
+async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_server(log: EmbeddedLog) -> None:
+    teller = Teller(log)
+    for n in range(20):
+        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
+    got: list[Told] = []
+    position = BEGINNING
+    port = free_port()
+
+    async def subscribe(until: int) -> None:
+        nonlocal position
+        async with (
+            asyncio.timeout(DEADLINE),
+            connect(f"http://127.0.0.1:{port}") as memory,
+            aclosing(memory.updates(after=position, tenant_id="acme")) as told,
+        ):
+            while len(got) < until:
+                update = await anext(told)
+                got.append(name(update))
+                assert update.position is not None
+                position = update.position
+
+    async with served(log, port=port):
+        await subscribe(9)
+        await teller.again(18)  # told to this subscriber before its restart
+        await subscribe(13)
+        following = asyncio.create_task(subscribe(40))
+        while len(got) < 20:
+            await asyncio.sleep(0.01)
+        await teller.again(1)
+    for n in range(10):  # nobody serves
+        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
+    async with served(log, port=port):
+        for n in range(10):
+            await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
+            await teller.again(3)
+        await following
+    assert sorted(got) == sorted(teller.told)
+    assert len(set(got)) == 40
+
+
+async def test_positions_of_the_log_and_of_a_server_are_one(log: EmbeddedLog, tmp_path: Path) -> None:
+    teller = Teller(log)
+    for n in range(9):
+        await teller.change(f"fact {n % 2}", user=f"u{n % 3}")
+    async with served(log) as url, connect(url) as over_http, connect(f"embedded://{tmp_path / 'log'}") as over_log:
+        got: list[Told] = []
+        position = BEGINNING
+        for memory in (over_http, over_log, over_http):
+            found = await take(memory, 3, after=position, tenant_id="acme")
+            got += map(name, found)
+            position = found[-1].position or ""
+    assert sorted(got) == sorted(teller.told)
+
+
+async def test_only_what_was_asked_for_and_what_comes_next(log: EmbeddedLog) -> None:
+    ours, theirs = Teller(log), Teller(log, tenant="globex")
+    async with served(log) as url, connect(url) as memory:
+        await theirs.change()
+        await ours.change(user="u2")
+        wanted = await ours.change(user="u1")
+        owner = Owner(scope="user", id="u1")
+        assert list(map(name, await take(memory, 1, after=BEGINNING, tenant_id="acme", owner=owner))) == [wanted]
+        async with asyncio.timeout(DEADLINE), aclosing(memory.updates(after=NOW, tenant_id="acme")) as told:
+            first = asyncio.ensure_future(anext(told))
+            while not first.done():
+                await ours.change(user="u1")
+                await asyncio.sleep(0.02)
+            assert (await first).fact.version > 1
+
+
+async def test_a_log_that_goes_less_far_back_is_looked_into_as_far_as_it_goes(log: EmbeddedLog) -> None:
+    """The server says 410 to a place before the first record that is held."""
+
+    class Shortened(EmbeddedLog):
+        async def starts(self, topic: str) -> tuple[int, ...]:
+            return tuple(min(2, end) for end in await self.ends(topic))
+
+    teller = Teller(log)
+    for _ in range(4):
+        await teller.change()
+    shortened = Shortened(folder=log._folder)
+    await shortened.start()
+    try:
+        partition = next(p for p, end in enumerate(await log.ends("memory.facts.updated")) if end)
+        places = Places(tuple(3 if p == partition else 0 for p in range(3)))
+        async with served(shortened) as url, connect(url) as memory:
+            assert list(map(name, await take(memory, 1, after=places.token(), tenant_id="acme"))) == teller.told[3:]
+            with pytest.raises(PositionLost):
+                await take(memory, 1, after=Places((0, 0, 0)).token(), tenant_id="acme")
+            with pytest.raises(PositionLost):
+                await take(memory, 1, after=Places((9, 9, 9)).token(), tenant_id="acme")
+    finally:
+        await shortened.close()
+
+
+async def test_who_may_not_is_told_at_once(log: EmbeddedLog) -> None:
+    async with served(log, credentials=Credentials([entry("mst_right")])) as url:
+        async with connect(url, token="mst_wrong") as memory:
+            with pytest.raises(Misconfigured, match="not known"):
+                await take(memory, 1, after=NOW, tenant_id="acme")
+        async with connect(url, token="mst_right") as memory:
+            with pytest.raises(Misconfigured, match="tenant"):
+                await take(memory, 1, after=NOW, tenant_id="globex")
+            told = await Teller(log).change()
+            assert list(map(name, await take(memory, 1, after=BEGINNING))) == [told]
+
+
+async def test_no_server_is_told_in_time() -> None:
+    async with connect(f"http://127.0.0.1:{free_port()}", timeout=0.5) as memory:
+        with pytest.raises(Unavailable):
+            await take(memory, 1, after=NOW)
+        with pytest.raises(Misconfigured, match="position"):
+            await memory.handle("billing", lambda update: asyncio.sleep(0))
+
+
+# ---------------------------------------------------------------------------------------------------- without async
+@contextmanager
+def serving(log_folder: Path) -> Iterator[str]:
+    """A server in a thread."""
+    ready, stop = threading.Event(), threading.Event()
+    urls: list[str] = []
+
+    async def serve() -> None:
+        log = EmbeddedLog(folder=log_folder)
+        await log.start()
+        async with served(log) as url:
+            urls.append(url)
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+        await log.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(DEADLINE)
+        yield urls[0]
+    finally:
+        stop.set()
+        thread.join(DEADLINE)
+
+
+async def test_without_async_the_same_calls_within_a_running_loop_too(log: EmbeddedLog, tmp_path: Path) -> None:
+    teller = Teller(log)
+    for _ in range(3):
+        await teller.change()
+    turn = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": "t1"}
+    turn |= {"messages": [{"role": "user", "content": "hello"}]}  # type: ignore[dict-item]
+
+    def use(address: str, api: str) -> None:
+        with connect_blocking(address, api=api) as memory:
+            assert memory.produce(turn).topic == TURNS.name
+            with pytest.raises(TooLarge):
+                memory.produce({**turn, "mood": "x" * 300_000})
+            told = memory.updates(after=BEGINNING, tenant_id="acme")
+            assert [name(next(told)) for _ in range(3)] == teller.told
+            told.close()  # type: ignore[attr-defined]
+            assert memory.recall("tea", tenant="acme", user="u1").items == ()
+        assert not [thread for thread in threading.enumerate() if thread.name == "memstream-client"]
+
+    with serving(tmp_path / "log") as url:
+        for address in (url, f"embedded://{tmp_path / 'log'}"):
+            use(address, url)  # blocks this loop, as code without async does
+            await asyncio.to_thread(use, address, url)
