@@ -49,22 +49,26 @@ def fuse(
     out, and the others carry the match alone. One list a name. `preferred` are the records of the speaker whom the cue
     names, if it names one: they get `policy.speaker` of the greatest rrf besides, and the others count the less.
     """
-    places: dict[str, list[Rank]] = {}
+    rrf: dict[str, float] = {}
+    places: dict[str, list[tuple[ListName, int]]] = {}
     for each in lists:
+        weight = _weight(policy, each.name)
         for rank, identity in enumerate(dict.fromkeys(each.ids)):
-            places.setdefault(identity, []).append(Rank(each.name, rank))
-    rrf = {identity: _rrf(ranks, policy) for identity, ranks in places.items()}
+            rrf[identity] = rrf.get(identity, 0.0) + weight / (policy.k + rank)
+            places.setdefault(identity, []).append((each.name, rank))
     bonus = policy.speaker * max(rrf.values(), default=0.0) if preferred else 0.0
     greatest = sum(_weight(policy, each.name) / policy.k for each in lists) + bonus
-    fused = (
-        Fused(identity, min(1.0, (rrf[identity] + (bonus if identity in preferred else 0.0)) / greatest), tuple(ranks))
-        for identity, ranks in places.items()
+    for identity in preferred & rrf.keys():
+        rrf[identity] += bonus
+    best = sorted(rrf, key=lambda identity: (-rrf[identity], identity))[:pool]  # hundreds are found, few are told
+    return tuple(
+        Fused(
+            identity,
+            min(1.0, rrf[identity] / greatest),
+            tuple(Rank(name, rank) for name, rank in places[identity]),
+        )
+        for identity in best
     )
-    return tuple(sorted(fused, key=lambda each: (-each.match, each.id))[:pool])
-
-
-def _rrf(ranks: Sequence[Rank], policy: FusionPolicy) -> float:
-    return sum(_weight(policy, each.list) / (policy.k + each.rank) for each in ranks)
 
 
 def _weight(policy: FusionPolicy, name: ListName) -> float:

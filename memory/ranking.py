@@ -8,8 +8,9 @@ without a cue.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from .policies import CompositePolicy, RecallPolicy
@@ -64,19 +65,11 @@ class Impression:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    name: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
 class Score:
-    parts: tuple[Part, ...]
-    value: float = field(init=False)
-    """The sum, capped at 1. Kept: candidates are sorted by it more than once."""
+    """Its named parts, and their sum, capped at 1: kept, because candidates are sorted by it more than once."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", min(1.0, sum([part.value for part in self.parts])))
+    parts: Mapping[str, float]
+    value: float
 
 
 # ------------------------------------------------------------------------------------------------ profiles
@@ -124,7 +117,7 @@ def _semantic(trace: SemanticTrace, match: float, now: datetime, policy: RecallP
 
 
 def _score(**parts: float) -> Score:
-    return Score(tuple([Part(name, value) for name, value in parts.items()]))
+    return Score(parts, min(1.0, sum(parts.values())))
 
 
 # ------------------------------------------------------------------------------------------------ their terms

@@ -220,7 +220,7 @@ def _recollection(chosen: Scored, found: _Found) -> Recollection:
             score=chosen.score.value,
             subject=told.subject,
             category=told.category,
-            parts={part.name: part.value for part in chosen.score.parts},
+            parts=dict(chosen.score.parts),
         ),
         match=found.match,
         ranks=found.ranks,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memstream.memory.choosing import Scored, choose, share
 from memstream.memory.policies import RecallPolicy
-from memstream.memory.ranking import Part, Score, overlap
+from memstream.memory.ranking import Score, overlap
 from memstream.memory.zones import words
 from memstream.schemas.recalled import TIERS, Tier
 
@@ -18,7 +18,7 @@ POLICY = RecallPolicy()
 
 
 def item(tier: Tier, content: str, score: float, name: str = "") -> Scored:
-    return Scored(tier, name or content, content, Score((Part("match", score),)))
+    return Scored(tier, name or content, content, Score({"match": score}, score))
 
 
 def answer(candidates: Sequence[Scored], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:

@@ -48,7 +48,7 @@ def days(number: float) -> datetime:
 
 
 def parts(score: Score) -> dict[str, float]:
-    return {part.name: part.value for part in score.parts}
+    return dict(score.parts)
 
 
 def of(trace: Trace, match: float = 0.0) -> Score:
@@ -110,7 +110,7 @@ class TestAlways:
         score = of(trace, match)
         assert 0.0 <= score.value <= 1.0
         assert score.value == min(1.0, sum(parts(score).values()))
-        assert all(part.value >= 0 for part in score.parts)
+        assert all(value >= 0 for value in score.parts.values())
 
     @given(TRACES, UNIT, UNIT)
     def test_a_better_match_never_lowers(self, trace: Trace, one: float, other: float) -> None:
