@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from .. import __version__
+from ..recall.context import Contexts
 from ..recall.reading import Reading
 from ..recall.tracing import Tracing
 from ..schemas.topics import FACTS_UPDATED
@@ -18,7 +19,7 @@ from ..streams.following import Bounds, Followers
 from ..streams.health import Readiness
 from ..streams.ports import Log
 from ..streams.sending import TurnSender
-from . import documents, health, problems, reading, recalling, turns, updates
+from . import contexts, documents, health, problems, reading, recalling, turns, updates
 from .credentials import Credentials
 from .guard import Guard, HttpMetrics
 from .limits import Limits
@@ -38,6 +39,7 @@ class Services:
     sender: TurnSender
     followers: Followers
     recall: Recaller
+    contexts: Contexts
     reading: Reading
     tracing: Tracing
     readiness: Readiness
@@ -65,6 +67,9 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
             now=services.now,
             limit=services.recall_limit,
         )
+    )
+    app.include_router(
+        contexts.router(contexts=services.contexts, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
     app.include_router(reading.router(reading=services.reading, tracing=services.tracing, credentials=credentials))

@@ -119,6 +119,7 @@ def bare_app() -> FastAPI:
         sender=nothing,
         followers=nothing,
         recall=nothing,
+        contexts=nothing,
         reading=nothing,
         tracing=nothing,
         readiness=nothing,

@@ -85,6 +85,7 @@ class _Passage:
         await self._send(message)
 
     async def refuse(self, problem: Problem, receive: Receive) -> None:
+        self.time_out = None
         await problem.response(self._scope["path"])(self._scope, receive, self.send)
 
     def _count(self, status: int) -> None:

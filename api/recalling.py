@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Protocol
 
@@ -28,35 +29,56 @@ class Recaller(Protocol):
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
 
 
-class RecallQuery(Whose):
-    """What is asked for. See docs/design/recall.md."""
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose memory a read is about, as the credential allows it."""
+
+    tenant_id: str
+    owner: Owner
+    session: SessionRef | None
+
+
+class MemoryQuery(Whose):
+    """What every read across the tiers may say."""
 
     session: Annotated[Id | None, Field(description="With the working set of this session of the user.")] = None
     groups: Annotated[tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Whose memory is shared.")] = ()
     cue: Annotated[str | None, Field(max_length=CUE_MAX, description="None: what counts most.")] = None
+    ceiling: Ceiling = "internal"
+    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
+    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+
+    def about(self, caller: Caller, header: str | None) -> About:
+        """Held against the credential. Two users may use one session id: it is the owner's, or `user`'s."""
+        caller.check_ceiling(self.ceiling)
+        if self.groups and caller.users is not None:
+            raise forbidden(f"the token {caller.name!r} is of users and may see no group")
+        tenant_id, owner, session = self.tenant_of(caller), self.owner(caller), session_of(self.session, header)
+        if session is None:
+            return About(tenant_id, owner, None)
+        user = owner.id if owner.scope == "user" else caller.user(self.user)
+        return About(tenant_id, owner, SessionRef(user, session))
+
+
+class RecallQuery(MemoryQuery):
+    """What is asked for. See docs/design/recall.md."""
+
     limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
     tiers: Annotated[
         tuple[Tier, ...], Field(min_length=1, max_length=len(TIERS), json_schema_extra={"uniqueItems": True})
     ] = TIERS
     subject: Subject | None = None
     category: Category | None = None
-    ceiling: Ceiling = "internal"
-    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
-    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
     def request(self, caller: Caller, header: str | None, *, limit: int) -> RecallRequest:
         """Held against the credential."""
-        caller.check_ceiling(self.ceiling)
-        if self.groups and caller.users is not None:
-            raise forbidden(f"the token {caller.name!r} is of users and may see no group")
-        owner = self.owner(caller)
-        session = session_of(self.session, header)
+        about = self.about(caller, header)
         return bounded(
             lambda: RecallRequest(
-                tenant_id=self.tenant_of(caller),
-                owner=owner,
-                session=None if session is None else SessionRef(self._user(caller, owner), session),
+                tenant_id=about.tenant_id,
+                owner=about.owner,
+                session=about.session,
                 groups=self.groups,
                 cue=self.cue,
                 limit=limit if self.limit is None else self.limit,
@@ -69,10 +91,6 @@ class RecallQuery(Whose):
                 mood=self.mood,
             )
         )
-
-    def _user(self, caller: Caller, owner: Owner) -> str:
-        """Whose session it is: two users may use one session id."""
-        return owner.id if owner.scope == "user" else caller.user(self.user)
 
 
 class RankOut(BaseModel):
@@ -100,6 +118,8 @@ class RecollectionOut(RecalledItem):
 
     match: float
     ranks: list[RankOut]
+    reranked: int | None
+    """Where the reranker put it, from 0; null: nobody reranked."""
     sources: list[SourceOut]
     sensitivity: Sensitivity
     role: str | None
@@ -150,6 +170,7 @@ def _item(each: Recollection) -> RecollectionOut:
         **dict(each.item),
         match=each.match,
         ranks=[_rank(rank) for rank in each.ranks],
+        reranked=each.reranked,
         sources=[
             SourceOut(
                 session_id=source.session_id,

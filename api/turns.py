@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from ..schemas.turns import Turn
 from ..streams.ports import Position
 from ..streams.sending import TurnSender
-from .accepting import accepted
+from .accepting import Accepted, accepted
 from .bodies import decoded, json_body
 from .credentials import Caller, Credentials, caller_with
 from .documents import body_of
@@ -45,13 +46,21 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
         list is answered by a list. Sent again under its turn_id a turn does nothing, so after a 503 send all again."""
         sent = decoded(await json_body(request, limit=limits.body))
         taken = accepted(sent, caller=caller, limit=limits.turns)
-        # Shielded: a caller who goes away leaves no session with a gap in what it had handed in.
-        sending = asyncio.gather(*(sender.send(each.turn, each.value) for each in taken))
-        positions = await asyncio.shield(sending)
-        written = [_written(position, each.turn) for position, each in zip(positions, taken, strict=True)]
+        sessions: dict[str, list[Accepted]] = {}
+        for each in taken:
+            sessions.setdefault(each.turn.session_key, []).append(each)
+        # Shielded: what a caller has handed in is written, also when it does not wait for the answer.
+        done = await asyncio.shield(asyncio.gather(*(_in_order(sender, turns) for turns in sessions.values())))
+        positions = {id(turn): position for session in done for turn, position in session}
+        written = [_written(positions[id(each)], each.turn) for each in taken]
         return written if isinstance(sent, list) else written[0]
 
     return routes
+
+
+async def _in_order(sender: TurnSender, turns: Sequence[Accepted]) -> list[tuple[Accepted, Position]]:
+    """Of one session: with the first that is not written the others wait for the caller to come again."""
+    return [(each, await sender.send(each.turn, each.value)) for each in turns]
 
 
 def _written(position: Position, turn: Turn) -> Written:

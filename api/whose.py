@@ -23,8 +23,8 @@ _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([
 
 def _rfc3339(value: Any) -> Any:
     """Pydantic would take numbers as seconds since 1970."""
-    if isinstance(value, datetime) or (isinstance(value, str) and _RFC3339.fullmatch(value)):
-        return value
+    if isinstance(value, str) and _RFC3339.fullmatch(value):
+        return datetime.fromisoformat(value.upper())
     raise ValueError("expected a time as in RFC 3339, with its zone: 2026-11-20T10:00:00Z")
 
 

@@ -17,13 +17,14 @@ import uvicorn
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from ..adapters.ports import Embedder
+from ..adapters.ports import Embedder, Reranker
 from ..adapters.vectors.store import QdrantStore
 from ..api.app import SOURCE, Services, create_app, new_followers
 from ..api.credentials import Credentials
 from ..api.health import LOG
 from ..api.limits import Limits
 from ..memory.policies import MemoryPolicy, RecallPolicy
+from ..recall.context import Contexts
 from ..recall.reading import Reading
 from ..recall.request import RecallRequest
 from ..recall.searching import COLLECTION_OF
@@ -37,6 +38,7 @@ from ..streams.sending import TurnSender
 from .broker import new_log
 from .errors import usage
 from .patience import Patience
+from .reranking import new_reranker
 from .running import PROBE_SECONDS, PROBE_TENANT, PROBE_TEXT, Stages, StoreProbe, built_stages, prepare_topics
 from .settings import Settings
 from .stages import UsageMetrics
@@ -78,6 +80,7 @@ class Behind:
     log: Log
     store: QdrantStore
     embedder: Embedder
+    reranker: Reranker | None
     metrics: Metrics
     stages: Stages | None = None
 
@@ -94,13 +97,18 @@ async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool)
                 built_stages(STAGES, settings=settings, policy=policy, folders=folders)
             )
             yield Behind(
-                log=stages.log, store=stages.store, embedder=stages.embedder, metrics=stages.metrics, stages=stages
+                log=stages.log,
+                store=stages.store,
+                embedder=stages.embedder,
+                reranker=await _reranker(stack, settings, policy, stages.metrics),
+                metrics=stages.metrics,
+                stages=stages,
             )
         else:
-            yield await _beside(stack, settings, folders)
+            yield await _beside(stack, settings, policy, folders)
 
 
-async def _beside(stack: AsyncExitStack, settings: Settings, folders: Folders) -> Behind:
+async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> Behind:
     """The stages are other processes'."""
     patience = Patience()
     metrics = Metrics(CollectorRegistry())
@@ -114,26 +122,41 @@ async def _beside(stack: AsyncExitStack, settings: Settings, folders: Folders) -
     store = await patience("Qdrant", lambda: new_store(settings, identity=embedder.identity, folders=folders))
     stack.push_async_callback(store.close)
     try:
-        await store.ensure(*[name for name in COLLECTION_OF.values() if await store.exists(name)])
+        there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
+        if there:
+            await store.ensure(*there)
     except Transient as away:
         log.warning("server_away", what="Qdrant", why=str(away), remedy=away.remedy)  # turns are taken all the same
     except Fatal as error:  # another embedder filled them
         raise usage(str(error)) from error
-    return Behind(log=client, store=store, embedder=embedder, metrics=metrics)
+    reranker = await _reranker(stack, settings, policy, metrics)
+    return Behind(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
+
+
+async def _reranker(
+    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
+) -> Reranker | None:
+    reranker = new_reranker(settings, policy.recall, sink=UsageMetrics(metrics))
+    if reranker is not None:
+        stack.push_async_callback(reranker.close)
+    return reranker
 
 
 class LateRecall:
     """`Recall` over the collections that there are by now: a stage may make them while this runs."""
 
-    def __init__(self, *, store: QdrantStore, embedder: Embedder, policy: RecallPolicy) -> None:
-        self._store = store
-        self._embedder = embedder
+    def __init__(self, *, behind: Behind, policy: RecallPolicy) -> None:
+        self._behind = behind
         self._policy = policy
         self._there: set[str] = set()
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
         service = Recall(
-            store=self._store, embedder=self._embedder, collections=await self._collections(), policy=self._policy
+            store=self._behind.store,
+            embedder=self._behind.embedder,
+            collections=await self._collections(),
+            policy=self._policy,
+            reranker=self._behind.reranker,
         )
         return await service.recall(request, now=now)
 
@@ -143,7 +166,7 @@ class LateRecall:
         for name in set(COLLECTION_OF.values()) - self._there:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
-                    if await self._store.exists(name):
+                    if await self._behind.store.exists(name):
                         self._there.add(name)
             except (Transient, TimeoutError):
                 unknown.add(name)
@@ -196,7 +219,7 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
 
 
 # ------------------------------------------------------------------------------------------------ the server
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Signals are the command's."""
 
     @contextlib.contextmanager
@@ -228,17 +251,21 @@ class Serving:
         """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
         answered, then the stages drained."""
         followers = new_followers(self.behind.log, self.limits)
+        recall = LateRecall(behind=self.behind, policy=self.policy)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),
             followers=followers,
-            recall=LateRecall(store=self.behind.store, embedder=self.behind.embedder, policy=self.policy),
+            recall=recall,
+            contexts=Contexts(recall=recall),
             reading=Reading(store=self.behind.store),
             tracing=Tracing(store=self.behind.store, log=self.behind.log),
             readiness=self.readiness,
             registry=self.behind.metrics.registry,
             recall_limit=self.policy.limit,
         )
-        server = _Server(_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits))
+        server = Server(
+            server_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits)
+        )
         watching = [asyncio.create_task(self._log.watch()), asyncio.create_task(self._store.watch())]
         draining = asyncio.Event()
         stages = asyncio.create_task(self._stages(draining))
@@ -263,7 +290,7 @@ class Serving:
         return await self.behind.stages.run(stopping=draining)
 
 
-def _config(app: FastAPI, limits: Limits) -> uvicorn.Config:
+def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="h11",

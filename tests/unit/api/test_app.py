@@ -1,0 +1,130 @@
+"""The interface as a whole: every error is problem details, there is room or 503, and the document is the code's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from memstream.api.credentials import Credentials
+from memstream.api.documents import FILE, bare_app, document, text
+from memstream.api.limits import Limits
+from memstream.schemas.errors import Fatal, Transient
+from tests.support.api import NoLog, NoRecall, app_over, called, entry
+from tests.unit.api.test_turns import TURN
+
+KNOWN = {"type", "title", "status", "detail", "instance", "errors", "missing"}
+
+
+def problem(answer: httpx.Response) -> str:
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    told = answer.json()
+    assert set(told) == KNOWN
+    assert told["status"] == answer.status_code
+    assert told["instance"] == answer.request.url.path
+    return str(told["type"]).removeprefix("urn:memstream:problem:")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "name"),
+    [
+        ("GET", "/v1/nothing", 404, "not-found"),
+        ("GET", "/v1/turns/", 404, "not-found"),
+        ("DELETE", "/v1/turns", 405, "method-not-allowed"),
+        ("GET", "/v1/recall?tenant=a&user=u&limit=0", 422, "invalid"),
+        ("GET", "/v1/recall?tenant=a&user=u&limt=1", 422, "invalid"),
+        ("GET", "/v1/recall?tenant=a&user=u&as_of=1700000000", 422, "invalid"),
+        ("GET", "/v1/recall?tenant=a&user=u&as_of=2026-01-01T00:00:00", 422, "invalid"),
+        ("GET", "/v1/recall?user=u", 422, "invalid"),
+        ("GET", "/v1/recall?tenant=a", 422, "invalid"),
+        ("GET", "/v1/recall?tenant=a&scope=org", 422, "invalid"),
+        ("GET", "/v1/facts/updates?tenant=a&from=then", 422, "invalid"),
+    ],
+)
+async def test_every_error_is_problem_details(method: str, path: str, status: int, name: str) -> None:
+    answer = await called(app_over()).request(method, path)
+    assert (answer.status_code, problem(answer)) == (status, name)
+
+
+async def test_a_method_that_is_not_there_is_told_those_that_are() -> None:
+    assert (await called(app_over()).put("/v1/turns")).headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "name"),
+    [
+        (Transient("store", "cut", retry_after=7.2), 503, "unavailable"),
+        (Fatal("a payload of tenant rival"), 500, "internal"),
+        (RuntimeError("rival's secret"), 500, "internal"),
+    ],
+)
+async def test_what_a_service_raises_is_told_without_what_it_holds(error: Exception, status: int, name: str) -> None:
+    answer = await called(app_over(recall=NoRecall(error))).get("/v1/recall?tenant=a&user=u")
+    assert (answer.status_code, problem(answer)) == (status, name)
+    assert "rival" not in answer.text
+    if status == 503:
+        assert answer.headers["Retry-After"] == "7"
+
+
+async def test_more_requests_than_may_be_are_told_to_wait() -> None:
+    log = NoLog()
+    log.hold.clear()
+    api = called(app_over(log=log, limits=Limits(requests=2)))
+    waiting = [asyncio.create_task(api.post("/v1/turns", json=TURN | {"session_id": f"s{n}"})) for n in range(2)]
+    while len(log.hold._waiters) < 2:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+    refused = await api.post("/v1/turns", json=TURN)
+    assert (refused.status_code, problem(refused)) == (503, "busy")
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert (await api.get("/livez")).status_code == 200, "whoever looks after it gets an answer"
+    log.hold.set()
+    assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [202, 202]
+    assert (await api.post("/v1/turns", json=TURN)).status_code == 202
+
+
+async def test_an_answer_that_does_not_come_is_told() -> None:
+    log = NoLog()
+    log.hold.clear()
+    answer = await called(app_over(log=log, limits=Limits(request_seconds=0.05))).post("/v1/turns", json=TURN)
+    assert (answer.status_code, problem(answer)) == (503, "unavailable")
+    log.hold.set()
+    while not log.appended:  # who was told that it may still happen has not lost the turn
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("ready", "status"), [(True, 200), (False, 503)])
+async def test_ready_is_whether_turns_are_taken(ready: bool, status: int) -> None:
+    answer = await called(app_over(ready=ready)).get("/readyz")
+    assert (answer.status_code, answer.json()["ready"]) == (status, ready)
+    assert answer.json()["parts"]["qdrant"] == {"ready": False, "why": "it is down"}
+
+
+async def test_requests_are_counted_by_route_and_never_by_path() -> None:
+    api = called(app_over(credentials=Credentials([entry("acme")])))
+    await api.get("/v1/facts/ana-s-secret")
+    await api.request("BREW", "/v1/somewhere")
+    told = (await api.get("/metrics")).text
+    assert 'memstream_http_requests_total{method="GET",route="/v1/facts/{fact_id}",status="401"} 1.0' in told
+    assert 'method="other",route="none"' in told
+    assert "ana-s-secret" not in told
+
+
+def test_the_document_is_what_the_code_says() -> None:
+    assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: python -m memstream.api.documents"
+
+
+def test_every_route_with_a_token_tells_its_errors() -> None:
+    told = document(bare_app())
+    assert told["openapi"].startswith("3.1")
+    for path, methods in told["paths"].items():
+        for operation in methods.values():
+            if not path.startswith("/v1/"):
+                continue
+            assert operation["security"] == [{"HTTPBearer": []}]
+            for status, answer in operation["responses"].items():
+                wanted = ["application/problem+json"] if status[0] in "45" else None
+                assert wanted is None or list(answer["content"]) == wanted, (path, status)
+            assert {"401", "403", "422", "500", "503"} <= set(operation["responses"])
+    assert "HTTPValidationError" not in json.dumps(told)

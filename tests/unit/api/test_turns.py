@@ -1,0 +1,202 @@
+"""Turns in: what is taken, what lies on the topic then, and what is refused by its field."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from memstream.api.credentials import Credentials
+from memstream.api.limits import Limits
+from memstream.schemas.errors import Transient
+from tests.support.api import NoLog, app_over, bearer, called, entry
+
+TURN: dict[str, Any] = {
+    "tenant_id": "acme",
+    "user_id": "u1",
+    "session_id": "s1",
+    "turn_id": "t1",
+    "messages": [{"role": "user", "content": "I work at Stripe."}],
+}
+TOKENS = Credentials(
+    [
+        entry("acme"),
+        entry("both", tenants=["acme", "rival"]),
+        entry("u1", users=["u1"]),
+        entry("reader", scopes=["memory:read"]),
+    ]
+)
+
+
+@pytest.fixture
+def log() -> NoLog:
+    return NoLog()
+
+
+@pytest.fixture
+def api(log: NoLog) -> httpx.AsyncClient:
+    return called(app_over(log=log, credentials=TOKENS), token="acme")
+
+
+def without(*fields: str, **changed: Any) -> dict[str, Any]:
+    return {name: value for name, value in TURN.items() if name not in fields} | changed
+
+
+async def test_a_turn_is_answered_by_where_it_lies(api: httpx.AsyncClient, log: NoLog) -> None:
+    answer = await api.post("/v1/turns", json=TURN)
+    assert (answer.status_code, answer.json()) == (
+        202,
+        {"topic": "memory.turns", "partition": 3, "offset": 0, "turn_id": "t1"},
+    )
+    ((topic, key, value, headers),) = log.appended
+    assert (topic, key, json.loads(value or b"")) == ("memory.turns", b"acme/u1/s1", TURN)
+    assert headers["ce_source"] == b"/memstream/api"
+    assert headers["ce_type"] == b"memstream.turn.v1"
+
+
+async def test_what_is_not_known_is_kept(api: httpx.AsyncClient, log: NoLog) -> None:
+    said = TURN | {
+        "mood": {"x": [1.5, None, 12345678901234567890]},
+        "messages": [{"role": "user", "content": "é", "n": 1}],
+    }
+    assert (await api.post("/v1/turns", json=said)).status_code == 202
+    assert json.loads(log.appended[0][2] or b"") == said
+
+
+async def test_a_list_is_answered_in_its_order(api: httpx.AsyncClient, log: NoLog) -> None:
+    said = [TURN | {"turn_id": f"t{n}", "session_id": f"s{n % 2}"} for n in range(6)]
+    answer = await api.post("/v1/turns", json=said)
+    assert [each["turn_id"] for each in answer.json()] == [f"t{n}" for n in range(6)]
+    for session in ("s0", "s1"):
+        written = [json.loads(value or b"") for _, _, value, _ in log.appended]
+        ids = [each["turn_id"] for each in written if each["session_id"] == session]
+        assert ids == sorted(ids), "those of a session in the order given"
+
+
+async def test_the_tenant_is_the_tokens(api: httpx.AsyncClient, log: NoLog) -> None:
+    assert (await api.post("/v1/turns", json=without("tenant_id"))).status_code == 202
+    assert json.loads(log.appended[0][2] or b"")["tenant_id"] == "acme"
+    refusals = {
+        "acme": TURN | {"tenant_id": "rival"},
+        "u1": TURN | {"user_id": "u2"},
+        "reader": TURN,
+    }
+    for token, said in refusals.items():
+        assert (await api.post("/v1/turns", json=said, headers=bearer(token))).status_code == 403, token
+    shared = TURN | {"scope": "group", "group_id": "g"}
+    assert (await api.post("/v1/turns", json=shared, headers=bearer("u1"))).status_code == 403
+    answer = await api.post("/v1/turns", json=without("tenant_id"), headers=bearer("both"))
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "tenant_id")
+    assert (await api.post("/v1/turns", json=[TURN, TURN | {"tenant_id": "rival"}])).status_code == 403
+    assert len(log.appended) == 1, "of a list with one foreign turn none is written"
+
+
+@pytest.mark.parametrize("token", [None, "nobody"])
+async def test_who_is_not_known_is_asked_for_a_token(log: NoLog, token: str | None) -> None:
+    answer = await called(app_over(log=log, credentials=TOKENS), token=token).post("/v1/turns", content=b"no json")
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        (without("user_id"), "user_id"),
+        (TURN | {"turn_id": "a\nb"}, "turn_id"),
+        (TURN | {"turn_id": ""}, "turn_id"),
+        (TURN | {"tenant_id": None}, "tenant_id"),
+        (TURN | {"messages": []}, "body"),
+        (TURN | {"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
+        (TURN | {"occurred_at": "yesterday"}, "occurred_at"),
+        (TURN | {"scope": "org"}, "body"),
+        (TURN | {"metadata": {"x": "y" * 5_000}}, "metadata"),
+        ([TURN, without("messages")], "1.messages"),
+        ([TURN, 7], "1"),
+        ([], "body"),
+        ("turn", "body"),
+        (None, "body"),
+    ],
+)
+async def test_a_wrong_turn_is_refused_by_its_field(api: httpx.AsyncClient, log: NoLog, said: Any, field: str) -> None:
+    answer = await api.post("/v1/turns", content=json.dumps(said), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["errors"][0]["field"] == field
+    assert not log.appended
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"tenant_id": NaN}',
+        json.dumps(TURN | {"turn_id": "\ud800"}).encode(),
+        b'{"n": ' + b"1" * 10_000 + b"}",
+    ],
+    ids=["empty", "cut", "no UTF-8", "deep", "NaN", "half a pair", "long integer"],
+)
+async def test_what_is_no_json_is_refused(api: httpx.AsyncClient, log: NoLog, body: bytes) -> None:
+    answer = await api.post("/v1/turns", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert not log.appended
+
+
+async def test_what_is_not_said_to_be_json_is_refused(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/turns", content=b"{}", headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 415
+
+
+async def test_a_turn_has_at_most_its_bytes(api: httpx.AsyncClient, log: NoLog) -> None:
+    large = TURN | {"messages": [{"role": "user", "content": "x" * 256 * 1024}]}
+    assert (await api.post("/v1/turns", json=large)).status_code == 413
+    assert not log.appended
+
+
+async def test_a_body_is_read_no_further_than_its_limit(log: NoLog) -> None:
+    api = called(app_over(log=log, limits=Limits(body=1_000)))
+    read = 0
+
+    async def pieces() -> Any:
+        nonlocal read
+        for _ in range(1_000):
+            read += 100
+            yield b" " * 100
+
+    answer = await api.post("/v1/turns", content=pieces(), headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["type"]) == (413, "urn:memstream:problem:too-large")
+    assert read <= 1_200
+    declared = await api.post("/v1/turns", content=b" " * 1_001, headers={"Content-Type": "application/json"})
+    assert declared.status_code == 413
+
+
+async def test_a_list_has_at_most_its_turns(log: NoLog) -> None:
+    api = called(app_over(log=log, limits=Limits(turns=2)))
+    assert (await api.post("/v1/turns", json=[TURN] * 3)).status_code == 413
+    assert (await api.post("/v1/turns", json=[TURN] * 2)).status_code == 202
+
+
+async def test_a_log_that_is_away_is_told_with_its_remedy(api: httpx.AsyncClient, log: NoLog) -> None:
+    log.away = Transient("broker", "connect", remedy="is Kafka up?")
+    answer = await api.post("/v1/turns", json=TURN)
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:memstream:problem:unavailable")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "is Kafka up?" in answer.json()["detail"]
+
+
+async def test_no_later_turn_of_a_session_goes_before_one_that_failed(api: httpx.AsyncClient, log: NoLog) -> None:
+    log.hold.clear()
+    asked = asyncio.create_task(api.post("/v1/turns", json=[TURN, TURN | {"turn_id": "t2"}]))
+    while not log.hold._waiters:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+    log.away = Transient("broker", "away")
+    log.hold.set()
+    assert (await asked).status_code == 503
+    log.away = None
+    await asyncio.sleep(0)
+    assert log.appended == []
