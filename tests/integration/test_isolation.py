@@ -1,0 +1,512 @@
+"""Every public read, asked by two tenants and by users of one tenant who have the same texts under the same ids: nobody
+is told anything of another. Through the real engine, by its holder and over the loopback.
+
+`READS` has a row for each: a public coroutine of `recall/`, a route of the HTTP interface, or a way to the changes of
+facts that has none fails `test_every_public_read_has_a_row`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import memstream.client.updates
+import memstream.recall
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.folders import FolderLock
+from memstream.adapters.ports import VectorStore
+from memstream.adapters.vectors.factory import open_store
+from memstream.api.credentials import Credentials
+from memstream.api.updates import Audience
+from memstream.client.updates import BEGINNING, STATE, LogUpdates
+from memstream.memory.policies import RecallPolicy
+from memstream.recall.context import ContextRequest, Contexts
+from memstream.recall.paging import Page
+from memstream.recall.reading import Reading
+from memstream.recall.request import RecallRequest, SessionRef
+from memstream.recall.service import Recall
+from memstream.recall.tracing import FactRef, Tracing
+from memstream.recall.wanted import Wanted
+from memstream.schemas import ids
+from memstream.schemas.collections import COLLECTIONS
+from memstream.schemas.facts import FactUpdated
+from memstream.schemas.recalled import TIERS
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
+from memstream.schemas.turns import Owner, Sensitivity
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.ports import Log, TopicWanted
+from tests.support.api import app_over, called, entry
+from tests.support.past import Past
+from tests.support.remembered import NOW, Remembered
+
+TENANTS, USERS, SESSIONS = ("acme", "rival"), ("u1", "u2"), ("s1", "s2")
+CONTENTS = ("Works at Stripe", "Likes green tea")
+TEAM = Owner(scope="group", id="team")
+AGENT = Owner(scope="agent", id="u1")
+"""Another scope under a user's id."""
+
+
+@dataclass(frozen=True)
+class Who:
+    """Who asks, and what of it may be told: of this tenant, and where an owner is named, of this owner."""
+
+    tenant: str
+    user: str
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(scope="user", id=self.user)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Everything that a request may say; each read takes what it knows."""
+
+    who: Who
+    by_owner: bool = True
+    session: str | None = None
+    cue: str | None = None
+    limit: int = 50
+    state: Any = "all"
+    subject: str | None = None
+    as_of: datetime | None = None
+    known_at: datetime | None = None
+    ceiling: Sensitivity = "secret"
+    groups: tuple[str, ...] = ()
+    fact: int = 0
+    """Of whom the fact is that is asked for, by its place in `World.facts`."""
+    cursor: str | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(
+            self.who.tenant,
+            owner=self.who.owner if self.by_owner else None,
+            user_id=self.who.user if self.by_owner else None,
+            session_id=self.session,
+            state=self.state,
+            subject=self.subject,
+            as_of=self.as_of,
+            known_at=self.known_at,
+            ceiling=self.ceiling,
+        )
+
+    @property
+    def recall(self) -> RecallRequest:
+        return RecallRequest(
+            self.who.tenant,
+            self.who.owner,
+            SessionRef(self.who.user, self.session or "s1"),
+            self.groups,
+            self.cue,
+            self.limit,
+            TIERS,
+            self.subject,
+            ceiling=self.ceiling,
+            as_of=self.as_of,
+            known_at=self.known_at,
+        )
+
+
+Told = list[tuple[str, str]]
+"""Of each record that was told its tenant and owner's key."""
+Read = Callable[["World", VectorStore, Asked], Awaitable[Told]]
+
+
+class World:
+    """Two tenants with two users each, a group and an agent; each remembers the same, under the same ids."""
+
+    def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
+        self.store = store
+        self.log: Log = log
+        self.memory = Remembered(store)
+        self.facts: list[FactRef] = []
+
+    async def remember(self) -> None:
+        past = Past(self.store, self.log)
+        for tenant in TENANTS:
+            for user, owner in [*((user, Owner(scope="user", id=user)) for user in USERS), ("u1", TEAM), ("u1", AGENT)]:
+                for content in CONTENTS:
+                    fact = await past.fact(content, 3, tenant=tenant, user=user, owner=owner)
+                    self.facts.append(FactRef(tenant, fact.fact_id))
+                    self.memory.whose[fact.fact_id] = (tenant, fact.owner_key)
+                    key = ids.fact_key(tenant, fact.fact_id).encode()
+                    await self.log.append(FACTS.name, key=key, value=fact.public().to_bytes())
+                    await self.memory.episode(f"{content}, as told in {owner.scope} {owner.id}"[:40], tenant=tenant,
+                                              owner=owner)  # fmt: skip
+            for user in USERS:
+                for session in SESSIONS:
+                    for number, content in enumerate(CONTENTS):
+                        whose = {"tenant": tenant, "user": user, "session": session}
+                        await self.memory.entry(content, **whose)
+                        for index in (0, 1):
+                            await self.memory.message(
+                                f"I say: {content}", turn=f"t{number}", message_index=index, **whose,
+                                occurred_at=NOW + timedelta(minutes=number),
+                            )  # fmt: skip
+
+    def of(self, identities: Iterable[str]) -> Told:
+        return [self.memory.whose[each] for each in identities]
+
+    def recall(self, store: VectorStore) -> Recall:
+        return Recall(
+            store=store,
+            embedder=self.memory.embedder,
+            collections=[spec.name for spec in COLLECTIONS],
+            policy=RecallPolicy(patience=30.0),
+        )
+
+    def tracing(self, store: VectorStore) -> Tracing:
+        return Tracing(store=store, log=self.log)
+
+    def ref(self, asked: Asked) -> FactRef:
+        """Somebody's fact, asked for by `asked.who`."""
+        wanted = self.facts[asked.fact % len(self.facts)]
+        owner = asked.who.owner if asked.by_owner else None
+        return FactRef(asked.who.tenant, wanted.fact_id, owner, asked.ceiling)
+
+
+# ------------------------------------------------------------------------------------------------ services
+def fact_told(fact: Any) -> tuple[str, str]:
+    return (fact.tenant_id, fact.owner.key(fact.tenant_id))
+
+
+def row_told(row: Any) -> tuple[str, str]:
+    return (row.tenant_id, row.owner_key)
+
+
+async def recalled(world: World, store: VectorStore, asked: Asked) -> Told:
+    answer = await world.recall(store).recall(asked.recall, now=NOW)
+    assert answer.missing == ()
+    return world.of(each.item.id for each in answer.items)
+
+
+async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
+    request = ContextRequest(
+        asked.who.tenant,
+        asked.who.owner,
+        SessionRef(asked.who.user, asked.session or "s1"),
+        asked.groups,
+        asked.cue,
+        switches=frozenset(("semantic", "working", "episodic")),
+        ceiling=asked.ceiling,
+        as_of=asked.as_of,
+        known_at=asked.known_at,
+    )
+    context = await Contexts(recall=world.recall(store)).context(request, now=NOW)
+    return world.of(each for shown in context.shown.values() for each in shown)
+
+
+def pages(read: str, told: Callable[[Any], Iterable[tuple[str, str]]]) -> Read:
+    """All pages from the cursor on, which may have been given to another."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        found: Told = []
+        page: Page[Any] = Page((), asked.cursor)
+        for _ in range(20):
+            method = getattr(Reading(store=store), read)
+            page = await method(asked.wanted, limit=min(asked.limit, 50), cursor=page.next)
+            found += [each for item in page.items for each in told(item)]
+            if page.next is None:
+                break
+        return found
+
+    return reading
+
+
+def every(read: str, told: Callable[[Any], tuple[str, str]]) -> Read:
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        return [told(each) for each in await getattr(Reading(store=store), read)(asked.wanted)]
+
+    return reading
+
+
+def turn_told(turn: Any) -> Told:
+    return [row_told(each) for each in turn.messages]
+
+
+async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.ref(asked)
+    fact = await Reading(store=store).fact(ref.tenant_id, ref.fact_id, owner=ref.owner, ceiling=ref.ceiling)
+    return [] if fact is None else [fact_told(fact)]
+
+
+async def traced_fact(world: World, store: VectorStore, asked: Asked) -> Told:
+    fact = await world.tracing(store).fact(world.ref(asked))
+    return [] if fact is None else [fact_told(fact)]
+
+
+async def history(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await world.tracing(store).history(world.ref(asked), limit=min(asked.limit, 200))
+    return [] if found is None else [fact_told(each) for each in (found.fact, *(event.fact for event in found.events))]
+
+
+async def trace(world: World, store: VectorStore, asked: Asked) -> Told:
+    chain = await world.tracing(store).trace(world.ref(asked))
+    if chain is None:
+        return []
+    told = [fact_told(chain.fact), *(fact_told(event.fact) for event in chain.events)]
+    session = {ids.session_key(asked.who.tenant, user, "s1"): user for user in USERS}
+    for seen in chain.observations:
+        of_turn = [
+            user
+            for key, user in session.items()
+            if ids.observation_id(key, seen.turn_id, "user", seen.observation.content)
+            == seen.observation.observation_id
+        ]
+        assert of_turn == [seen.user_id], "this tenant's, and the user's who said it"
+    return told + [row_told(each) for each in chain.turns]
+
+
+# ------------------------------------------------------------------------------------------------ over HTTP
+def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, method: str = "GET") -> Read:
+    """Asked with a token of the tenant; with `by_owner` a token of the user alone. `told`: the field where ids stand;
+    `takes`: the parameters; `all_owners`: whether it can be asked of everybody in the tenant."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        users = [asked.who.user] if asked.by_owner else None
+        token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
+        app = app_over(log=world.log, store=store, recall=world.recall(store), credentials=Credentials([token]))
+        given = {
+            "user": asked.who.user if asked.by_owner or not all_owners else None,
+            "session": asked.session,
+            "cue": asked.cue,
+            "limit": min(asked.limit, 50),
+            "state": asked.state,
+            "subject": asked.subject,
+            "as_of": None if asked.as_of is None else asked.as_of.isoformat(),
+            "known_at": None if asked.known_at is None else asked.known_at.isoformat(),
+            "ceiling": asked.ceiling,
+            "cursor": asked.cursor,
+        }
+        asking = {name: given[name] for name in takes.split() if given[name] is not None}
+        where = path.format(fact_id=world.ref(asked).fact_id, session_id=asked.session or "s1")
+        async with called(app, token="t") as client:
+            if method == "POST":
+                answer = await client.post(where, json=asking)
+            else:
+                answer = await client.get(where, params=asking)
+        if answer.status_code in (404, 422):  # not for who asks; another's cursor
+            return []
+        assert answer.status_code == 200, answer.text
+        return world.of(ids_in(answer.json(), told))
+
+    return reading
+
+
+def ids_in(answer: Any, name: str) -> list[str]:
+    """Every value of a field, wherever it stands."""
+    if isinstance(answer, dict):
+        own = [answer[name]] if isinstance(answer.get(name), str) else []
+        return own + [each for value in answer.values() for each in ids_in(value, name)]
+    return [each for value in answer for each in ids_in(value, name)] if isinstance(answer, list) else []
+
+
+RECORDS = "user session limit subject as_of known_at ceiling cursor"
+RECALL = "user session cue limit subject as_of known_at ceiling"
+
+
+# ------------------------------------------------------------------------------------------------ changes of facts
+async def heard(world: World, store: VectorStore, asked: Asked) -> Told:
+    """What the event stream of HTTP selects."""
+    audience = Audience(asked.who.tenant, asked.who.owner if asked.by_owner else None, asked.ceiling)
+    records = [record async for record in world.log.read(FACTS_UPDATED.name) if audience.hears(record)]
+    return [fact_told(FactUpdated.read(record.value or b"").fact) for record in records]
+
+
+def subscribed(after: str, count: int) -> Read:
+    """What the client's subscription tells, of an owner `count` updates."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        owner = asked.who.owner if asked.by_owner else None
+        updates = LogUpdates(log=world.log).updates(after=after, tenant_id=asked.who.tenant, owner=owner)
+        found: Told = []
+        async with aclosing(updates):
+            async for update in updates:
+                found.append(fact_told(update.fact))
+                if len(found) == count * (1 if owner else 4):
+                    return found
+        return found
+
+    return reading
+
+
+READS: dict[str, Read] = {
+    "Recall.recall": recalled,
+    "Contexts.context": contexts,
+    "Reading.facts": pages("facts", lambda fact: [fact_told(fact)]),
+    "Reading.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
+    "Reading.working": pages("working", lambda row: [row_told(row)]),
+    "Reading.log": pages("log", turn_told),
+    "Reading.fact": one_fact,
+    "Reading.every_fact": every("every_fact", fact_told),
+    "Reading.every_episode": every("every_episode", fact_told),
+    "Reading.every_entry": every("every_entry", row_told),
+    "Reading.every_message": every("every_message", row_told),
+    "Tracing.fact": traced_fact,
+    "Tracing.history": history,
+    "Tracing.trace": trace,
+    "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
+    "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
+    "GET /v1/facts": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state", all_owners=True),
+    "GET /v1/facts/{fact_id}": over_http("/v1/facts/{fact_id}", told="fact_id", takes="ceiling"),
+    "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
+    "GET /v1/facts/{fact_id}/trace": over_http("/v1/facts/{fact_id}/trace", told="fact_id", takes="ceiling"),
+    "GET /v1/episodes": over_http("/v1/episodes", told="episode_id", takes=RECORDS, all_owners=True),
+    "GET /v1/sessions/{session_id}/turns": over_http(
+        "/v1/sessions/{session_id}/turns", told="message_id", takes="user limit ceiling cursor"
+    ),
+    "GET /v1/sessions/{session_id}/working": over_http(
+        "/v1/sessions/{session_id}/working", told="entry_id", takes="user ceiling"
+    ),
+    "GET /v1/facts/updates": heard,
+    "LogUpdates.updates": subscribed(BEGINNING, 6),
+    "LogUpdates.updates after the state": subscribed(STATE, 2),
+}
+INNER = {
+    "LogReads.of_key": "of one key that Tracing has checked",
+    "ModelJudge.close": "no read",
+    "ModelJudge.rerank": "orders what it is given",
+    "Parts.ask": "asks what it is given",
+    "Searching.run": "Recall's",
+}
+NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "GET /openapi.json", "GET /docs",
+            "GET /docs/oauth2-redirect", "GET /v1/openapi.json"}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ asked of all
+@pytest.fixture(scope="module")
+def run() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
+    """One loop for the module: the stores live as long."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def world(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("isolation")
+    identity = HashingEmbedder().identity
+    with FolderLock(folder=folder / "store") as lock:
+        assert lock.try_acquire()
+        address = f"embedded://{folder / 'store'}"
+        store = run(open_store(address, embedder=identity, holds_folder=True, serve_loopback=True))
+        run(store.ensure())
+        log = EmbeddedLog(folder=folder / "log")
+        run(log.start())
+        run(log.create([TopicWanted(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS)]))
+        world = World(store, log)
+        run(world.remember())
+        yield world
+        run(log.close())
+        run(store.close())
+
+
+@pytest.fixture(scope="module")
+def stores(run: Any, world: World) -> Iterator[list[VectorStore]]:
+    """The holder's, and one that reaches it over the loopback."""
+    folder = world.log._folder.parent  # type: ignore[attr-defined]
+    attached = run(open_store(f"embedded://{folder / 'store'}", embedder=HashingEmbedder().identity))
+    yield [world.store, attached]
+    run(attached.close())
+
+
+MOMENTS = st.none() | st.integers(-2, 3).map(lambda minutes: NOW + timedelta(minutes=minutes))
+ASKED = st.builds(
+    Asked,
+    who=st.builds(Who, st.sampled_from(TENANTS), st.sampled_from(USERS)),
+    by_owner=st.booleans(),
+    session=st.none() | st.sampled_from((*SESSIONS, "s3")),
+    cue=st.none() | st.sampled_from((*CONTENTS, "stripe rival u2", "I say: tea")),
+    limit=st.integers(1, 60),
+    state=st.none() | st.sampled_from(("all", "active", "superseded")),
+    subject=st.none() | st.sampled_from(("user", "u1")),
+    as_of=MOMENTS,
+    known_at=MOMENTS,
+    ceiling=st.sampled_from(get_args(Sensitivity)),
+    groups=st.sampled_from(((), ("team",), ("u1", "u2"))),
+    fact=st.integers(0, 15),
+)
+
+
+def assert_own(told: Told, asked: Asked) -> None:
+    """Of the tenant; where a user asks for theirs, of this user or a group that was named."""
+    assert {tenant for tenant, _ in told} <= {asked.who.tenant}
+    if asked.by_owner:
+        groups = {Owner(scope="group", id=group).key(asked.who.tenant) for group in asked.groups}
+        assert {owner for _, owner in told} <= {asked.who.owner.key(asked.who.tenant), *groups}
+
+
+@pytest.mark.parametrize("name", READS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(asked=ASKED, over_loopback=st.booleans())
+def test_nobody_is_told_anything_of_another(
+    run: Any, world: World, stores: list[VectorStore], name: str, asked: Asked, over_loopback: bool
+) -> None:
+    if name in ("Recall.recall", "Contexts.context", "GET /v1/recall", "POST /v1/recall"):
+        asked = replace(asked, by_owner=True)  # an owner is always named
+    assert_own(run(READS[name](world, stores[over_loopback], asked)), asked)
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("over_loopback", [False, True])
+def test_everybody_is_told_what_is_theirs(
+    run: Any, world: World, stores: list[VectorStore], name: str, over_loopback: bool
+) -> None:
+    """So that the test above is about something: of the facts somebody's is the third tenant's, too."""
+    for tenant in TENANTS:
+        for user in USERS:
+            who = Who(tenant, user)
+            key = (tenant, who.owner.key(tenant))
+            own = next(n for n, ref in enumerate(world.facts) if world.memory.whose[ref.fact_id] == key)
+            told = run(READS[name](world, stores[over_loopback], Asked(who, fact=own, cue="Works at Stripe")))
+            assert set(told) == {key}
+
+
+@pytest.mark.parametrize("name", ["Reading.facts", "Reading.episodes", "Reading.working", "Reading.log"])
+def test_another_ones_cursor_leads_to_ones_own(run: Any, world: World, name: str) -> None:
+    method = getattr(Reading(store=world.store), name.partition(".")[2])
+    for one in TENANTS:
+        for other in TENANTS:
+            cursor = run(method(Wanted(one, state="all"), limit=1)).next
+            asked = Asked(Who(other, "u1"), by_owner=False, cursor=cursor)
+            assert_own(run(READS[name](world, world.store, asked)), asked)
+
+
+# ------------------------------------------------------------------------------------------------ none is forgotten
+def public_coroutines(*modules: Any) -> Iterator[str]:
+    for module in modules:
+        for name, cls in inspect.getmembers(module, inspect.isclass):
+            public = not name.startswith("_") and not getattr(cls, "_is_protocol", False)
+            if cls.__module__ == module.__name__ and public:
+                for method, function in inspect.getmembers(cls, inspect.isfunction):
+                    if not method.startswith("_") and (
+                        inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+                    ):
+                        yield f"{name}.{method}"
+
+
+def test_every_public_read_has_a_row() -> None:
+    rooms = [
+        importlib.import_module(f"memstream.recall.{each.name}")
+        for each in pkgutil.iter_modules(memstream.recall.__path__)
+    ]
+    readers = set(public_coroutines(*rooms, memstream.client.updates))
+    routes = {
+        f"{method} {route.path.replace(':path', '')}"
+        for route in app_over().routes
+        for method in getattr(route, "methods", None) or ()
+        if method != "HEAD"
+    }
+    assert readers | routes <= set(READS) | set(INNER) | NO_READS, "give it a row in READS, or say why it needs none"
+    assert set(INNER) <= readers
