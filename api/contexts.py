@@ -15,7 +15,7 @@ from .bodies import json_body, model_of
 from .credentials import Caller, Credentials, caller_with
 from .documents import body_of
 from .limits import Limits
-from .problems import MissingPart, missing_parts
+from .problems import MissingPart, missing_parts, silent
 from .recalling import MemoryQuery
 from .whose import SessionHeader, bounded
 
@@ -71,12 +71,15 @@ def router(*, contexts: Contexts, credentials: Credentials, limits: Limits, now:
         """Blocks, digest, facts, focus and episodes within a number of tokens."""
         query = model_of(ContextQuery, await json_body(request, limit=limits.body))
         made = await contexts.context(query.request(caller, session), now=now())
+        missing = missing_parts(made.missing)
+        if made.silent:
+            raise silent(missing, retry_after=limits.retry_seconds)
         return ContextAnswer(
             text=made.text,
             tokens=made.tokens,
             shown={section: list(ids) for section, ids in made.shown.items()},
             tools=list(made.tools),
-            missing=missing_parts(made.missing),
+            missing=missing,
         )
 
     return routes

@@ -153,6 +153,11 @@ def busy(detail: str, *, retry_after: int) -> Problem:
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers={"Retry-After": str(retry_after)})
 
 
+def silent(missing: Sequence[MissingPart], *, retry_after: int) -> Problem:
+    """Of a read across memory: not one part answered."""
+    return unavailable("no part of memory answered; `missing` names them", retry_after=retry_after, missing=missing)
+
+
 def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart] = ()) -> Problem:
     """What lies behind this server is away."""
     headers = {"Retry-After": str(retry_after)}

@@ -21,7 +21,7 @@ from .bodies import json_body, model_of
 from .credentials import Caller, Credentials, caller_with
 from .documents import body_of
 from .limits import Limits
-from .problems import MissingPart, forbidden, missing_parts, unavailable
+from .problems import MissingPart, forbidden, missing_parts, silent
 from .whose import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
 
 
@@ -144,9 +144,8 @@ def router(
     async def answer(request: RecallRequest) -> RecallAnswer:
         recalled = await recall.recall(request, now=now())
         missing = missing_parts(recalled.missing)
-        if missing and not recalled.items:
-            detail = "no part of memory that has something answered; `missing` names those that did not"
-            raise unavailable(detail, retry_after=limits.retry_seconds, missing=missing)
+        if recalled.silent:
+            raise silent(missing, retry_after=limits.retry_seconds)
         return RecallAnswer(items=[_item(each) for each in recalled.items], missing=missing)
 
     @routes.get("/v1/recall", summary="Recall")

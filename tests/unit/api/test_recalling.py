@@ -13,7 +13,7 @@ from memstream.recall.rows import Source
 from memstream.recall.service import Recalled, Recollection
 from memstream.schemas.recalled import RecalledItem
 from memstream.schemas.turns import Owner
-from tests.support.api import NoRecall, app_over, bearer, called, entry
+from tests.support.api import NoRecall, app_over, called, entry
 from tests.support.remembered import NOW
 
 U1 = Owner(scope="user", id="u1")
@@ -132,7 +132,33 @@ async def test_what_is_missing_is_told_and_nothing_at_all_is_no_answer() -> None
     missing: Any = (Gone(),)
     some = await called(app_over(recall=NoRecall(Recalled((found(),), missing)))).get("/v1/recall?tenant=a&user=u1")
     assert (some.status_code, some.json()["missing"]) == (200, [{"part": Gone.part, "why": Gone.why}])
-    none = await called(app_over(recall=NoRecall(Recalled((), missing)))).get("/v1/recall?tenant=a&user=u1")
+    none = await called(app_over(recall=NoRecall(Recalled((), missing, silent=True)))).get("/v1/recall?tenant=a&user=u1")
     assert (none.status_code, none.json()["missing"]) == (503, [{"part": Gone.part, "why": Gone.why}])
     assert int(none.headers["Retry-After"]) >= 1
-    assert bearer("x") == {"Authorization": "Bearer x"}
+    empty = await called(app_over(recall=NoRecall(Recalled((), missing)))).get("/v1/recall?tenant=a&user=u1")
+    assert (empty.status_code, empty.json()["items"]) == (200, []), "others answered that they have nothing"
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_context_is_rendered_by_what_recall_found(silent: bool) -> None:
+    missing: Any = (Gone(),)
+    recall = NoRecall(Recalled((found(),), missing, silent=silent))
+    api = called(app_over(recall=recall, credentials=TOKENS), token="acme")
+    body = {"user": "u1", "session": "s1", "cue": "work", "preset": "full", "max_tokens": 100}
+    answer = await api.post("/v1/context", json=body)
+    (asked_,) = recall.asked
+    assert (asked_.tenant_id, asked_.owner, asked_.session, asked_.cue) == ("acme", U1, SessionRef("u1", "s1"), "work")
+    assert answer.json()["missing"] == [{"part": Gone.part, "why": Gone.why}]
+    if silent:
+        assert answer.status_code == 503
+    else:
+        assert "- [profession] Works at Stripe" in answer.json()["text"]
+        assert answer.json()["shown"]["semantic"] == ["f1"]
+
+
+async def test_a_context_is_held_against_the_credential() -> None:
+    recall = NoRecall()
+    for token, body in (("acme", {"tenant": "rival"}), ("u1", {"user": "u2"}), ("acme", {"ceiling": "secret"})):
+        api = called(app_over(recall=recall, credentials=TOKENS), token=token)
+        assert (await api.post("/v1/context", json={"user": "u1"} | body)).status_code == 403
+    assert recall.asked == []
