@@ -105,6 +105,8 @@ class Context:
     tools: tuple[Literal["recall"], ...]
     missing: tuple[Missing, ...] = ()
     """Parts of memory that did not answer."""
+    silent: bool = False
+    """Nothing that was asked has answered."""
 
 
 def new_mark() -> str:
@@ -132,10 +134,11 @@ class Contexts:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         missing: tuple[Missing, ...] = ()
+        silent = False
         memories = Memories()
         if tiers:
             recalled = await self._recall.recall(request.asking(tiers), now=now)
-            missing = recalled.missing
+            missing, silent = recalled.missing, recalled.silent
             memories = Memories(
                 facts=_statements(recalled.items, "semantic"),
                 focus=_statements(recalled.items, "working"),
@@ -149,6 +152,7 @@ class Contexts:
             shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
             tools=("recall",) if "recall" in request.switches else (),
             missing=missing,
+            silent=silent,
         )
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from ..schemas.errors import Poison, Transient
 
 T = TypeVar("T")
+EMBEDDER = "embedder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,12 @@ class Parts:
         self._patience = patience
         self._begun = asyncio.get_running_loop().time()
         self._missing: list[Missing] = []
+        self._answered = False
+
+    @property
+    def silent(self) -> bool:
+        """Parts of memory were asked, and not one has answered. The embedder is none: it only helps to ask."""
+        return bool(self._missing) and not self._answered
 
     @property
     def missing(self) -> tuple[Missing, ...]:
@@ -40,7 +47,9 @@ class Parts:
         asked in the same request. `share`: how much of the patience may be gone, for what others wait for."""
         try:
             async with asyncio.timeout_at(self._begun + share * self._patience):
-                return await ask()
+                answer = await ask()
+                self._answered |= name != EMBEDDER
+                return answer
         except TimeoutError:
             why = f"no answer within {share * self._patience:g} s"
         except (Transient, Poison) as error:

@@ -60,6 +60,8 @@ class Recalled:
 
     items: tuple[Recollection, ...]
     missing: tuple[Missing, ...]
+    silent: bool = False
+    """Nothing that was asked has answered."""
 
 
 Key = tuple[Tier, str]
@@ -113,7 +115,8 @@ class Recall:
         chosen = await self._standing(self._scored(found, request, now), found, parts, request, now)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
-        return Recalled(tuple(_recollection(each, found[each.tier, each.id]) for each in chosen), parts.missing)
+        items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
+        return Recalled(items, parts.missing, parts.silent)
 
     # -------------------------------------------------------------------------------------------- steps
     async def _reranked(

@@ -276,6 +276,13 @@ class TestMissing:
             else {"semantic.reinforcement_count", "semantic.recorded_at", "episodic.importance", "episodic.occurred_at"}
         )
         assert {each.part for each in recalled.missing} == lists | {"working.all"}
+        assert recalled.silent
+
+    def test_parts_that_answer_with_nothing_have_answered(self, remembering: World) -> None:
+        store = cast(VectorStore, Faulty(remembering.store, of=["facts.search"], fault=AWAY))
+        recalled = remembering.recall(cue="Stripe", store=store)
+        assert (recalled.items, recalled.silent) == ((), False)
+        assert [each.part for each in recalled.missing] == ["semantic.dense", "semantic.lexical"]
 
     def test_a_broken_invariant_fails_the_whole_read(self, stripe: World) -> None:
         fault = Fatal("a payload of another tenant")

@@ -132,7 +132,8 @@ async def test_what_is_missing_is_told_and_nothing_at_all_is_no_answer() -> None
     missing: Any = (Gone(),)
     some = await called(app_over(recall=NoRecall(Recalled((found(),), missing)))).get("/v1/recall?tenant=a&user=u1")
     assert (some.status_code, some.json()["missing"]) == (200, [{"part": Gone.part, "why": Gone.why}])
-    none = await called(app_over(recall=NoRecall(Recalled((), missing, silent=True)))).get("/v1/recall?tenant=a&user=u1")
+    nobody = NoRecall(Recalled((), missing, silent=True))
+    none = await called(app_over(recall=nobody)).get("/v1/recall?tenant=a&user=u1")
     assert (none.status_code, none.json()["missing"]) == (503, [{"part": Gone.part, "why": Gone.why}])
     assert int(none.headers["Retry-After"]) >= 1
     empty = await called(app_over(recall=NoRecall(Recalled((), missing)))).get("/v1/recall?tenant=a&user=u1")
