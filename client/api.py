@@ -43,6 +43,8 @@ class Context(BaseModel):
     """`text` is for the system prompt, as it is: what is remembered stands in it as data."""
 
     text: str
+    tokens: int = 0
+    """As they were estimated."""
     missing: tuple[Missing, ...] = ()
 
 

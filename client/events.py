@@ -118,7 +118,8 @@ class HttpUpdates:
             except (httpx.TransportError, Unavailable) as error:
                 if not began and time.monotonic() > until:
                     raise Unavailable(f"{self._api.http.base_url}: {type(error).__name__} {error}") from error
-                logger.warning("updates_away", error=repr(error))
+                if wait == BACKOFF_FIRST:
+                    logger.warning("updates_away", error=repr(error))
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 

@@ -199,7 +199,8 @@ class LogUpdates:
                         wait, places = BACKOFF_FIRST, places.after(record.position)
                         yield Told(record, places)
             except Transient as error:
-                log.warning("updates_away", error=str(error))
+                if wait == BACKOFF_FIRST:
+                    log.warning("updates_away", error=str(error))
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 

@@ -1,0 +1,5 @@
+// The key of a turn: tenant/user/session, percent-encoded. encodeURIComponent leaves !'()* as they are; the key does not.
+const part = (id) =>
+  encodeURIComponent(id).replace(/[!'()*]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
+
+export const sessionKey = (turn) => [turn.tenant_id, turn.user_id, turn.session_id].map(part).join("/");
