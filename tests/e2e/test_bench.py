@@ -27,3 +27,18 @@ def test_a_quick_run_writes_its_figures_as_json(tmp_path: Path) -> None:
         assert row["value"] > 0
         assert row["target"] == 0.97
         assert row["holds"] in (True, False)
+
+
+def test_a_quick_read_of_memory_writes_its_figures_as_json(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.recall", "--quick", "--on", "embedded", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "recall.json").read_text())
+    assert {(row["ratio"], row["target"]) for row in told["figures"]} == {("R4", 1.3), ("R5", 3.0)}
+    assert all(row["value"] > 0 for row in told["figures"])
