@@ -49,6 +49,8 @@ ALLOWED: Final = 0.002
 """Seconds that recall may take besides (R4)."""
 TARGET_R4: Final = 1.3
 TARGET_R5: Final = 3.0
+MARK: Final = "filled"
+"""File in the folder of a store that is filled: the seconds it took."""
 Run = Callable[[], Awaitable[Any]]
 
 
@@ -68,7 +70,7 @@ SHAPES: Final = (Shape(name="one owner", many=False), Shape(name="many tenants",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    cues: int = 100
+    cues: int = 40
     pairs: int = 5
 
 
@@ -226,21 +228,24 @@ async def filled(
     store = QdrantStore(engine=engine, embedder=IDENTITY)
     try:
         await store.ensure()
-        tenants = shape.tenants(facts)
-        seconds = await fill(store, facts=facts, tenants=tenants)
+        tenants, mark = shape.tenants(facts), folder / MARK
+        if not mark.exists():
+            mark.write_text(str(await fill(store, facts=facts, tenants=tenants)))
+        seconds = float(mark.read_text())
         yield Memory(where, shape, facts, engine, store, cues(effort.cues, tenants=tenants), seconds)
     finally:
         await store.close()
 
 
 async def measure(
-    sizes: Sequence[int], worlds: Sequence[str], effort: Effort, *, tell: Callable[[str], None]
+    sizes: Sequence[int], worlds: Sequence[str], effort: Effort, *, folder: Path, tell: Callable[[str], None]
 ) -> list[Figure]:
     found = []
     for where in worlds:
         for shape in SHAPES:
-            with tempfile.TemporaryDirectory(prefix="memstream-bench-") as folder:
-                found += await in_shape(where, shape, Path(folder), sizes, effort, tell=tell)
+            place = folder / where / shape.name.replace(" ", "-")
+            place.mkdir(parents=True, exist_ok=True)
+            found += await in_shape(where, shape, place, sizes, effort, tell=tell)
     return found
 
 
@@ -250,7 +255,9 @@ async def in_shape(
     """The base is measured with the first shape; with many tenants a thousand facts are one tenant's as well."""
     found: list[Figure] = []
     async with AsyncExitStack() as stack:
-        base = await stack.enter_async_context(filled(where, folder / "base", shape, min(sizes), effort, stack))
+        base = await stack.enter_async_context(
+            filled(where, folder / str(min(sizes)), shape, min(sizes), effort, stack)
+        )
         if not shape.many:
             found.append(await against_raw(base, effort))
         for facts in sorted(sizes)[1:]:
@@ -272,18 +279,27 @@ async def in_shape(
 @click.option("--sizes", help=f"Facts, with commas. [default: {','.join(map(str, SIZES))}]")
 @click.option("--million", is_flag=True, help="A million facts, too: it needs 6 GB, and half an hour to load.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(("embedded", "remote")), help="Default: both.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores, to use them again.")
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
 @click.option("--docs", is_flag=True, help="Write the table into docs/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
-def main(sizes: str | None, million: bool, worlds: tuple[str, ...], quick: bool, docs: bool, out: Path) -> None:
+def main(
+    sizes: str | None,
+    million: bool,
+    worlds: tuple[str, ...],
+    folder: Path | None,
+    quick: bool,
+    docs: bool,
+    out: Path,
+) -> None:
     """Measure how fast memory is read."""
     console, facts, began = Console(), machine(), time.monotonic()
     wanted = [int(each) for each in sizes.split(",")] if sizes else [50, 100] if quick else list(SIZES)
     if million:
         wanted.append(MILLION)
-    found = asyncio.run(
-        measure(wanted, worlds or ("embedded", "remote"), QUICK if quick else Effort(), tell=console.log)
-    )
+    effort, on = QUICK if quick else Effort(), worlds or ("embedded", "remote")
+    with tempfile.TemporaryDirectory(prefix="memstream-bench-") as fresh:
+        found = asyncio.run(measure(wanted, on, effort, folder=folder or Path(fresh), tell=console.log))
     out.mkdir(parents=True, exist_ok=True)
     report = as_json(facts, found, missing={}, seconds=time.monotonic() - began)
     (out / "recall.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
