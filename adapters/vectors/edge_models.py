@@ -236,14 +236,21 @@ def records(found: Sequence[Any]) -> list[models.Record]:
     ]
 
 
+_SCORED = set(models.ScoredPoint.model_fields)
+"""Each is given: looking for the defaults of some takes longer than all the rest."""
+
+
 def scored(found: Sequence[Any]) -> list[models.ScoredPoint]:
     return [
         models.ScoredPoint.model_construct(
+            _SCORED,
             id=_id_back(each.id),
             version=each.version,
             score=each.score,
             payload=each.payload,
             vector=_vector_back(each.vector),
+            shard_key=None,
+            order_value=None,
         )
         for each in found
     ]

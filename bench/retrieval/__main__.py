@@ -1,0 +1,125 @@
+"""`python -m bench.retrieval FILE`: see docs/retrieval.md."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import structlog
+from rich.console import Console
+
+from memstream.adapters.embedders.factory import create_embedder
+from memstream.adapters.ports import Embedder
+from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.store import QdrantStore
+from memstream.cli.wiring import NoUsage, batching
+from memstream.memory.policies import FusionPolicy, RecallPolicy
+
+from . import locomo
+from .conversations import Conversation, Corpus, NotReadable
+from .memory import Answer, ask, lists, remember
+from .metrics import mean, quality
+from .report import Report, Row, rows, table
+from .variants import TUNED, VARIANTS, split, tuned
+
+READERS: dict[str, Callable[[Path], Corpus]] = {"locomo": locomo.read}
+PATIENCE = 60.0
+"""Seconds for a read: the first one loads the model."""
+MODEL_TIMEOUT = 60.0
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--format", "form", type=click.Choice(sorted(READERS)), default="locomo", show_default=True)
+@click.option(
+    "--embedder",
+    default=lambda: os.environ.get("MEMSTREAM_EMBEDDER", "hashing"),
+    help="As MEMSTREAM_EMBEDDER: hashing, fastembed:<name or folder>, openai:<model>.",
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
+def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
+    """How well the turns of conversations are found: recall, MRR and nDCG against the evidence of their questions."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    try:
+        corpus = READERS[form](file)
+        name = create_embedder(
+            embedder,
+            api_key=os.environ.get("OPENAI_API_KEY"),
+            base_url=os.environ.get("OPENAI_BASE_URL"),
+            timeout=MODEL_TIMEOUT,
+            sink=NoUsage(),
+        )
+    except (NotReadable, ValueError) as error:
+        raise click.UsageError(str(error)) from error
+    if not any(each.questions for each in corpus.conversations):
+        raise click.UsageError(f"{file} has no question whose evidence is a line of it")
+    report = asyncio.run(measured(corpus, batching(name, embedder), tell=lambda told: click.echo(told, err=True)))
+    if as_json:
+        click.echo(json.dumps(report.plain(), indent=1))
+        return
+    console = Console(width=140)
+    console.print(f"{report.conversations} conversations, {report.turns} turns, embedder {report.embedder}")
+    if report.skipped:
+        console.print("left out: " + ", ".join(f"{count} {what}" for what, count in sorted(report.skipped.items())))
+    console.print(table(report))
+    if report.tuned is not None:
+        console.print(f"{TUNED}: {report.tuned}")
+
+
+async def measured(corpus: Corpus, embedder: Embedder, *, tell: Callable[[str], None] = lambda told: None) -> Report:
+    with tempfile.TemporaryDirectory(prefix="memstream-retrieval-") as folder:
+        store = QdrantStore(engine=EdgeEngine(folder=Path(folder)), embedder=embedder.identity)
+        try:
+            return await _measured(corpus, store, embedder, tell)
+        finally:
+            await store.close()
+            await embedder.close()
+
+
+async def _measured(corpus: Corpus, store: QdrantStore, embedder: Embedder, tell: Callable[[str], None]) -> Report:
+    conversations = corpus.conversations
+    turns = sum(each.lines for each in conversations)
+    tell(f"recording {turns} turns of {len(conversations)} conversations")
+    await remember(conversations, store=store, embedder=embedder)
+    parts = split(conversations)
+
+    async def answered(asked: Sequence[Conversation], fusion: FusionPolicy) -> list[Answer]:
+        policy = RecallPolicy(fusion=fusion, patience=PATIENCE)
+        return await ask(asked, store=store, embedder=embedder, policy=policy)
+
+    policies = dict(VARIANTS)
+    chosen: FusionPolicy | None = None
+    if all(any(each.questions for each in part) for part in (parts.tuning, parts.held_out)):
+        tell("choosing parameters on every other conversation")
+        policy = RecallPolicy(patience=PATIENCE)
+        seen = await lists(parts.tuning, store=store, embedder=embedder, policy=policy)
+
+        def score(fusion: FusionPolicy) -> float:
+            return mean([quality(each.ranked(fusion), each.question.evidence) for each in seen]).recall_at_10
+
+        chosen = policies[TUNED] = tuned(score)
+    found: list[Row] = []
+    for name, fusion in policies.items():
+        tell(f"asking: {name}")
+        held_out = await answered(parts.held_out, fusion)
+        found += rows(name, "held out", held_out)
+        if name != TUNED:  # nothing is claimed of it where it was chosen
+            found += rows(name, "all", [*await answered(parts.tuning, fusion), *held_out])
+    return Report(
+        embedder=embedder.identity.name,
+        conversations=len(conversations),
+        turns=turns,
+        skipped=corpus.skipped,
+        tuned=chosen,
+        rows=found,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The system under measurement: the real recorder writes the lines, the real recall answers the questions.
+
+The recorder is called as its worker calls it, session by session in the order of the lines, many sessions at once; the
+store is the embedded engine in a folder. What is not there is Kafka: a log in memory would only hand the records over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from prometheus_client import CollectorRegistry
+
+from memstream.adapters.ports import Embedder, VectorStore
+from memstream.agents.recorder import Recorder
+from memstream.memory.fusion import RankedList, fuse
+from memstream.memory.policies import FusionPolicy, RecallPolicy
+from memstream.recall.parts import Parts
+from memstream.recall.request import CUE_MAX, RecallRequest
+from memstream.recall.searching import Searching
+from memstream.recall.service import Recall
+from memstream.schemas import ids
+from memstream.schemas.collections import TURNS as COLLECTION
+from memstream.schemas.topics import TURNS
+from memstream.schemas.turns import Owner, turn_value
+from memstream.streams.metrics import Metrics, StageMetrics
+from memstream.streams.ports import Position, Record
+from memstream.streams.retry import Calls
+from memstream.streams.stage import NoRows
+
+from .conversations import Conversation, Line, Question, Session
+
+TENANT = "bench"
+LIMIT = 10
+SESSIONS_AT_ONCE = 32
+BETWEEN_LINES = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found for a question: the lines' ids, best first, and how long it took."""
+
+    question: Question
+    ranked: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The ranked lists for a question, by message id."""
+
+    question: Question
+    lists: tuple[RankedList, ...]
+    preferred: frozenset[str]
+    turns: Mapping[str, str]
+    """The line of each message."""
+
+    def ranked(self, fusion: FusionPolicy) -> list[str]:
+        """The best lines under a policy of weights above 0."""
+        best = fuse(self.lists, policy=fusion, pool=LIMIT, preferred=self.preferred)
+        return [self.turns[each.id] for each in best]
+
+
+async def remember(conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder) -> None:
+    """Each conversation is a user's memory, each line a turn under its speaker's name."""
+    await store.ensure(COLLECTION)
+    metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
+    recorder = Recorder(store=store, embedder=embedder, calls=Calls(), metrics=metrics, partitions=1)
+    room = asyncio.Semaphore(SESSIONS_AT_ONCE)
+
+    async def session(conversation: Conversation, each: Session) -> None:
+        async with room:
+            for place, line in enumerate(each.lines):
+                await _record(recorder, _turn(conversation, each, place, line))
+
+    await asyncio.gather(
+        *(session(conversation, each) for conversation in conversations for each in conversation.sessions)
+    )
+
+
+async def _record(recorder: Recorder, record: Record) -> None:
+    async for decided in recorder.decide(recorder.route(record).work, record, NoRows()):
+        await recorder.store(decided.outcome)
+
+
+def _turn(conversation: Conversation, session: Session, place: int, line: Line) -> Record:
+    value = turn_value(
+        {
+            "tenant_id": TENANT,
+            "user_id": conversation.id,
+            "session_id": session.id,
+            "turn_id": line.id,
+            "messages": [{"role": "user", "name": line.speaker or None, "content": line.text}],
+            "occurred_at": (session.begins + place * BETWEEN_LINES).isoformat(),
+        }
+    )
+    key = ids.session_key(TENANT, conversation.id, session.id).encode()
+    return Record(position=Position(TURNS.name, 0, place), key=key, value=value)
+
+
+async def ask(
+    conversations: Sequence[Conversation],
+    *,
+    store: VectorStore,
+    embedder: Embedder,
+    policy: RecallPolicy,
+) -> list[Answer]:
+    """The answers to the conversations' questions, one after the other: a latency is that of a read alone. The
+    questions are asked today, long after what they ask for, so no session is fresher than another."""
+    recall = Recall(store=store, embedder=embedder, collections=[COLLECTION], policy=policy)
+    return [
+        await _answer(recall, conversation, question)
+        for conversation in conversations
+        for question in conversation.questions
+    ]
+
+
+async def lists(
+    conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder, policy: RecallPolicy
+) -> list[Lists]:
+    """What recall's searches answer, before they are fused: parameters of the fusion are tried on that."""
+    found = []
+    for conversation in conversations:
+        for question in conversation.questions:
+            searching = Searching(
+                store=store,
+                embedder=embedder,
+                collections=[COLLECTION],
+                policy=policy,
+                request=_request(conversation, question),
+                now=datetime.now(UTC),
+                parts=Parts(patience=policy.patience),
+            )
+            pool = (await searching.run())["turns"]
+            turns = {identity: str(payload["turn_id"]) for identity, payload in pool.payloads.items()}
+            found.append(Lists(question, tuple(pool.lists), pool.preferred, turns))
+    return found
+
+
+def _request(conversation: Conversation, question: Question) -> RecallRequest:
+    return RecallRequest(
+        tenant_id=TENANT,
+        owner=Owner(scope="user", id=conversation.id),
+        cue=question.text[:CUE_MAX],
+        limit=LIMIT,
+        tiers=("turns",),
+    )
+
+
+async def _answer(recall: Recall, conversation: Conversation, question: Question) -> Answer:
+    begun = time.perf_counter()
+    recalled = await recall.recall(_request(conversation, question), now=datetime.now(UTC))
+    seconds = time.perf_counter() - begun
+    if recalled.missing:
+        raise RuntimeError(f"a part of memory did not answer: {recalled.missing}")
+    turns = (source.turn_id for item in recalled.items for source in item.sources[:1])
+    return Answer(question, tuple(dict.fromkeys(turn for turn in turns if turn is not None)), seconds)
