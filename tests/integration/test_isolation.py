@@ -289,6 +289,7 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
             "known_at": None if asked.known_at is None else asked.known_at.isoformat(),
             "ceiling": asked.ceiling,
             "cursor": asked.cursor,
+            "preset": "full",
         }
         asking = {name: given[name] for name in takes.split() if given[name] is not None}
         where = path.format(fact_id=world.ref(asked).fact_id, session_id=asked.session or "s1")
@@ -306,8 +307,10 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
 
 
 def ids_in(answer: Any, name: str) -> list[str]:
-    """Every value of a field, wherever it stands."""
+    """Every value of a field, wherever it stands; of `shown` the ids of each section."""
     if isinstance(answer, dict):
+        if name == "shown":
+            return [each for section in answer[name].values() for each in section]
         own = [answer[name]] if isinstance(answer.get(name), str) else []
         return own + [each for value in answer.values() for each in ids_in(value, name)]
     return [each for value in answer for each in ids_in(value, name)] if isinstance(answer, list) else []
@@ -359,6 +362,9 @@ READS: dict[str, Read] = {
     "Tracing.trace": trace,
     "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
     "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
+    "POST /v1/context": over_http(
+        "/v1/context", told="shown", takes="user session cue as_of known_at ceiling preset", method="POST"
+    ),
     "GET /v1/facts": over_http("/v1/facts", told="fact_id", takes=f"{RECORDS} state", all_owners=True),
     "GET /v1/facts/{fact_id}": over_http("/v1/facts/{fact_id}", told="fact_id", takes="ceiling"),
     "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
@@ -453,7 +459,7 @@ def assert_own(told: Told, asked: Asked) -> None:
 def test_nobody_is_told_anything_of_another(
     run: Any, world: World, stores: list[VectorStore], name: str, asked: Asked, over_loopback: bool
 ) -> None:
-    if name in ("Recall.recall", "Contexts.context", "GET /v1/recall", "POST /v1/recall"):
+    if "recall" in name or "ontext" in name:
         asked = replace(asked, by_owner=True)  # an owner is always named
     assert_own(run(READS[name](world, stores[over_loopback], asked)), asked)
 
