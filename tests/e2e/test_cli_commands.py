@@ -78,6 +78,8 @@ class TestUsage:
             ("show", "facts", "--tenant", ""),
             ("show", "facts", "--tenant", "a", "--scope", "agent"),
             ("show", "turns", "--tenant", "a", "--as-of", "2026-01-01"),
+            ("show", "working", "--tenant", "a", "--known-at", "2026-01-01"),
+            ("show", "turns", "--tenant", "a", "--subject", "user"),
             ("show", "facts", "--tenant", "a", "--as-of", "yesterday"),
             ("worker",),
             ("worker", "painter"),
