@@ -65,12 +65,14 @@ class Shape:
         return max(1, facts // PER_TENANT) if self.many else 1
 
 
-SHAPES: Final = (Shape(name="one owner", many=False), Shape(name="many tenants", many=True))
+SHAPES: Final = {
+    shape.name: shape for shape in (Shape(name="one owner", many=False), Shape(name="many tenants", many=True))
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    cues: int = 40
+    cues: int = 30
     pairs: int = 5
 
 
@@ -237,41 +239,50 @@ async def filled(
         await store.close()
 
 
-async def measure(
-    sizes: Sequence[int], worlds: Sequence[str], effort: Effort, *, folder: Path, tell: Callable[[str], None]
-) -> list[Figure]:
-    found = []
-    for where in worlds:
-        for shape in SHAPES:
-            place = folder / where / shape.name.replace(" ", "-")
-            place.mkdir(parents=True, exist_ok=True)
-            found += await in_shape(where, shape, place, sizes, effort, tell=tell)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    sizes: Sequence[int]
+    worlds: Sequence[str]
+    shapes: Sequence[Shape]
+    effort: Effort
+    folder: Path
+    """Where the stores are; those that are filled are used again."""
 
 
-async def in_shape(
-    where: str, shape: Shape, folder: Path, sizes: Sequence[int], effort: Effort, *, tell: Callable[[str], None]
-) -> list[Figure]:
-    """The base is measured with the first shape; with many tenants a thousand facts are one tenant's as well."""
-    found: list[Figure] = []
+async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
+    for where in wanted.worlds:
+        for shape in wanted.shapes:
+            async for figure in in_shape(where, shape, wanted):
+                yield figure
+
+
+async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Figure]:
+    """The base is measured with one owner; with many tenants a thousand facts are one tenant's as well."""
+    folder, effort = wanted.folder / where / shape.name.replace(" ", "-"), wanted.effort
+    folder.mkdir(parents=True, exist_ok=True)
+    least, *larger = sorted(wanted.sizes)
     async with AsyncExitStack() as stack:
-        base = await stack.enter_async_context(
-            filled(where, folder / str(min(sizes)), shape, min(sizes), effort, stack)
-        )
+        base = await stack.enter_async_context(filled(where, folder / str(least), shape, least, effort, stack))
         if not shape.many:
-            found.append(await against_raw(base, effort))
-        for facts in sorted(sizes)[1:]:
+            yield await against_raw(base, effort)
+        for facts in larger:
             if where == "remote" and facts > REMOTE_MOST:
                 continue
-            began = time.monotonic()
             async with (
                 AsyncExitStack() as inner,
                 filled(where, folder / str(facts), shape, facts, effort, inner) as memory,
             ):
-                found.append(await against_raw(memory, effort))
-                found.append(await against_base(memory, base, effort, tiers=TIERS, what="all tiers"))
-                found.append(await against_base(memory, base, effort, tiers=("semantic",), what="facts alone"))
-            tell(f"{where}, {shape.name}, {facts} facts: {time.monotonic() - began:.0f} s")
+                yield await against_raw(memory, effort)
+                yield await against_base(memory, base, effort, tiers=TIERS, what="all tiers")
+                yield await against_base(memory, base, effort, tiers=("semantic",), what="facts alone")
+
+
+async def _told(wanted: Wanted, console: Console) -> list[Figure]:
+    """Each is shown as it is found: with many facts the whole takes long."""
+    found = []
+    async for figure in measure(wanted):
+        console.log(figure.ratio, figure.on, figure.what, figure.shown, figure.shown_detail)
+        found.append(figure)
     return found
 
 
@@ -279,6 +290,7 @@ async def in_shape(
 @click.option("--sizes", help=f"Facts, with commas. [default: {','.join(map(str, SIZES))}]")
 @click.option("--million", is_flag=True, help="A million facts, too: it needs 6 GB, and half an hour to load.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(("embedded", "remote")), help="Default: both.")
+@click.option("--shape", "shapes", multiple=True, type=click.Choice(tuple(SHAPES)), help="Default: both.")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores, to use them again.")
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
 @click.option("--docs", is_flag=True, help="Write the table into docs/performance.md.")
@@ -287,6 +299,7 @@ def main(
     sizes: str | None,
     million: bool,
     worlds: tuple[str, ...],
+    shapes: tuple[str, ...],
     folder: Path | None,
     quick: bool,
     docs: bool,
@@ -297,9 +310,15 @@ def main(
     wanted = [int(each) for each in sizes.split(",")] if sizes else [50, 100] if quick else list(SIZES)
     if million:
         wanted.append(MILLION)
-    effort, on = QUICK if quick else Effort(), worlds or ("embedded", "remote")
     with tempfile.TemporaryDirectory(prefix="memstream-bench-") as fresh:
-        found = asyncio.run(measure(wanted, on, effort, folder=folder or Path(fresh), tell=console.log))
+        what = Wanted(
+            sizes=wanted,
+            worlds=worlds or ("embedded", "remote"),
+            shapes=[SHAPES[name] for name in shapes or SHAPES],
+            effort=QUICK if quick else Effort(),
+            folder=folder or Path(fresh),
+        )
+        found = asyncio.run(_told(what, console))
     out.mkdir(parents=True, exist_ok=True)
     report = as_json(facts, found, missing={}, seconds=time.monotonic() - began)
     (out / "recall.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
