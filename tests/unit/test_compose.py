@@ -39,7 +39,7 @@ def test_it_is_valid() -> None:
 
 
 def test_every_stage_is_a_service_and_there_is_no_other(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {"kafka", "qdrant", *OURS}
+    assert set(compose["services"]) == {"kafka", "qdrant", "serve", *OURS}
     for stage in STAGES:
         service = compose["services"][stage]
         assert service["command"] == ["worker", stage]
@@ -53,6 +53,16 @@ def test_every_stage_is_a_service_and_there_is_no_other(compose: dict[str, Any])
         assert service["depends_on"]["qdrant"]["condition"] == "service_healthy"
     assert compose["services"]["topics"]["command"] == ["topics", "create"]
     assert set(compose["volumes"]) == {"kafka-data", "qdrant-data", *(f"{stage}-data" for stage in STAGES)}
+
+
+def test_memory_over_http_is_a_service_that_asks_for_tokens(compose: dict[str, Any]) -> None:
+    service = compose["services"]["serve"]
+    assert service["profiles"] == ["serve"], "without its file of tokens it would not start"
+    assert service["environment"]["MEMSTREAM_TOKENS"] == "/run/secrets/tokens"
+    assert service["secrets"] == ["tokens"]
+    assert service["ports"] == ["127.0.0.1:8000:8000"]
+    assert service["image"] == f"memstream:{__version__}"
+    assert {variable(field) for field in Settings.model_fields} >= set(service["environment"])
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -102,7 +112,7 @@ def test_a_worker_has_time_to_drain(compose: dict[str, Any]) -> None:
 def test_the_image_carries_every_room() -> None:
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for room in ("adapters", "agents", "cli", "memory", "recall", "schemas", "streams"):
+    for room in ("adapters", "agents", "api", "cli", "client", "memory", "recall", "schemas", "streams"):
         assert f"COPY {room} {room}" in dockerfile
         assert f"!{room}" in ignored
     assert "USER memstream" in dockerfile
