@@ -51,7 +51,8 @@ class BlockingMemory:
             while True:
                 yield self._wait(anext(told))
         finally:
-            self._wait(told.aclose())
+            if self._loop.is_running():  # else the client was closed, and this with it
+                self._wait(told.aclose())
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(call, self._loop)

@@ -53,8 +53,11 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._assignment = 0
         """Counts rebalances."""
         self._begin: dict[TopicPartition, int] = {}
-        """What lies before was told to the group already, and is read, from `_known_from`, to know it."""
+        """What lies before was told to the group already, and is read, from `_known_from`, to know it. `_passed`: up to
+        where records were handled, or were of others; it is committed when they were."""
         self._known_from: dict[TopicPartition, int] = {}
+        self._passed: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
         self._seen = Seen()
         self._failed: ClientError | None = None
         """Of the rebalance: aiokafka would only log it."""
@@ -96,6 +99,12 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                         self._begin_again(batches)
                         return
                     await self._one(tp, raw, wanted, handler)
+                    self._passed[tp] = max(self._begin[tp], raw.offset + 1)
+        async with self._handling:
+            if assignment == self._assignment:
+                for tp, offset in list(self._passed.items()):
+                    if offset > self._committed.get(tp, -1):
+                        await self._commit(tp, offset)
 
     def _begin_again(self, partitions: Collection[TopicPartition]) -> None:
         """With those that are (still, or again) this member's. What was handled since is known."""
@@ -114,6 +123,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             try:
                 await self._consumer.commit({tp: offset})
+                self._committed[tp] = offset
                 return
             except (CommitFailedError, IllegalStateError):
                 logger.warning("update_goes_to_another_member", partition=tp.partition, offset=offset)
@@ -126,22 +136,24 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         """The handler that runs ends, and its commit, before others get the partitions."""
         async with self._handling:
             self._assignment += 1
-            self._begin.clear()
+            for places in (self._begin, self._passed, self._committed):
+                places.clear()
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         try:
             with translated():
-                begin = await self._committed(assigned)
+                begin = await self._places(assigned)
         except ClientError as error:
             self._failed = error
             return
         self._assignment += 1
         self._seen = Seen()
         for tp, (first, offset) in begin.items():
-            self._begin[tp], self._known_from[tp] = offset, max(first, offset - self._look_back)
+            self._begin[tp] = self._passed[tp] = offset  # committed at once: a group that began now goes on from here
+            self._known_from[tp] = max(first, offset - self._look_back)
         self._begin_again(assigned)
 
-    async def _committed(self, assigned: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    async def _places(self, assigned: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """The first offset that is held, and the one where the group goes on. Asked through the log: the consumer would
         wait for the rebalance that waits for this. Raises PositionLost."""
         topic = FACTS_UPDATED.name

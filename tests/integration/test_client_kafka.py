@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
 
 import pytest
 
-from memstream.client import BEGINNING, STATE, Memory, Misconfigured, TooLarge, Unavailable, Update, connect
+from memstream.client import BEGINNING, NOW, STATE, Memory, Misconfigured, TooLarge, Unavailable, Update, connect
 from memstream.schemas import ids
-from memstream.schemas.topics import TURNS
+from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.partitioner import partition_for
 from memstream.streams.ports import TopicWanted
@@ -202,6 +202,48 @@ async def test_a_group_goes_on_where_its_handler_succeeded(log: KafkaLog, own_ka
         await reached(got, 41)
         await second.end()
     assert sorted(got) == sorted(teller.told)
+
+
+async def test_a_group_that_began_now_misses_nothing_while_nobody_of_it_is_there(
+    log: KafkaLog, own_kafka: Broker
+) -> None:
+    """What it passed over is committed too, so that it never lies behind what the log still holds."""
+    ours, theirs = Teller(log), Teller(log, tenant="globex")
+    await ours.change("before")
+    got: list[Told] = []
+
+    async def at_the_ends() -> bool:
+        return await log.committed("audit", FACTS_UPDATED.name) == await log.ends(FACTS_UPDATED.name)
+
+    async with connect(address(own_kafka)) as memory:
+
+        async def handler(update: Update) -> None:
+            got.append((update.fact.fact_id, update.fact.version))
+
+        def member() -> asyncio.Task[None]:
+            return asyncio.create_task(memory.handle("audit", handler, after=NOW, tenant_id="acme"))
+
+        for _ in range(2):
+            task = member()
+            await met(at_the_ends)
+            for n in range(5):
+                await theirs.change(user=f"u{n}")
+            await met(at_the_ends)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        assert got == []
+        missed = await ours.change("after")
+        task = member()
+        await reached(got, 1)
+        task.cancel()
+        assert got == [missed]
+
+
+async def met(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not await condition():
+            await asyncio.sleep(0.05)
 
 
 async def test_a_group_on_a_log_in_a_folder_is_refused(tmp_path: Path) -> None:
