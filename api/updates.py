@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from ..memory.statements import SENSITIVITY
@@ -103,6 +104,8 @@ class UpdatesResponse(Response):
                     send_timeout=self._limits.stream_send_seconds,
                 )
                 await stream(scope, receive, send)
+        except SendTimeoutError:
+            log.warning("stream_cut_off", why=f"nothing was taken for {self._limits.stream_send_seconds:g} s")
         except Lost as lost:
             raise gone(f"{lost}; {GONE}") from None
         except TooMany as error:

@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 TOKEN_VERSION = "1."
 TOKEN_MAX = 16 * 1024
 OFFSET_DIGITS = 19
+CANCEL_AGAIN = 0.2
+"""Seconds."""
 CLOSE = 100
 """Records behind the end from which a reader joins."""
 
@@ -155,8 +157,7 @@ class _Tail:
         self._listening.discard(live)
         if not self._listening and self._reading is not None:
             reading, self._reading = self._reading, None
-            reading.cancel()
-            await asyncio.wait((reading,))
+            await stopped(reading)
 
     async def _read(self) -> None:
         why: Ended = "unavailable"
@@ -182,6 +183,8 @@ class Following:
     """One reader's way through the topic."""
 
     begins: Places
+    behind: bool
+    """It still catches up."""
     ended: Ended | None = None
     _read: Places = field(init=False)
     """After the last record that was handed out or passed over."""
@@ -246,11 +249,14 @@ class Followers:
         self._bounds = bounds
         self._tail = _Tail(log=log, topic=topic)
         self._followings: set[Following] = set()
-        self._catching_up = 0
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._followings)
+
+    @property
+    def catching_up(self) -> int:
+        return sum(following.behind for following in self._followings)
 
     @asynccontextmanager
     async def follow(self, begin: Begin, select: Select) -> AsyncIterator[Following]:
@@ -260,17 +266,17 @@ class Followers:
         self._check(places, starts, ends)
         if self._closed or len(self._followings) >= self._bounds.readers:
             raise TooMany(f"{self._bounds.readers} streams are open, as many as may be")
-        if _distance(places, ends) > CLOSE and self._catching_up >= self._bounds.catching_up:
+        behind = _distance(places, ends) > CLOSE
+        if behind and self.catching_up >= self._bounds.catching_up:
             raise TooMany(f"{self._bounds.catching_up} streams still read what lies behind, as many as may")
-        following = Following(places)
+        following = Following(places, behind=behind)
         self._followings.add(following)
         feeding = asyncio.create_task(self._feed(following, select))
         try:
             yield following
         finally:
             self._followings.discard(following)
-            feeding.cancel()
-            await asyncio.wait((feeding,))
+            await stopped(feeding)
 
     def close(self) -> None:
         """All end, and nobody begins any more."""
@@ -317,15 +323,12 @@ class Followers:
 
     async def _catch_up(self, following: Following, select: Select) -> None:
         """Until near the end, each record when its reader has taken the one before."""
-        self._catching_up += 1
-        try:
-            while True:
-                _, ends = await self._offsets()
-                if _distance(following.read, ends) <= CLOSE:
-                    return
-                await self._alone(following, select, until=ends)
-        finally:
-            self._catching_up -= 1
+        while True:
+            _, ends = await self._offsets()
+            if _distance(following.read, ends) <= CLOSE:
+                following.behind = False
+                return
+            await self._alone(following, select, until=ends)
 
     async def _alone(self, following: Following, select: Select, *, until: Places) -> None:
         """What lies before `until`, with a reader of its own. Raises Lost."""
@@ -344,6 +347,14 @@ class Followers:
 
 def _distance(places: Places, ends: Places) -> int:
     return sum(ends.of(partition) - at for partition, at in places.behind(ends).items())
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    """Cancelled until it has ended: a consumer of aiokafka that is being closed takes the first for its own
+    (`consumer/fetcher.py`, `Fetcher.close`)."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=CANCEL_AGAIN)
 
 
 def closing(records: AsyncIterator[Record]) -> aclosing[AsyncGenerator[Record, None]]:

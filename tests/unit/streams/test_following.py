@@ -1,0 +1,143 @@
+"""Places and what happens to them: tokens, what retention took, a log that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.schemas.errors import Transient
+from memstream.streams.following import CLOSE, TOKEN_MAX, Bounds, Followers, Lost, Places
+from memstream.streams.ports import Log, Position, Record
+
+OFFSETS = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=64).map(tuple)
+BOUNDS = Bounds(readers=4, catching_up=2, room=10)
+
+
+@given(OFFSETS)
+def test_a_token_is_the_place_again(offsets: tuple[int, ...]) -> None:
+    token = Places(offsets).token()
+    assert Places.read(token) == Places(offsets)
+    assert token.isascii()
+    assert not set(token) & set(' \r\n,;"')
+
+
+@given(
+    st.text(max_size=40)
+    | OFFSETS.map(lambda offsets: Places(offsets).token()).flatmap(
+        lambda token: st.integers(0, len(token)).map(lambda cut: token[:cut] + "é" + token[cut:])
+    )
+)
+def test_what_is_no_token_is_refused(text: str) -> None:
+    try:
+        places = Places.read(text)
+    except ValueError:
+        return
+    assert places.token().startswith("1.")
+
+
+@pytest.mark.parametrize("text", ["", "1.", "2.MA", "1.LTE", "1.MSwx", "1." + "M" * TOKEN_MAX, "1.MS4w", "1.IDE"])
+def test_these_are_no_tokens(text: str) -> None:
+    if text == "1.MSwx":  # "1,1": this one is
+        assert Places.read(text) == Places((1, 1))
+        return
+    with pytest.raises(ValueError, match="no place"):
+        Places.read(text)
+
+
+@given(OFFSETS, OFFSETS)
+def test_the_later_of_two_is_behind_neither(one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    both = Places(one).at_least(Places(other))
+    assert both.behind(Places(one)) == both.behind(Places(other)) == {}
+    assert both == Places(other).at_least(Places(one))
+
+
+class FakeLog:
+    """One partition; what it has, what it forgets, and when it is away."""
+
+    def __init__(self, count: int) -> None:
+        self.first, self.end = 0, count
+        self.away = asyncio.Event()
+        self.grown = asyncio.Event()
+
+    async def starts(self, topic: str) -> tuple[int, ...]:
+        return (self.first,)
+
+    async def ends(self, topic: str) -> tuple[int, ...]:
+        return (self.end,)
+
+    async def read(
+        self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
+    ) -> AsyncIterator[Record]:
+        at, until = max((start or {}).get(0, 0), self.first), self.end
+        while follow or at < until:
+            if at < self.end:
+                yield Record(Position(topic, 0, at), b"k", b"%d" % at)
+                at += 1
+                await asyncio.sleep(0)
+                continue
+            if self.away.is_set():
+                raise Transient("broker", "gone away")
+            await asyncio.sleep(0)
+
+
+def followers(log: FakeLog) -> Followers:
+    return Followers(log=cast(Log, log), topic="t", bounds=BOUNDS)
+
+
+async def end_of(following: Any) -> str:
+    async with asyncio.timeout(5):
+        while following.ended is None:
+            await following.next(within=5)
+    return str(following.ended)
+
+
+async def test_what_retention_took_is_told() -> None:
+    log = FakeLog(500)
+    log.first = 100
+    with pytest.raises(Lost, match="retention"):
+        async with followers(log).follow(Places((99,)), lambda record: True):
+            pass
+    async with followers(log).follow(Places((100,)), lambda record: True) as following:
+        told = await following.next(within=5)
+        assert told is not None
+        assert told.record.position.offset == 100
+
+
+async def test_what_retention_takes_while_one_catches_up_ends_it() -> None:
+    """The reader stands before what is behind it by more than it may join with; the log forgets up to there."""
+    log = FakeLog(CLOSE + 2)
+    many = followers(log)
+    async with many.follow("beginning", lambda record: True) as following:
+        assert await following.next(within=5) is not None
+        log.end += 2 * CLOSE
+        log.first = log.end - 1
+        assert await end_of(following) == "gone"
+
+
+async def test_a_log_that_goes_away_ends_all_and_the_next_reads_anew() -> None:
+    log = FakeLog(0)
+    many = followers(log)
+    async with many.follow("now", lambda record: True) as one, many.follow("now", lambda record: True) as other:
+        await asyncio.sleep(0)
+        log.away.set()
+        assert [await end_of(one), await end_of(other)] == ["unavailable", "unavailable"]
+    log.away.clear()
+    async with many.follow("now", lambda record: True) as again:
+        log.end += 1
+        told = await again.next(within=5)
+        assert told is not None
+        assert told.places == Places((1,))
+
+
+async def test_a_topic_that_is_not_there_is_told_with_its_remedy() -> None:
+    log = FakeLog(0)
+    log.ends = log.starts = lambda topic: asyncio.sleep(0, ())  # type: ignore[assignment, method-assign]
+    with pytest.raises(Transient, match="no topic t") as caught:
+        async with followers(log).follow("now", lambda record: True):
+            pass
+    assert caught.value.remedy == "memstream topics create"
