@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from ..adapters.ports import Payload
 from ..memory.boundaries import without_framed
@@ -14,7 +15,7 @@ from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, Tu
 from ..memory.standing import Saying, believed
 from ..schemas.episodes import StoredEpisode
 from ..schemas.errors import Fatal
-from ..schemas.facts import StoredFact
+from ..schemas.facts import FactState, StoredFact
 from ..schemas.observations import Category
 from ..schemas.recalled import Tier
 from ..schemas.turns import Sensitivity
@@ -104,11 +105,22 @@ def observation_of(payload: Payload) -> str:
 
 def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
     """Of a fact."""
-    fact = StoredFact.from_payload(payload)
+    evidence = payload.get("evidence")
+    said = (
+        [each.get("observation_id") for each in evidence if isinstance(each, dict)]
+        if isinstance(evidence, list)
+        else []
+    )
     return Saying(
-        content=fact.content,
-        observation_ids=frozenset(each.observation_id for each in fact.evidence),
-        believed=believed(fact.state, valid_to=fact.valid_to, expired_at=fact.expired_at, valid=valid, known=known),
+        content=content_of(payload),
+        observation_ids=frozenset(each for each in said if isinstance(each, str)),
+        believed=believed(
+            cast(FactState, _text(payload, "state")),
+            valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,
+            expired_at=_moment(payload, "expired_at") if payload.get("expired_at") else None,
+            valid=valid,
+            known=known,
+        ),
     )
 
 

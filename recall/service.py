@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 import structlog
 
@@ -65,6 +66,8 @@ class Recalled:
 
 
 Key = tuple[Tier, str]
+BEHIND = 32
+"""Episodes that are looked at together with those of the answer, once one of the answer fell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +154,20 @@ class Recall:
         request: RecallRequest,
         now: datetime,
     ) -> tuple[Scored, ...]:
-        """The answer without episodes that do not stand. Each round looks at those that it has not seen yet, and at as
-        many behind them as the answer may have, so there is seldom a second one."""
-        left, seen = best_first(scored), frozenset[str]()
+        """The answer without episodes that do not stand. Each round looks at those of the answer that it has not seen
+        yet; when one fell, also at some behind them, so that a memory where many fell takes few rounds."""
+        left, seen, behind = best_first(scored), frozenset[str](), 0
         while True:
             chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
-            if FACTS not in self._collections or all(_looked_at(each, seen) for each in chosen):
+            asked = [each.id for each in chosen if not _looked_at(each, seen)]
+            if FACTS not in self._collections or not asked:
                 return chosen
-            episodes = [each.id for each in left if not _looked_at(each, seen)][: 2 * request.limit]
+            others = (each.id for each in left if not _looked_at(each, seen) and each.id not in asked)
+            episodes = [*asked, *islice(others, behind)]
             gone = await parts.ask(
                 "episodic.standing",
-                lambda asked=episodes: outlived(  # type: ignore[misc]
-                    {identity: found["episodic", identity].payload for identity in asked},
+                lambda these=episodes: outlived(  # type: ignore[misc]
+                    {identity: found["episodic", identity].payload for identity in these},
                     store=self._store,
                     request=request,
                     now=now,
@@ -171,7 +176,7 @@ class Recall:
             )
             if gone is None:
                 return chosen
-            seen |= frozenset(episodes)
+            seen, behind = seen | frozenset(episodes), BEHIND
             left = [each for each in left if each.tier != "episodic" or each.id not in gone]
 
     def _scored(self, found: Mapping[Key, _Found], request: RecallRequest, now: datetime) -> list[Scored]:

@@ -15,7 +15,7 @@ from .filters import any_of
 from .request import RecallRequest
 from .rows import content_of, observation_of, saying_of
 
-FACTS_MAX = 256
+FACTS_MAX = 1_000
 """Rows that are looked at: an observation makes one fact, and few are evidence of more."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.ports import Candidate, VectorStore
+from memstream.adapters.ports import Candidate, Found, VectorStore
 from memstream.memory.policies import RecallPolicy
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.facts import Evidence
@@ -18,6 +18,21 @@ from tests.support.recalling import NOW, SHORT, TEAM, Faulty, World
 
 
 # ------------------------------------------------------------------------------------------------ episodes of facts
+class Counting:
+    """A store that counts how often facts are looked up."""
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def select(self, collection: str, **asked: Any) -> list[Found]:
+        self.looks += collection == "facts"
+        return await self._store.select(collection, **asked)
+
+
 class TestAnEpisodeFollowsItsFact:
     """The same observation, as what was said and as what holds (ADR 0011)."""
 
@@ -115,7 +130,10 @@ class TestAnEpisodeFollowsItsFact:
             await remembering.memory.episode("Born in Bergen", importance=0.1)
 
         remembering.do(remembered())
-        assert remembering.told(limit=2) == [("episodic", "Born in Bergen")]
+        store = Counting(remembering.store)
+        recalled = remembering.recall(limit=2, tiers=("episodic",), store=cast(VectorStore, store))
+        assert [each.item.content for each in recalled.items] == ["Born in Bergen"]
+        assert store.looks == 2, "the answer's, then those behind it together"
 
     @pytest.mark.parametrize("fault", [Transient("store", "away"), None], ids=["away", "silent"])
     def test_without_the_look_they_stay_and_it_is_said(self, remembering: World, fault: Exception | None) -> None:
