@@ -7,8 +7,10 @@ there. Every effect in it is a no-op the second time (pipeline.md, "Guarantee").
 from __future__ import annotations
 
 import base64
-import struct
+import sys
+from array import array
 from collections.abc import Sequence
+from itertools import compress
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
@@ -65,13 +67,25 @@ class OutRecord(_Part):
 
 def pack_vector(vector: Sequence[float]) -> str:
     """float32, little endian, base64: 4/3 of 4 bytes a dimension."""
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+    return base64.b64encode(_little(array("f", vector)).tobytes()).decode()
 
 
 def unpack_vector(packed: str) -> list[float]:
-    raw = base64.b64decode(packed)
-    # One zero for all of them: a hashed vector is nearly nothing else, and as objects of their own they take 48 kB.
-    return [value or 0.0 for value in struct.unpack(f"<{len(raw) // 4}f", raw)]
+    """Zeros are one object: most of a hashed text's numbers are."""
+    values = array("f")
+    values.frombytes(base64.b64decode(packed))
+    values = _little(values)
+    vector = [0.0] * len(values)
+    for place in compress(range(len(values)), values):
+        vector[place] = values[place]
+    return vector
+
+
+def _little(values: array[float]) -> array[float]:
+    """In the byte order of the wire, or back."""
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
 
 
 class OutPoint(_Part):

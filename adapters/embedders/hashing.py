@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -20,6 +21,9 @@ from ..ports import EmbedderIdentity
 from ..well_formed import well_formed
 
 DIMENSION: Final = 2048
+WORDS_KEPT: Final = 32_768
+WORD_MAX: Final = 32
+"""Words whose place is remembered, and code points of one: some 5 MB, a language's common words."""
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -28,32 +32,32 @@ class HashingEmbedder:
 
     def __init__(self) -> None:
         self._identity = EmbedderIdentity(name="hashing", dimension=DIMENSION)
+        self._known = lru_cache(maxsize=WORDS_KEPT)(_place)
 
     @property
     def identity(self) -> EmbedderIdentity:
         return self._identity
 
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
-        return [_vector(text) for text in texts]
+        return [self._vector(text) for text in texts]
 
     async def close(self) -> None:
         return None
 
-
-def _vector(text: str) -> list[float]:
-    folded = unicodedata.normalize("NFKC", well_formed(text)).casefold()
-    weights: dict[int, float] = {}
-    for feature, count in Counter(_WORD.findall(folded)).items():
-        place, sign = _place(feature)
-        weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
-    length = math.sqrt(sum(weight * weight for weight in weights.values()))
-    if length == 0.0:  # no word at all, or each met its opposite: the text as a whole is the feature
-        place, sign = _place(folded)
-        weights, length = {place: sign}, 1.0
-    vector = [0.0] * DIMENSION
-    for place, weight in weights.items():
-        vector[place] = weight / length
-    return vector
+    def _vector(self, text: str) -> list[float]:
+        folded = unicodedata.normalize("NFKC", well_formed(text)).casefold()
+        weights: dict[int, float] = {}
+        for feature, count in Counter(_WORD.findall(folded)).items():
+            place, sign = self._known(feature) if len(feature) <= WORD_MAX else _place(feature)
+            weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
+        length = math.sqrt(sum(weight * weight for weight in weights.values()))
+        if length == 0.0:  # no word at all, or each met its opposite: the text as a whole is the feature
+            place, sign = _place(folded)
+            weights, length = {place: sign}, 1.0
+        vector = [0.0] * DIMENSION
+        for place, weight in weights.items():
+            vector[place] = weight / length
+        return vector
 
 
 def _place(feature: str) -> tuple[int, float]:
