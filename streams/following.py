@@ -251,7 +251,8 @@ class Followers:
         self._followings: set[Following] = set()
         self._closed = False
 
-    def __len__(self) -> int:
+    @property
+    def readers(self) -> int:
         return len(self._followings)
 
     @property

@@ -205,7 +205,7 @@ async def test_there_are_as_many_as_may_be(log: Log, topic: str) -> None:
                 await asyncio.sleep(0.01)
         async with followers.follow("beginning", every) as next_one:
             assert len(await heard(next_one, 200)) == 200
-    assert len(followers) == 0
+    assert followers.readers == 0
 
 
 async def test_all_end_when_it_closes(log: Log, topic: str, followers: Followers) -> None:

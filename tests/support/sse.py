@@ -53,7 +53,7 @@ class Stream:
         taken: list[Block] = []
         async with asyncio.timeout(within):
             while len(taken) < count:
-                block = await anext(self._iterator)
+                block = await anext(self.iterator)
                 assert block.event != "end", block
                 if block.event is not None:
                     taken.append(block)
@@ -62,13 +62,13 @@ class Stream:
     async def ended(self, *, within: float = 30.0) -> Block:
         """The block that ends it; what comes before is passed over."""
         async with asyncio.timeout(within):
-            async for block in self._iterator:
+            async for block in self.iterator:
                 if block.event == "end":
                     return block
         raise AssertionError(f"the stream ended without a word: {self.blocks[-3:]}")
 
     def __post_init__(self) -> None:
-        self._iterator = self.read()
+        self.iterator = self.read()
 
 
 @asynccontextmanager
@@ -88,5 +88,5 @@ async def streaming(
             raise httpx.HTTPStatusError(answer.text, request=answer.request, response=answer)
         stream = Stream(answer)
         async with asyncio.timeout(30.0):
-            await anext(stream._iterator)
+            await anext(stream.iterator)
         yield stream
