@@ -357,6 +357,17 @@ async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: Qdra
     assert (await world.messages())[2].session_place == 0
 
 
+async def test_a_turn_whose_message_0_is_missing_is_no_neighbour_of_itself(world: World, store: QdrantStore) -> None:
+    turn = world.turn("bert", "carl", turn_id="t2")
+    await world.deliver(world.turn("anna"), turn)
+    before = await world.messages()
+    await store.delete(COLLECTION, tenant_id="acme", ids=[before[1].message_id])
+    await world.deliver(turn)
+    assert await world.messages() == before
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="carl", limit=9))) == {"bert", "carl"}
+    assert set(texts(await store.lexical(COLLECTION, tenant_id="acme", text="anna", limit=9))) == {"anna", "bert"}
+
+
 async def test_a_long_neighbour_stands_in_a_window_with_its_nearest_part(world: World, store: QdrantStore) -> None:
     paste = "far " + "x " * NEIGHBOUR_MAX + "near"
     await world.deliver(world.turn("anna"), world.turn(paste, turn_id="t2"), world.turn("bert", turn_id="t3"))
