@@ -7,15 +7,15 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ..schemas.errors import Transient
 from ..streams.partitioner import partition_for
 from ..streams.ports import Log, Record
 from .parts import Missing
 
-MARGIN = timedelta(hours=1)
-"""Clocks of producers, stages and brokers differ by less."""
+MARGIN_MILLIS = 60 * 60 * 1000
+"""Clocks of producers, stages and brokers differ by less than an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class LogReads:
                 partition = partition_for(key, count)
                 first, end = (await self.log.starts(topic))[partition], (await self.log.ends(topic))[partition]
                 if begin is None and since is not None:
-                    millis = int((since - MARGIN).timestamp() * 1000)
-                    begin = await self.log.offset_at(topic, partition, millis)
+                    millis = int(since.timestamp() * 1000)  # producers may name the year 1
+                    begin = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
                 middle = min(max(first, first if begin is None else begin), end)
                 await self._stretch(topic, partition, key, middle, end, take)
                 if not whole():

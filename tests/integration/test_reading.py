@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,6 +121,21 @@ class TestPages:
         world.do(remembered())
         pages = world.pages(lambda **asked: world.reading.facts(ACME, **asked), limit=1)
         assert [page.items[0].content for page in pages] == ["Fact 3", "Fact 2", "Fact 1", "Fact 0"]
+
+    def test_the_ends_of_time_have_their_place(self, world: World) -> None:
+        first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        times = {"First": first, "Then": datetime(1969, 12, 31, tzinfo=UTC), "Last": last}
+
+        async def remembered() -> None:
+            for content, when in times.items():
+                for n in (1, 2):
+                    await world.memory.episode(f"{content} {n}", occurred_at=when)
+
+        world.do(remembered())
+        pages = world.pages(lambda **asked: world.reading.episodes(ACME, **asked), limit=1)
+        told = [page.items[0].content for page in pages]
+        assert [content[:-2] for content in told] == ["Last", "Last", "Then", "Then", "First", "First"]
+        assert len(set(told)) == 6
 
     def test_working_entries_by_id(self, world: World) -> None:
         async def remembered() -> None:

@@ -4,7 +4,7 @@ read, and what is said when a bound ends the reading."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -159,9 +159,17 @@ class TestBounds:
     async def test_what_a_wrong_clock_put_before_is_found(self, world: World) -> None:
         fact = await world.fact("Works at Stripe", 2)
         late = fact.model_copy(update={"recorded_at": NOW + timedelta(hours=5)})
+        for topic in (FACTS_UPDATED.name, OBSERVATIONS.name):
+            await world.noise(topic, 1, NOW + timedelta(hours=6))
         await world.put(late)
         chain = await trace(world, FactRef("acme", fact.fact_id))
         assert (told(chain.events), len(chain.observations), chain.missing) == ([1, 2], 2, ())
+
+    async def test_evidence_from_the_year_1_is_looked_for_from_the_start(self, world: World) -> None:
+        fact = await world.fact("Works at Stripe", 1)
+        long_ago = fact.evidence[0].model_copy(update={"occurred_at": datetime.min.replace(tzinfo=UTC)})
+        await world.put(fact.model_copy(update={"evidence": (long_ago,)}))
+        assert len((await trace(world, FactRef("acme", fact.fact_id))).observations) == 1
 
     async def test_a_bound_is_named_and_the_rest_is_told(self, world: World) -> None:
         fact = await world.fact("Works at Stripe", 1)
