@@ -351,9 +351,10 @@ async def test_a_turn_that_0_1_recorded_stays_as_it_is(world: World, store: Qdra
         ],
     )
     before = await world.messages()
-    await world.deliver(old, world.turn("carl", turn_id="t2"))
+    await world.deliver(old, world.turn("carl", turn_id="t2"), old)
     assert (await world.messages())[:2] == before
     assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="carl", limit=9)) == ["carl"]
+    assert texts(await store.lexical(COLLECTION, tenant_id="acme", text="anna", limit=9)) == ["anna"]
     assert (await world.messages())[2].session_place == 0
 
 
