@@ -18,7 +18,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from ..schemas.topics import FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.kafka_client import ISOLATION, back_off_metadata
+from ..streams.kafka_client import ISOLATION, back_off_metadata, stop_consumer
 from ..streams.ports import Log
 from ..streams.transports.odd_headers import read_odd_headers
 from .errors import ClientError, Misconfigured, PositionLost, Unavailable, translated
@@ -85,7 +85,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self._take(wanted, handler)
             raise self._failed
         finally:
-            await self._consumer.stop()
+            await stop_consumer(self._consumer)
 
     async def _take(self, wanted: Wanted, handler: Handler) -> None:
         """One fetch. What a rebalance overtook is not handled: it comes again, here or elsewhere."""

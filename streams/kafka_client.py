@@ -27,3 +27,19 @@ def back_off_metadata(client: Any) -> None:
         return done
 
     client._metadata_update = metadata_update
+
+
+async def stop_consumer(consumer: Any) -> None:
+    """Stop an `AIOKafkaConsumer`, also while the broker is away.
+
+    A fetch that has failed waits a moment (`aiokafka/consumer/fetcher.py:755`); cancelled there by the consumer's own
+    stop, its CancelledError comes out of that stop as if somebody had cancelled the caller, and the connections stay
+    open.
+    """
+    try:
+        await consumer.stop()
+    except asyncio.CancelledError:
+        caller = asyncio.current_task()
+        if caller is None or caller.cancelling():
+            raise
+        await consumer._client.close()

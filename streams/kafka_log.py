@@ -20,7 +20,7 @@ from aiokafka.errors import (
 )
 
 from ..schemas.errors import Fatal, Poison, Transient
-from .kafka_client import ISOLATION, back_off_metadata
+from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
 from .ports import Headers, Position, Record, TopicLayout, TopicWanted
 from .transports.odd_headers import read_odd_headers
 
@@ -188,7 +188,7 @@ class KafkaLog:
         except KafkaError as exc:
             raise self._away(f"read {topic}", exc) from exc
         finally:
-            await consumer.stop()
+            await stop_consumer(consumer)
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
         ends = await self.ends(topic)

@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from faust.types import TP
 
 from ...schemas.errors import Transient
-from ..kafka_client import ISOLATION, back_off_metadata
+from ..kafka_client import ISOLATION, back_off_metadata, stop_consumer
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class ChangelogReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._consumer is not None:
-            await self._consumer.stop()
+            await stop_consumer(self._consumer)
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Any], int]:
         """Records from `offset` on, and the offset to read on from. None after `timeout` seconds, also while the broker
@@ -85,7 +85,7 @@ class ChangelogReader:
             try:
                 await consumer.start()
             except BaseException:
-                await consumer.stop()
+                await stop_consumer(consumer)
                 raise
             self._consumer = consumer
         return self._consumer

@@ -87,3 +87,21 @@ async def test_a_producer_that_lost_its_place_is_replaced(kafka_broker: str, top
         assert (await log.append(topic, key=b"k", value=b"2")).offset == 1
     finally:
         await log.close()
+
+
+async def test_a_read_whose_broker_goes_away_is_told_so(own_kafka: Broker, topic_prefix: str) -> None:
+    topic, large = f"{topic_prefix}t", bytes(500_000)
+    log = KafkaLog(servers=[own_kafka.bootstrap], timeout=3)
+    await log.start()
+    try:
+        await log.create([TopicWanted(topic, 1, 1, {})])
+        for _ in range(20):  # more than one fetch brings
+            await log.append(topic, key=b"k", value=large)
+        reading = log.read(topic)
+        await anext(reading)
+        await asyncio.to_thread(own_kafka.kill)
+        with pytest.raises(Transient, match="nothing came"):
+            async for _ in reading:
+                pass
+    finally:
+        await log.close()
