@@ -30,7 +30,7 @@ from memstream.client import (
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
 from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.following import Places
+from memstream.streams.following import Followers, Places
 from memstream.streams.ports import TopicWanted
 from tests.support.api import OPEN, app_over, entry
 from tests.support.kafka import free_port
@@ -51,9 +51,11 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
 
 
 @asynccontextmanager
-async def served(log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN) -> AsyncIterator[str]:
+async def served(
+    log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN, followers: Followers | None = None
+) -> AsyncIterator[str]:
     """A server on this port; ends as SIGTERM ends it."""
-    followers = new_followers(log, LIMITS)
+    followers = new_followers(log, LIMITS) if followers is None else followers
     app = app_over(log=log, limits=LIMITS, followers=followers, credentials=credentials)
     with socket.create_server(("127.0.0.1", port), reuse_port=False) as listening:
         server = Server(server_config(app, LIMITS))
@@ -118,6 +120,26 @@ async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_s
         await following
     assert sorted(got) == sorted(teller.told)
     assert len(set(got)) == 40
+
+
+async def test_who_follows_from_now_on_misses_nothing_while_the_server_is_away(log: EmbeddedLog) -> None:
+    """The first connection gives the place, with no change yet; the next begins there."""
+    teller = Teller(log)
+    await teller.change("before")
+    port = free_port()
+    async with (
+        asyncio.timeout(DEADLINE),
+        connect(f"http://127.0.0.1:{port}") as memory,
+        aclosing(memory.updates(after=NOW, tenant_id="acme")) as told,
+    ):
+        followers = new_followers(log, LIMITS)
+        async with served(log, port=port, followers=followers):
+            first = asyncio.ensure_future(anext(told))
+            while not followers.readers:
+                await asyncio.sleep(0.02)
+        await teller.change("meanwhile")
+        async with served(log, port=port):
+            assert name(await first) == teller.told[-1]
 
 
 async def test_positions_of_the_log_and_of_a_server_are_one(log: EmbeddedLog, tmp_path: Path) -> None:
