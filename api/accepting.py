@@ -29,7 +29,7 @@ def accepted(sent: JsonValue, *, caller: Caller, limit: int) -> list[Accepted]:
     if not sent:
         raise wrong("body", "the list is empty: at least one turn is needed")
     if len(sent) > limit:
-        raise too_large(f"{len(sent)} turns in one request; at most {limit} are taken")
+        raise wrong("body", f"has {len(sent)} turns; at most {limit} are taken at once")
     return _all([((place,), each) for place, each in enumerate(sent)], caller)
 
 

@@ -29,7 +29,7 @@ ERRORS: dict[str, str] = {
     "503": "Busy, or something behind the server is away: try again after Retry-After.",
 }
 BODY_ERRORS: dict[str, str] = {
-    "413": "The body has too many bytes or turns.",
+    "413": "The body, or a turn, has too many bytes.",
     "415": "The body is no JSON by its Content-Type.",
 }
 NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"

@@ -199,7 +199,10 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         status = HTTPStatus(error.status_code)
         name = status.phrase.lower().replace(" ", "-")
         detail = f"{request.method} {request.url.path}: {error.detail}"
-        return Problem(status, name, detail, headers=error.headers).response(request.url.path)
+        headers = dict(error.headers or {})
+        if status is HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods(app, request)):
+            headers["Allow"] = methods
+        return Problem(status, name, detail, headers=headers).response(request.url.path)
 
     async def stage_error(request: Request, error: Exception) -> JSONResponse:
         """Of a port: what is away is told with its remedy, what is broken is told to the log alone."""
@@ -215,6 +218,12 @@ def install(app: FastAPI, *, retry_after: int) -> None:
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(StageError, stage_error)
     app.add_exception_handler(Exception, unknown)
+
+
+def _methods(app: FastAPI, request: Request) -> str:
+    """Of a path, all that the document has; the router names those of the first route alone."""
+    template = getattr(request.scope.get("route"), "path_format", "")
+    return ", ".join(sorted(method.upper() for method in app.openapi()["paths"].get(template, ())))
 
 
 def of_port(error: StageError, *, retry_after: int) -> Problem:

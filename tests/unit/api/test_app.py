@@ -49,7 +49,10 @@ async def test_every_error_is_problem_details(method: str, path: str, status: in
 
 
 async def test_a_method_that_is_not_there_is_told_those_that_are() -> None:
-    assert (await called(app_over()).put("/v1/turns")).headers["Allow"] == "POST"
+    api = called(app_over())
+    assert (await api.put("/v1/turns")).headers["Allow"] == "POST"
+    assert (await api.put("/v1/recall")).headers["Allow"] == "GET, POST"
+    assert (await api.put("/v1/sessions/a/turns")).headers["Allow"] == "GET"
 
 
 @pytest.mark.parametrize(

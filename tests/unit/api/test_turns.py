@@ -177,7 +177,7 @@ async def test_a_body_is_read_no_further_than_its_limit(log: NoLog) -> None:
 
 async def test_a_list_has_at_most_its_turns(log: NoLog) -> None:
     api = called(app_over(log=log, limits=Limits(turns=2)))
-    assert (await api.post("/v1/turns", json=[TURN] * 3)).status_code == 413
+    assert (await api.post("/v1/turns", json=[TURN] * 3)).status_code == 422
     assert (await api.post("/v1/turns", json=[TURN] * 2)).status_code == 202
 
 
