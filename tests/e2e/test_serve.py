@@ -1,0 +1,169 @@
+"""`memstream serve` as a user runs it: one command that remembers, ends cleanly, is killed, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.cli import COMMAND, InProcess, Memstream
+from tests.support.kafka import free_port
+from tests.support.sse import Block, streaming
+
+pytestmark = pytest.mark.timeout(240)
+DEADLINE = 60.0
+
+
+@pytest.fixture
+def memstream(tmp_path: Path) -> Memstream:
+    return Memstream(tmp_path)
+
+
+class Serving:
+    """A server process; its log goes to a file."""
+
+    def __init__(self, memstream: Memstream, port: int, *arguments: str, **env: str) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = memstream.folder / f"serve-{time.monotonic_ns()}.log"
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve", "--port", str(port), *arguments],
+                cwd=memstream.folder, env=memstream.env(env), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            )  # fmt: skip
+
+    def until(self, ready: Any) -> Any:
+        end = time.monotonic() + DEADLINE
+        while True:
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            try:
+                if found := ready():
+                    return found
+            except httpx.TransportError:
+                pass
+            assert time.monotonic() < end, self.log.read_text()[-3000:]
+            time.sleep(0.05)
+
+    def get(self, path: str, **query: str) -> Any:
+        return httpx.get(f"{self.url}{path}", params=query, timeout=30).json()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(DEADLINE)
+
+
+@contextmanager
+def serving(memstream: Memstream, port: int, *arguments: str, **env: str) -> Iterator[Serving]:
+    server = Serving(memstream, port, *arguments, **env)
+    try:
+        server.until(lambda: httpx.get(f"{server.url}/readyz", timeout=5).status_code == 200)
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.wait(DEADLINE)
+
+
+def turn(n: int, text: str) -> dict[str, Any]:
+    return {
+        "tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": f"t{n}",
+        "messages": [{"role": "user", "content": text}],
+    }  # fmt: skip
+
+
+async def test_one_command_is_a_memory_that_outlives_being_killed(memstream: Memstream) -> None:
+    """Turns in, changes out; kill -9 in the middle of a stream; started again, the stream goes on where it was."""
+    port = free_port()
+    said = ["I work at Google.", "I live in Oslo.", "I like green tea.", "My name is Jake."]
+    heard: list[Block] = []
+    with serving(memstream, port) as server:
+        async with streaming(server.url, begin="beginning", tenant="acme") as stream:
+            for n, text in enumerate(said[:2]):
+                assert httpx.post(f"{server.url}/v1/turns", json=turn(n, text), timeout=30).status_code == 202
+            heard += await stream.changes(1)
+            last = stream.last
+            assert httpx.post(f"{server.url}/v1/turns", json=turn(2, said[2]), timeout=30).status_code == 202
+            server.process.kill()
+            server.process.wait(DEADLINE)
+    with serving(memstream, port) as server:
+        async with streaming(server.url, last=last, tenant="acme") as stream:
+            assert httpx.post(f"{server.url}/v1/turns", json=turn(3, said[3]), timeout=30).status_code == 202
+            while len({block.json["event_id"] for block in heard}) < 4:
+                heard += await stream.changes(1, within=60)
+            assert len({block.id for block in heard}) == len(heard), "no record of the log comes twice"
+            assert len({block.data for block in heard}) == 4, "what the stages wrote again is equal in every byte"
+            assert {block.json["fact"]["content"] for block in heard} == {
+                "Works at Google", "Lives in Oslo", "Likes green tea", "Name is Jake"
+            }  # fmt: skip
+
+            facts = server.get("/v1/facts", tenant="acme", user="u1")
+            assert len(facts["items"]) == 4
+            work = next(each for each in facts["items"] if each["content"] == "Works at Google")
+            assert server.get(f"/v1/facts/{work['fact_id']}", tenant="acme")["version"] == 1
+            history = server.get(f"/v1/facts/{work['fact_id']}/history", tenant="acme")
+            assert [each["action"] for each in history["events"]] == ["new"]
+            trace = server.get(f"/v1/facts/{work['fact_id']}/trace", tenant="acme")
+            assert trace["turns"][0]["content"] == said[0]
+            recalled = server.get("/v1/recall", tenant="acme", user="u1", cue="Google", session="s1")
+            assert recalled["missing"] == []
+            assert "Works at Google" in {each["content"] for each in recalled["items"]}
+            asked = {"tenant": "acme", "user": "u1", "session": "s1", "preset": "full"}
+            context = httpx.post(f"{server.url}/v1/context", json=asked, timeout=30).json()
+            assert "Works at Google" in context["text"]
+            turns = server.get("/v1/sessions/s1/turns", tenant="acme", user="u1")
+            assert [each["turn_id"] for each in turns["items"]] == ["t3", "t2", "t1", "t0"]
+            assert server.get("/v1/sessions/s1/working", tenant="acme", user="u1")["items"]
+            assert len(server.get("/v1/episodes", tenant="acme")["items"]) >= 1
+            for path in ("/v1/facts", "/v1/episodes"):
+                assert server.get(path, tenant="rival")["items"] == []
+
+            server.process.send_signal(signal.SIGTERM)
+            assert (await stream.ended()).json["reason"] == "shutdown"
+        assert server.process.wait(DEADLINE) == 0, server.log.read_text()[-3000:]
+
+
+def test_beside_a_worker_it_serves_what_the_worker_holds(memstream: Memstream) -> None:
+    with memstream.worker("all") as worker, serving(memstream, free_port()) as server:
+        assert httpx.post(f"{server.url}/v1/turns", json=turn(1, "I work at Google."), timeout=30).status_code == 202
+        server.until(lambda: server.get("/v1/facts", tenant="acme")["items"])
+        refused = Serving(memstream, free_port(), "--with-stages")
+        assert refused.process.wait(DEADLINE) == 2
+        assert str(worker.process.pid) in refused.log.read_text()
+        assert server.stop() == 0
+        assert worker.stop() == 0
+
+
+def test_what_is_wrong_is_refused_by_name(tmp_path: Path) -> None:
+    command = InProcess(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = command("serve", "--port", str(port))
+        assert (done.code, f"--port {port}" in done.err) == (2, True)
+    done = command("serve", "--host", "0.0.0.0", "--port", "0")
+    assert (done.code, "MEMSTREAM_TOKENS" in done.err) == (2, True)
+    done = command("serve", env={"MEMSTREAM_TOKENS": "nowhere.toml"})
+    assert (done.code, "nowhere.toml" in done.err) == (2, True)
+    (tmp_path / "bad.toml").write_text("[[token]]\nname = 'x'\n")
+    done = command("serve", env={"MEMSTREAM_TOKENS": "bad.toml"})
+    assert (done.code, "token.0.sha256" in done.err) == (2, True)
+
+
+def test_a_token_that_was_made_is_one_that_is_taken(memstream: Memstream, tmp_path: Path) -> None:
+    made = InProcess(tmp_path)("tokens", "new", "--name", "chat", "--tenant", "acme", "--json").records[0]
+    (tmp_path / "tokens.toml").write_text(made["entry"])
+    assert made["token"] not in made["entry"]
+    with serving(memstream, free_port(), MEMSTREAM_TOKENS="tokens.toml") as server:
+        asked = f"{server.url}/v1/facts"
+        assert httpx.get(asked, timeout=30).status_code == 401
+        answer = httpx.get(asked, headers={"Authorization": f"Bearer {made['token']}"}, timeout=30)
+        assert (answer.status_code, answer.json()) == (200, {"items": [], "next": None})
+        assert server.stop() == 0
+        assert json.loads(server.log.read_text().splitlines()[-1])["event"]
