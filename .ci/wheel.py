@@ -32,7 +32,9 @@ print("memstream", memstream.__version__, "beside openai-agents", importlib.meta
 
 
 def run(*command: str | Path) -> None:
-    subprocess.run([str(part) for part in command], check=True, cwd=tempfile.gettempdir())
+    """In an empty folder: `python -m` would import what lies about in any other."""
+    with tempfile.TemporaryDirectory() as empty:
+        subprocess.run([str(part) for part in command], check=True, cwd=empty)
 
 
 def tracked() -> set[str]:
