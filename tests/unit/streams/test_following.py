@@ -62,12 +62,17 @@ class FakeLog:
     def __init__(self, count: int) -> None:
         self.first, self.end = 0, count
         self.away = asyncio.Event()
-        self.grown = asyncio.Event()
+        self.flowing = asyncio.Event()
+        """Unless it is set nobody who follows hears anything."""
+        self.flowing.set()
+        self.grows = 0
+        """By so many records whenever somebody asks where it ends."""
 
     async def starts(self, topic: str) -> tuple[int, ...]:
         return (self.first,)
 
     async def ends(self, topic: str) -> tuple[int, ...]:
+        self.end += self.grows
         return (self.end,)
 
     async def read(
@@ -75,7 +80,7 @@ class FakeLog:
     ) -> AsyncIterator[Record]:
         at, until = max((start or {}).get(0, 0), self.first), self.end
         while follow or at < until:
-            if at < self.end:
+            if at < self.end and (not follow or self.flowing.is_set()):
                 yield Record(Position(topic, 0, at), b"k", b"%d" % at)
                 at += 1
                 await asyncio.sleep(0)
@@ -94,6 +99,39 @@ async def end_of(following: Any) -> str:
         while following.ended is None:
             await following.next(within=5)
     return str(following.ended)
+
+
+async def offsets_of(following: Any, count: int) -> list[int]:
+    found = []
+    async with asyncio.timeout(5):
+        while len(found) < count:
+            told = await following.next(within=5)
+            assert told is not None, f"ended: {following.ended}"
+            found.append(told.record.position.offset)
+    return found
+
+
+async def test_what_is_said_on_the_way_into_the_shared_reader_is_not_missed() -> None:
+    log = FakeLog(CLOSE + 2)
+    log.grows = 3
+    async with followers(log).follow("beginning", lambda record: True) as following:
+        assert await offsets_of(following, CLOSE + 8) == list(range(CLOSE + 8))
+
+
+async def test_a_shared_reader_that_lags_tells_nothing_twice() -> None:
+    log = FakeLog(0)
+    many = Followers(log=cast(Log, log), topic="t", bounds=Bounds(readers=4, catching_up=2, room=2 * CLOSE))
+    async with many.follow("now", lambda record: True) as first:
+        assert await first.next(within=0.01) is None  # the shared reader stands at 0
+        log.flowing.clear()
+        log.end = CLOSE + 8
+        async with many.follow("beginning", lambda record: True) as second:
+            found = await offsets_of(second, CLOSE + 8)  # by a reader of its own
+            assert await second.next(within=0.01) is None
+            log.flowing.set()
+            log.end += 2
+            assert found + await offsets_of(second, 2) == list(range(CLOSE + 10))
+        assert await offsets_of(first, CLOSE + 10) == list(range(CLOSE + 10))
 
 
 async def test_what_retention_took_is_told() -> None:
