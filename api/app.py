@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from .. import __version__
 from ..recall.context import Contexts
 from ..recall.reading import Reading
+from ..recall.service import Recalls
 from ..recall.tracing import Tracing
 from ..schemas.topics import FACTS_UPDATED
 from ..streams.following import Bounds, Followers
@@ -23,7 +24,6 @@ from . import contexts, documents, health, problems, reading, recalling, turns, 
 from .credentials import Credentials
 from .guard import Guard, HttpMetrics
 from .limits import Limits
-from .recalling import Recaller
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). docs/api.md says the rest."
@@ -38,7 +38,7 @@ class Services:
 
     sender: TurnSender
     followers: Followers
-    recall: Recaller
+    recall: Recalls
     contexts: Contexts
     reading: Reading
     tracing: Tracing

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.fusion import Rank
 from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, RecallRequest, SessionRef
-from ..recall.service import Recalled, Recollection
+from ..recall.service import Recalls, Recollection
 from ..schemas.base import Subject
 from ..schemas.observations import Category
 from ..schemas.recalled import TIERS, RecalledItem, Tier
@@ -23,10 +23,6 @@ from .documents import body_of
 from .limits import Limits
 from .problems import MissingPart, forbidden, missing_parts, silent
 from .whose import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
-
-
-class Recaller(Protocol):
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class RecallAnswer(BaseModel):
 
 
 def router(
-    *, recall: Recaller, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
+    *, recall: Recalls, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
 ) -> APIRouter:
     """`limit`: items of an answer, unless told."""
     routes = APIRouter(tags=["recall"])

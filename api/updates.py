@@ -16,10 +16,9 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from ..memory.statements import SENSITIVITY
 from ..schemas import ids
 from ..schemas.facts import FactUpdated
-from ..schemas.turns import Owner, Sensitivity
+from ..schemas.turns import Owner, Sensitivity, up_to
 from ..streams.following import Begin, Ended, Followers, Following, Lost, Places, Select, TooMany
 from ..streams.ports import Record
 from .credentials import Caller, Credentials, caller_with
@@ -73,11 +72,8 @@ class Audience:
         return (
             event.tenant_id == event.fact.tenant_id == self.tenant_id
             and self.owner in (None, event.owner)
-            and all(self._shown(fact.sensitivity) for fact in (event.fact, event.before) if fact is not None)
+            and all(fact.sensitivity in up_to(self.ceiling) for fact in (event.fact, event.before) if fact is not None)
         )
-
-    def _shown(self, sensitivity: Sensitivity) -> bool:
-        return SENSITIVITY.index(sensitivity) <= SENSITIVITY.index(self.ceiling)
 
 
 class UpdatesResponse(Response):

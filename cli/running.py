@@ -19,7 +19,7 @@ from ..adapters.vectors.store import QdrantStore
 from ..agents.reflector.state import check_facts_present
 from ..memory.policies import ConflictPolicy, MemoryPolicy
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
-from ..schemas.errors import Fatal, Transient
+from ..schemas.errors import Fatal
 from ..schemas.topics import StageName
 from ..streams import admin
 from ..streams.app import AppSettings
@@ -31,6 +31,7 @@ from .broker import deployment, new_log
 from .errors import usage
 from .freed_memory import give_back
 from .patience import Patience
+from .probe import Probe
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners
 from .wiring import Folders, new_embedder, new_store, secret
@@ -46,7 +47,6 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"
 """Embedded at the start: it tells whether the embedder answers, and its dimension."""
-PROBE_SECONDS = 5.0
 TELL_EVERY = 1.0
 """Seconds between two looks at what is ready, for the log."""
 START_SECONDS = 15.0
@@ -77,29 +77,6 @@ def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
     return policy
 
 
-@dataclass(slots=True)
-class StoreProbe:
-    """Whether Qdrant answers, asked every few seconds, for /readyz."""
-
-    store: QdrantStore
-    reached: bool = True
-    why: str = ""
-
-    async def watch(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(PROBE_SECONDS):
-                    await self.store.ping()
-            except (Transient, Fatal) as error:
-                remedy = error.remedy if isinstance(error, Transient) else ""
-                self.reached, self.why = False, f"{error} ({remedy})" if remedy else str(error)
-            except TimeoutError:
-                self.reached, self.why = False, f"no answer within {PROBE_SECONDS:.0f} s: is it up, or too busy?"
-            else:
-                self.reached, self.why = True, ""
-            await asyncio.sleep(PROBE_SECONDS)
-
-
 @dataclass(slots=True, kw_only=True)
 class Stages:
     """The stages of this process, built, not running yet."""
@@ -111,10 +88,10 @@ class Stages:
     runners: Sequence[StageRunner]
     metrics: Metrics
     health_port: int = 0
-    probe: StoreProbe = field(init=False)
+    probe: Probe = field(init=False)
 
     def __post_init__(self) -> None:
-        self.probe = StoreProbe(self.store)
+        self.probe = Probe(self.store.ping)
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
         """Per part: ready or why not."""

@@ -38,8 +38,9 @@ from ..streams.sending import TurnSender
 from .broker import new_log
 from .errors import usage
 from .patience import Patience
+from .probe import Probe
 from .reranking import new_reranker
-from .running import PROBE_SECONDS, PROBE_TENANT, PROBE_TEXT, Stages, StoreProbe, built_stages, prepare_topics
+from .running import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, prepare_topics
 from .settings import Settings
 from .stages import UsageMetrics
 from .wiring import Folders, new_embedder, new_store, own_folders, tried_folders
@@ -51,28 +52,6 @@ LOOK_SECONDS = 1.0
 
 
 # ------------------------------------------------------------------------------------------------ what stands behind
-@dataclass(slots=True)
-class LogProbe:
-    """Whether the log answers, asked every few seconds, for /readyz."""
-
-    log: Log
-    reached: bool = True
-    why: str = ""
-
-    async def watch(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(PROBE_SECONDS):
-                    await self.log.ends(TURNS.name)
-            except Transient as error:
-                self.reached, self.why = False, f"{error} ({error.remedy})" if error.remedy else str(error)
-            except TimeoutError:
-                self.reached, self.why = False, f"no answer within {PROBE_SECONDS:.0f} s: is it up, or too busy?"
-            else:
-                self.reached, self.why = True, ""
-            await asyncio.sleep(PROBE_SECONDS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
     """What the routes stand on; `stages` only when they run in this process."""
@@ -235,12 +214,12 @@ class Serving:
     policy: RecallPolicy
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
-    _log: LogProbe = field(init=False)
-    _store: StoreProbe = field(init=False)
+    _log: Probe = field(init=False)
+    _store: Probe = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = LogProbe(self.behind.log)
-        self._store = StoreProbe(self.behind.store)
+        self._log = Probe(lambda: self.behind.log.ends(TURNS.name))
+        self._store = Probe(self.behind.store.ping)
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
         stages = self.behind.stages

@@ -13,9 +13,8 @@ from typing import Literal
 
 from ..schemas import ids
 from ..schemas.observations import Category
-from ..schemas.turns import Sensitivity
+from ..schemas.turns import Sensitivity, up_to
 from .boundaries import framed, visible
-from .statements import SENSITIVITY
 from .text import one_line
 
 Section = Literal["blocks", "digest", "semantic", "working", "episodic"]
@@ -118,7 +117,7 @@ def render(memories: Memories, policy: ContextPolicy, *, mark: str, count: Calla
 # ------------------------------------------------------------------------------------------------ what is shown
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
     """In their order, of the sections that are on, up to the ceiling."""
-    allowed = SENSITIVITY[: SENSITIVITY.index(policy.ceiling) + 1]
+    allowed = up_to(policy.ceiling)
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:

@@ -21,8 +21,9 @@ from ..schemas.facts import (
     FactState,
     StoredFact,
 )
+from ..schemas.turns import SENSITIVITIES
 from .policies import ConfidencePolicy
-from .statements import SENSITIVITY, TRUST, Statement
+from .statements import TRUST, Statement
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
 """States in which a row can still be changed by a new statement."""
@@ -163,7 +164,7 @@ def merge(
             "content_hash": ids.content_hash(content),
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
             "valid_from": min(source.valid_from for source in sources),
-            "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITY.index),
+            "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
             "trust": min((source.trust for source in sources), key=TRUST.index),
             "embedder": stamp.embedder,
             "evidence": evidence,
@@ -229,7 +230,7 @@ def _strengthened(
     return {
         "evidence": evidence,
         "reinforcement_count": _count(fact, added),
-        "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITY.index),
+        "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITIES.index),
         "trust": max(trusts, key=TRUST.index),
         "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
     }

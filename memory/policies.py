@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..schemas.turns import Role, Scope
+from ..schemas.working import ENTRIES_MAX
 
 DecayStrategy = Literal["power-law", "exponential", "none"]
 
@@ -47,7 +48,10 @@ class WorkingSetPolicy:
     decay: DecayPolicy = field(default_factory=DecayPolicy)
 
     def __post_init__(self) -> None:
-        _require(1 <= self.capacity <= 64, f"working.capacity must lie between 1 and 64, not {self.capacity}")
+        _require(
+            1 <= self.capacity <= ENTRIES_MAX,
+            f"working.capacity must lie between 1 and {ENTRIES_MAX}, not {self.capacity}",
+        )
         _require(
             0 <= self.max_pinned < self.capacity,
             f"working.max_pinned ({self.max_pinned}) must be below working.capacity ({self.capacity})",

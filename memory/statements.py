@@ -11,12 +11,11 @@ from ..schemas.commands import Change
 from ..schemas.episodes import StoredEpisode
 from ..schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ..schemas.observations import Category, Observation, Observed
-from ..schemas.turns import Owner, Sensitivity
+from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity
 from .policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
 
 TRUST: tuple[Trust, ...] = ("tool", "assistant", "user")
-SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def of_change(
         confidence=_first(change.confidence, target.confidence if target else None, policy.confidence.consolidated),
         occurred_at=known[-1].occurred_at if known else issued_at,
         valid_from=change.valid_from or min((episode.valid_from for episode in known), default=None),
-        sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITY.index, default="internal"),
+        sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
         evidence=evidence_of(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
-from ..schemas.turns import Sensitivity
+from ..schemas.turns import Sensitivity, up_to
 
 NEIGHBOURS: Final = 2
 """Messages before a turn that its windows and the one that it completes are made of."""
@@ -18,7 +18,6 @@ NEIGHBOUR_MAX: Final = 1_000
 """Code points of a neighbour that stand in a window, those that are nearest to the message: beside a long paste it
 would not be found by its own words any more."""
 TALKING: Final = frozenset({"user", "assistant"})
-_LEVELS: Final[tuple[Sensitivity, ...]] = get_args(Sensitivity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,4 @@ def _window(thread: Sequence[Line], place: int) -> str:
 
 def _may_stand_beside(this: Line, neighbour: Line) -> bool:
     """Whoever may read this may read the neighbour: else it could be felt out by searching for its words."""
-    return neighbour.owner_key == this.owner_key and _LEVELS.index(neighbour.sensitivity) <= _LEVELS.index(
-        this.sensitivity
-    )
+    return neighbour.owner_key == this.owner_key and neighbour.sensitivity in up_to(this.sensitivity)

@@ -14,13 +14,12 @@ from pydantic import JsonValue, ValidationError
 
 from ..schemas import ids
 from ..schemas.observations import LASTING, Durability, Evicted, Observation
-from ..schemas.turns import Sensitivity
+from ..schemas.turns import SENSITIVITIES
 from ..schemas.working import WorkingEntry, WorkingSet
 from .decay import salience
 from .policies import DecayPolicy, WorkingSetPolicy
 
 _DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "permanent")
-_SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
 
 
 class UnknownEntryError(LookupError):
@@ -241,7 +240,7 @@ def _renewed(entry: WorkingEntry, candidate: Candidate, turn: int, policy: Decay
     new = candidate.observation
     update: dict[str, object] = {
         "last_access_turn": turn,
-        "sensitivity": max(entry.sensitivity, new.sensitivity, key=_SENSITIVITY.index),
+        "sensitivity": max(entry.sensitivity, new.sensitivity, key=SENSITIVITIES.index),
     }
     if _prevails(new, entry):
         update |= {

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from ..memory.boundaries import MARK_LENGTH
 from ..memory.context import (
@@ -29,7 +29,7 @@ from ..schemas.recalled import Tier
 from ..schemas.turns import Owner, Sensitivity
 from .parts import Missing
 from .request import LIMIT_MAX, RecallRequest, SessionRef
-from .service import Recalled, Recollection
+from .service import Recalls, Recollection
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and whether the tool `recall` is offered beside the text."""
@@ -111,12 +111,6 @@ class Context:
 
 def new_mark() -> str:
     return secrets.token_hex(MARK_LENGTH // 2)
-
-
-class Recalls(Protocol):
-    """What a rendering asks (`recall.service.Recall`, or whatever makes one when it is asked)."""
-
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
 
 
 class Contexts:

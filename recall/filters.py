@@ -11,10 +11,8 @@ from datetime import datetime
 from qdrant_client import models
 
 from ..schemas.recalled import Tier
-from ..schemas.turns import Sensitivity
+from ..schemas.turns import up_to
 from .request import RecallRequest
-
-SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
 
 
 def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
@@ -135,7 +133,7 @@ def _of_owners(request: RecallRequest) -> list[models.Condition]:
 
 
 def _ceiling(request: RecallRequest) -> models.Condition:
-    return any_of("sensitivity", SENSITIVITY[: SENSITIVITY.index(request.ceiling) + 1])
+    return any_of("sensitivity", up_to(request.ceiling))
 
 
 def _said_of(request: RecallRequest) -> list[models.Condition]:

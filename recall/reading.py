@@ -18,15 +18,13 @@ from ..schemas.base import Contract
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
-from ..schemas.turns import Owner, Sensitivity
-from ..schemas.working import StoredMessage, StoredWorkingEntry
+from ..schemas.turns import Owner, Sensitivity, up_to
+from ..schemas.working import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .filters import any_of
 from .paging import Page, page_of
 from .wanted import Wanted, episodes_filter, facts_filter, messages_filter, working_filter
 
 PAGE_DEFAULT = 50
-WORKING_MAX = 64
-"""Entries that a working set can have."""
 TURNS_MAX = 50
 """Turns of a page of the session log: each has up to 64 messages, 256 KiB."""
 R = TypeVar("R", bound=Contract)
@@ -78,7 +76,7 @@ class Reading:
         return await self._page(_EPISODE, wanted, limit, cursor)
 
     async def working(
-        self, wanted: Wanted, *, limit: int = WORKING_MAX, cursor: str | None = None
+        self, wanted: Wanted, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
         """A page by id; within it by session, the most salient first. A session's stand in one page."""
         page = await self._page(_ENTRY, wanted, limit, cursor)
@@ -120,7 +118,7 @@ class Reading:
         if fact_id not in found:
             return None
         fact = _FACT.record(found[fact_id].payload)
-        seen = Wanted(tenant_id, ceiling=ceiling).may_show(fact.sensitivity) and owner in (None, fact.owner)
+        seen = fact.sensitivity in up_to(ceiling) and owner in (None, fact.owner)
         return fact if seen else None
 
     async def every_fact(self, wanted: Wanted) -> list[Fact]:

@@ -19,6 +19,7 @@ from ..memory.policies import FusionPolicy, RecallPolicy
 from ..memory.speakers import Speaker, possible_names, preferred, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
 from ..schemas.recalled import TIERS, Tier
+from ..schemas.working import ENTRIES_MAX
 from .filters import said_by, where
 from .parts import Parts
 from .request import RecallRequest
@@ -30,8 +31,6 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
 }
 """Without a cue: what counts most, and what is newest, of each the pool. Both are needed: in a young memory nothing is
 reinforced yet, and in an old one the best are not among the newest."""
-WORKING_MAX = 64
-"""Entries that a working set can have."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
 """Of the patience. The searches wait for both, and words are found without either."""
@@ -99,7 +98,7 @@ class Searching:
         found = await self._parts.ask(
             "working.all",
             lambda: self._store.select(
-                collection, tenant_id=self._request.tenant_id, where=condition, limit=WORKING_MAX
+                collection, tenant_id=self._request.tenant_id, where=condition, limit=ENTRIES_MAX
             ),
         )
         self._pools["working"].take(found or ())

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import Protocol
 
 import structlog
 
@@ -63,6 +64,12 @@ class Recalled:
     missing: tuple[Missing, ...]
     silent: bool = False
     """Nothing that was asked has answered."""
+
+
+class Recalls(Protocol):
+    """What surfaces ask: `Recall`, or whatever makes one when it is asked."""
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
 
 
 Key = tuple[Tier, str]

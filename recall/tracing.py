@@ -25,7 +25,7 @@ from ..schemas.facts import Fact, FactUpdated
 from ..schemas.observations import Observation, Observed
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
-from ..schemas.turns import Owner, Sensitivity
+from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working import StoredMessage
 from ..streams.ports import Log, Record
 from .filters import any_of, equals
@@ -33,7 +33,6 @@ from .logged import LogPolicy, LogReads
 from .paging import CURSOR_MAX
 from .parts import Missing
 from .reading import Reading, said_in_order
-from .wanted import Wanted
 
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
@@ -52,7 +51,7 @@ class FactRef:
     ceiling: Sensitivity = "internal"
 
     def may_show(self, sensitivity: Sensitivity) -> bool:
-        return Wanted(self.tenant_id, ceiling=self.ceiling).may_show(sensitivity)
+        return sensitivity in up_to(self.ceiling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from typing import Literal, get_args
 
 from qdrant_client import models
 
-from ..memory.statements import SENSITIVITY
 from ..schemas.facts import FactState
 from ..schemas.observations import Category
-from ..schemas.turns import Owner, Sensitivity
+from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
 from .filters import any_of, believed, equals, until, valid_at
 
 ALL: Literal["all"] = "all"
@@ -50,9 +49,6 @@ class Wanted:
         for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError(f"{name} needs a time zone")
-
-    def may_show(self, sensitivity: Sensitivity) -> bool:
-        return SENSITIVITY.index(sensitivity) <= SENSITIVITY.index(self.ceiling)
 
 
 def facts_filter(wanted: Wanted) -> models.Filter:
@@ -119,8 +115,8 @@ def _said_of(wanted: Wanted) -> list[models.Condition]:
 
 def _shown(wanted: Wanted) -> list[models.Condition]:
     """Up to the ceiling; who may read everything asks for no level."""
-    levels = SENSITIVITY[: SENSITIVITY.index(wanted.ceiling) + 1]
-    return [] if len(levels) == len(SENSITIVITY) else [any_of("sensitivity", levels)]
+    levels = up_to(wanted.ceiling)
+    return [] if levels == SENSITIVITIES else [any_of("sensitivity", levels)]
 
 
 def _empty(field: str) -> models.IsEmptyCondition:

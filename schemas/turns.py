@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
@@ -16,6 +16,8 @@ MESSAGES_MAX = 64
 Role = Literal["user", "assistant", "tool", "system"]
 Scope = Literal["user", "agent", "org", "group"]
 Sensitivity = Literal["public", "internal", "secret"]
+SENSITIVITIES: tuple[Sensitivity, ...] = get_args(Sensitivity)
+"""From what anyone may read to what needs a right of its own."""
 
 ShortName = Annotated[str, StringConstraints(max_length=128)]
 
@@ -105,6 +107,11 @@ class Turn(Contract):
         if owner_id is None:
             raise ValueError(f"scope {scope} needs {scope}_id")
         return Owner(scope=scope, id=owner_id)
+
+
+def up_to(ceiling: Sensitivity) -> tuple[Sensitivity, ...]:
+    """The sensitivities that a reader with this ceiling may see."""
+    return SENSITIVITIES[: SENSITIVITIES.index(ceiling) + 1]
 
 
 def turn_value(fields: dict[str, JsonValue]) -> bytes:

@@ -10,6 +10,9 @@ from .base import Content, Contract, GivenId, Instant, Metadata, OurId, Subject,
 from .observations import Category, Durability
 from .turns import Sensitivity
 
+ENTRIES_MAX = 64
+"""Entries that a working set can have."""
+
 
 class WorkingEntry(Contract):
     """One thing the agent is attending to. salience = importance x decay(turns since last access)."""
@@ -33,7 +36,7 @@ class WorkingSet(Contract):
     """Entries by salience, greatest first, and the current turn number."""
 
     turn: Annotated[int, Field(ge=0)] = 0
-    entries: Annotated[tuple[WorkingEntry, ...], Field(max_length=64)] = ()
+    entries: Annotated[tuple[WorkingEntry, ...], Field(max_length=ENTRIES_MAX)] = ()
 
 
 class StoredWorkingEntry(WorkingEntry):

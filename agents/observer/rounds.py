@@ -22,7 +22,7 @@ from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
 from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
-from ...schemas.turns import Owner, Role, Sensitivity, Turn
+from ...schemas.turns import SENSITIVITIES, Owner, Role, Turn
 from ...schemas.working import WorkingSet
 from ...streams.ports import Record
 from ...streams.retry import Calls
@@ -31,7 +31,6 @@ from ..routing import occurred_at
 from .prompt import SCHEMA, TASK, ObservationItem, ObservePrompt, ShownTurn, parse, recent_messages
 from .rows import SessionRow
 
-_SENSITIVITY: tuple[Sensitivity, ...] = ("public", "internal", "secret")
 _ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 
 
@@ -236,7 +235,7 @@ def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[st
         due_at=item.due_at if item.category == "task" else None,
         valid_from=item.valid_from,
         valid_to=item.valid_to,
-        sensitivity=max(item.sensitivity, floor, key=_SENSITIVITY.index),
+        sensitivity=max(item.sensitivity, floor, key=SENSITIVITIES.index),
         source_role=usable.role,
         evidence=item.evidence,
     )
