@@ -1,0 +1,48 @@
+"""Every number that rules the memory, as frozen types that are checked when they are made (memory-model, all sections).
+
+A policy that contradicts itself raises ValueError at start, never in the middle of a turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .consolidating import ConsolidationPolicy, ConsolidationTrigger
+from .facts import ConfidencePolicy, ConflictPolicy
+from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
+from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
+
+__all__ = [
+    "CLASSIC_FUSION",
+    "CapturePolicy",
+    "CompositePolicy",
+    "ConfidencePolicy",
+    "ConflictPolicy",
+    "ConsolidationPolicy",
+    "ConsolidationTrigger",
+    "DecayPolicy",
+    "DecayStrategy",
+    "FusionPolicy",
+    "MemoryPolicy",
+    "ObservePolicy",
+    "RankingProfile",
+    "RecallPolicy",
+    "RerankerName",
+    "RoutingPolicy",
+    "WorkingSetPolicy",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPolicy:
+    """All of them, as one worker or one tenant has them."""
+
+    working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)
+    capture: CapturePolicy = field(default_factory=CapturePolicy)
+    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
+    confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
+    conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
+    consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    observe: ObservePolicy = field(default_factory=ObservePolicy)
+    recall: RecallPolicy = field(default_factory=RecallPolicy)

@@ -1,0 +1,44 @@
+"""How sure we are of a fact, and what makes two statements meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .checks import require, unit
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidencePolicy:
+    """How sure we are of a fact, 0–1."""
+
+    permanent: float = 0.8
+    persistent: float = 0.7
+    assistant_discount: float = 0.2
+    tool_discount: float = 0.3
+    reinforcement: float = 0.05
+    consolidated: float = 0.5
+    """Of a consolidated fact for which the model named none."""
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            unit(f"confidence.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictPolicy:
+    """Similarity zones; they belong to the embedder (memory-model §6). In this version they are told, not acted on."""
+
+    hot: float | None = 0.95
+    near_dup: float = 0.85
+    conflict_check: float = 0.40
+    neighbours: int = 5
+    lexical: bool = False
+    """True for the hashing embedder: NEAR-DUP by token Jaccard, and there is no HOT."""
+    jaccard_near_dup: float = 0.8
+
+    def __post_init__(self) -> None:
+        bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
+        for bound in [*bounds, self.jaccard_near_dup]:
+            unit("conflict zone", bound)
+        require(bounds == sorted(bounds), "conflict zones must rise: conflict_check, near_dup, hot")
+        require(1 <= self.neighbours <= 100, f"conflict.neighbours must be 1 to 100, not {self.neighbours}")

@@ -1,0 +1,75 @@
+"""What of a turn is shown to the model and when, and where its observations go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...schemas.turns import Role, Scope
+from .checks import require, unit
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePolicy:
+    """What of a turn is shown to the model, and how much may come back."""
+
+    enabled: bool = True
+    roles: tuple[Role, ...] = ("user", "assistant")
+    threshold: float = 0.4
+    """Importance below which an observation stays in the working set."""
+    max_per_turn: int = 3
+    max_assistant_chars: int = 500
+    context_messages: int = 6
+    context_tokens: int = 2_000
+
+    def __post_init__(self) -> None:
+        unit("capture.threshold", self.threshold)
+        require(bool(self.roles), "capture.roles must name at least one role")
+        require(1 <= self.max_per_turn <= 64, f"capture.max_per_turn must be 1 to 64, not {self.max_per_turn}")
+        for name in ("max_assistant_chars", "context_messages", "context_tokens"):
+            require(getattr(self, name) >= 0, f"capture.{name} must be 0 or more, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservePolicy:
+    """When a session's unobserved turns are shown to the model."""
+
+    together: int = 8
+    """Turns of a session in one call; 1 = one by one (MEMSTREAM_OBSERVE_TOGETHER)."""
+    patience: float = 60.0
+    """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
+    unobserved_tokens: int = 0
+    """Observe when this many tokens wait; 0 = every turn at once. A token is taken as 4 characters."""
+    round_tokens: int = 8_000
+    """Of the turns in one call; a turn that is larger is shown alone."""
+    backlog: int = 16
+    """Unread events of a partition beyond which its sessions wait for company: two full rounds. With 12 partitions some
+    200 turns, three seconds of 64 calls at a time that take a second each."""
+    company: float = 600.0
+    """Seconds that a turn waits for company at most, however long the backlog lasts."""
+
+    def __post_init__(self) -> None:
+        require(1 <= self.together <= 64, f"observe.together must be 1 to 64, not {self.together}")
+        for name in ("patience", "company"):
+            seconds = getattr(self, name)
+            require(math.isfinite(seconds) and seconds > 0, f"observe.{name} must be above 0, not {seconds}")
+        for name in ("unobserved_tokens", "backlog"):
+            require(getattr(self, name) >= 0, f"observe.{name} must be 0 or more, not {getattr(self, name)}")
+        require(self.round_tokens >= 1, f"observe.round_tokens must be 1 or more, not {self.round_tokens}")
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingPolicy:
+    """Which observations go beyond the working set, and whose they are."""
+
+    significance: float = 0.6
+    """Importance from which a lasting observation is an episode."""
+    scope: Scope = "user"
+    """`episodic.scope`: the owner of what is learnt when the turn names no scope."""
+    episodes_kept: int = 200
+    """Per owner; beyond, the oldest that are consolidated go. 0: all are kept."""
+
+    def __post_init__(self) -> None:
+        unit("routing.significance", self.significance)
+        require(self.episodes_kept >= 0, "routing.episodes_kept must be 0 or more")
+        require(self.scope in ("user", "agent", "org", "group"), f"episodic.scope is unknown: {self.scope!r}")

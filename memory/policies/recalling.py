@@ -1,0 +1,114 @@
+"""How memory is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .checks import require, unit
+
+RankingProfile = Literal["memstream", "classic", "composite"]
+RerankerName = Literal["rrf", "cross-encoder", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPolicy:
+    """How ranked lists become one: Reciprocal Rank Fusion, rrf = sum of weight / (k + rank), ranks from 0.
+
+    Source: Cormack, Clarke, Büttcher 2009; whose k = 60 counts ranks from 1.
+    """
+
+    k: float = 10.0
+    dense: float = 1.0
+    windowed: float = 1.0
+    """Of the vectors of messages embedded with their neighbours."""
+    lexical: float = 2.0
+    """A list of weight 0 is not asked for."""
+    speaker: float = 0.3
+    """What messages of the speaker whom a cue names get besides, as a share of the greatest rrf; 0 = no preference."""
+
+    def __post_init__(self) -> None:
+        require(math.isfinite(self.k) and self.k > 0, f"fusion.k must be above 0, not {self.k}")
+        for name in ("dense", "windowed", "lexical", "speaker"):
+            weight = getattr(self, name)
+            require(math.isfinite(weight) and weight >= 0, f"fusion.{name} must be 0 or more, not {weight}")
+        require(self.dense + self.lexical > 0, "fusion.dense and fusion.lexical must not both be 0")
+
+
+CLASSIC_FUSION = FusionPolicy(k=60.0, dense=1.0, windowed=1.0, lexical=1.0, speaker=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class CompositePolicy:
+    """The weights of the profile `composite`, one a part of the score; together 1."""
+
+    similarity: float = 0.35
+    strength: float = 0.25
+    recency: float = 0.10
+    emotion: float = 0.15
+    links: float = 0.10
+    importance: float = 0.05
+    recency_half_life_hours: float = 24.0
+
+    def __post_init__(self) -> None:
+        weights = [getattr(self, name) for name in self.__dataclass_fields__ if name != "recency_half_life_hours"]
+        for weight in weights:
+            unit("composite weight", weight)
+        require(math.isclose(sum(weights), 1.0), f"composite weights must add up to 1, not {sum(weights)}")
+        hours = self.recency_half_life_hours
+        require(math.isfinite(hours) and hours > 0, f"composite.recency_half_life_hours must be above 0, not {hours}")
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPolicy:
+    """How memory is read: what is asked for, how it is ranked, how long a part may take."""
+
+    profile: RankingProfile = "memstream"
+    fusion: FusionPolicy = field(default_factory=FusionPolicy)
+    """Of the profiles memstream and composite."""
+    composite: CompositePolicy = field(default_factory=CompositePolicy)
+    pool: int = 100
+    """Candidates of one search."""
+    limit: int = 10
+    semantic_match: float = 0.4
+    working_match: float = 0.2
+    episodic_match: float = 0.3
+    reinforcements: int = 10
+    """From so many on, a fact's reinforcement counts in full."""
+    confidence_half_life_days: float = 180.0
+    recency_half_life_days: float = 7.0
+    stability_days: float = 14.0
+    """Of strength (Ebbinghaus 1885), where a record has none of its own; by `stability_growth` more at each recall."""
+    stability_growth: float = 1.5
+    duplicate_overlap: float = 0.6
+    """An item goes when more than this share of its words stands in one of a higher tier."""
+    patience: float = 2.0
+    """Seconds that one part of a read may take, from the read's start."""
+    reranker: RerankerName = "rrf"
+    """Who puts what was found into its last order; `rrf`: nobody, fusion has done it."""
+    rerank_pool: int = 30
+    """Candidates that it is shown."""
+    cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
+    """Name or folder of the reranker `cross-encoder`."""
+
+    def __post_init__(self) -> None:
+        require(self.profile in ("memstream", "classic", "composite"), f"recall.profile is unknown: {self.profile!r}")
+        require(self.reranker in ("rrf", "cross-encoder", "model"), f"recall.reranker is unknown: {self.reranker!r}")
+        require(1 <= self.rerank_pool <= 100, f"recall.rerank_pool must be 1 to 100, not {self.rerank_pool}")
+        require(bool(self.cross_encoder.strip()), "recall.cross_encoder must name a model or a folder")
+        for name in ("semantic_match", "working_match", "episodic_match", "duplicate_overlap"):
+            unit(f"recall.{name}", getattr(self, name))
+        require(1 <= self.pool <= 1_000, f"recall.pool must be 1 to 1000, not {self.pool}")
+        require(1 <= self.limit <= 100, f"recall.limit must be 1 to 100, not {self.limit}")
+        require(self.reinforcements >= 1, f"recall.reinforcements must be 1 or more, not {self.reinforcements}")
+        for name in ("confidence_half_life_days", "recency_half_life_days", "stability_days", "patience"):
+            value = getattr(self, name)
+            require(math.isfinite(value) and value > 0, f"recall.{name} must be above 0, not {value}")
+        growth = self.stability_growth
+        require(math.isfinite(growth) and growth >= 1, f"recall.stability_growth must be 1 or more, not {growth}")
+
+    @property
+    def fused(self) -> FusionPolicy:
+        """The fusion of the chosen profile."""
+        return CLASSIC_FUSION if self.profile == "classic" else self.fusion
