@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults lint types bench soak docs up down pins schemas hooks clean
+.PHONY: help setup demo test long faults lint types bench soak docs up down pins schemas hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -21,8 +21,11 @@ demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server a
 
 setup: $(VENV)/.ready-dev ## everything that working on memstream needs
 
-test: $(VENV)/.ready-dev ## every test, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
+test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
 	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+
+long: $(VENV)/.ready-dev ## the tests that take long: a fresh clone, services end to end, every crash point
+	$(BIN)/pytest -m long --long --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 FAULTS ?= all
 SEED ?= 1

@@ -14,6 +14,7 @@ if str(ROOT) not in sys.path:
 pytest_plugins = [
     "tests.support.fault_rows",
     "tests.support.kafka_fixtures",
+    "tests.support.long_tests",
     "tests.support.qdrant_fixtures",
     "tests.support.recalling",
 ]

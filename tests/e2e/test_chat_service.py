@@ -24,7 +24,7 @@ from tests.support.qdrant import QdrantServer
 from tests.support.supervised import Supervised
 from tests.support.telling import Told
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(300)]
 USERS = ("u1", "u2")
 DEADLINE = 60.0
 STAGES = ("recorder", "observer", "reflector")

@@ -188,6 +188,7 @@ class TestDemo:
         assert "Remembered from before" in second.out
         assert command("show", "facts", "--tenant", "demo", "--json").records == facts, "told twice is told once"
 
+    @pytest.mark.long
     def test_chat_goes_on_from_there(self, memstream: Memstream) -> None:
         done = memstream("chat", input="I love chess.\nHello!\n")
         assert done.code == 0, done.err

@@ -23,6 +23,7 @@ def run(folder: Path, *command: str, input: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_two_commands(tmp_path: Path) -> None:
     clone, *_ = FIRST[0].splitlines()

@@ -130,6 +130,7 @@ async def test_one_command_is_a_memory_that_outlives_being_killed(memstream: Mem
         assert server.process.wait(DEADLINE) == 0, server.log.read_text()[-3000:]
 
 
+@pytest.mark.long
 def test_beside_a_worker_it_serves_what_the_worker_holds(memstream: Memstream) -> None:
     with memstream.worker("all") as worker, serving(memstream, free_port()) as server:
         assert httpx.post(f"{server.url}/v1/turns", json=turn(1, "I work at Google."), timeout=30).status_code == 202
