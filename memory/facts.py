@@ -15,6 +15,7 @@ from ..schemas.facts import (
     APPLIED_KEPT,
     EVIDENCE_KEPT,
     SOURCE_EPISODES_MAX,
+    WAITS_FOR,
     Decision,
     Evidence,
     FactAction,
@@ -69,6 +70,23 @@ def create(
     fact = _row(statement, stamp, valid_from=valid_from or statement.begins)
     fact = fact.model_copy(update={"supersedes": supersedes})
     return Transition("new", fact, None, reason, decision)
+
+
+def create_pending(
+    statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
+) -> Transition:
+    """A row that is not believed yet: it waits to be judged against another, or (None) only for its time."""
+    fact = _row(statement, stamp, valid_from=statement.begins)
+    metadata = {WAITS_FOR: waits_for} if waits_for else {}
+    return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
+
+
+def approve(
+    fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
+) -> Transition:
+    """A pending row is believed from now on."""
+    fields = {"state": "active", "supersedes": fact.supersedes or supersedes}
+    return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
 
 def admit_as_history(
@@ -218,7 +236,10 @@ def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredF
 
 def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> StoredFact:
     applied = fact.applied if stamp.cause in fact.applied else (*fact.applied, stamp.cause)[-APPLIED_KEPT:]
-    return fact.model_copy(update={**fields, "version": fact.version + 1, "applied": applied})
+    changed = {**fields, "version": fact.version + 1, "applied": applied}
+    if fact.state == "pending" and fields.get("state", "pending") != "pending":
+        changed["metadata"] = {name: value for name, value in fact.metadata.items() if name != WAITS_FOR}
+    return fact.model_copy(update=changed)
 
 
 def _strengthened(

@@ -2,7 +2,8 @@
 
 A proposal was made from facts as they stood a while ago. What changed meanwhile: a target that is no longer active is
 `stale`; one that is active in another version is reinforced or invalidated as it is, an update becomes a candidate
-against it, and what would remove rows (prune, merge) is refused: in doubt they are kept.
+against it, and what would remove rows (prune, merge) is refused: in doubt they are kept. A judgement is about a pending
+row; one that is pending no more is `stale`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..schemas.commands import Change, VerdictName
 from ..schemas.facts import Decision, StoredFact
 from .conflict import Neighbours, carry_out, resolve
 from .facts import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
+from .judging import settle_pending
 from .policies import MemoryPolicy
 from .statements import Statement
 from .zones import words
@@ -40,10 +42,13 @@ def settle(
     stamp: Stamp,
     policy: MemoryPolicy,
 ) -> Settled:
-    """`targets` are the rows that the change names, in its order (target_fact_id, for a merge source_fact_ids),
-    each of this owner; the caller has answered for unknown ones. `statement` is the proposal as a candidate."""
+    """`targets` are the rows that the change names, in its order (target_fact_id, for a merge source_fact_ids, for a
+    judgement both), each of this owner; the caller has answered for unknown ones. `statement` is the proposal as a
+    candidate."""
     if change.action == "new":
         return _admitted(statement, neighbours, stamp, policy)
+    if change.action == "judge":
+        return _judged(change, targets, stamp, policy)
     gone = next((target for target in targets if target.state != "active"), None)
     if gone is not None:
         return Settled("stale", f"{gone.fact_id} is {gone.state}", gone.fact_id)
@@ -78,6 +83,20 @@ def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy
     if into is not None and not transitions:
         return Settled("duplicate", "it is known, and so is its evidence", into.fact_id)
     return Settled("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
+
+
+def _judged(change: Change, targets: Sequence[StoredFact], stamp: Stamp, policy: MemoryPolicy) -> Settled:
+    assert change.judgement is not None  # held by Change
+    pending, known = targets[0], next(iter(targets[1:]), None)
+    if pending.state != "pending":
+        return Settled("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
+    if known is None and change.judgement == "duplicate":
+        return Settled("unknown", "what it was compared with is gone", pending.fact_id)
+    if change.judgement != "duplicate" and pending.valid_from > stamp.now:
+        reason = f"it begins at {pending.valid_from.isoformat()}: it stays pending until then"
+        return Settled("refused", reason, pending.fact_id)
+    transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason)
+    return Settled("applied", transitions[-1].reason, pending.fact_id, transitions)
 
 
 def _updated(

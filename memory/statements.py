@@ -85,6 +85,26 @@ def of_observation(
     )
 
 
+def of_fact(fact: StoredFact) -> Statement:
+    """A row as a candidate again: a pending one that is judged. It was told when its newest evidence was."""
+    return Statement(
+        fact_id=fact.fact_id,
+        tenant_id=fact.tenant_id,
+        owner=fact.owner,
+        subject=fact.subject,
+        content=fact.content,
+        category=fact.category,
+        confidence=fact.confidence,
+        occurred_at=max((each.occurred_at for each in fact.evidence), default=fact.recorded_at),
+        valid_from=fact.valid_from,
+        valid_to=fact.valid_to,
+        sensitivity=fact.sensitivity,
+        trust=fact.trust,
+        evidence=fact.evidence,
+        source_episode_ids=fact.source_episode_ids,
+    )
+
+
 def of_change(
     change: Change,
     *,

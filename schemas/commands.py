@@ -56,11 +56,14 @@ class Command(Contract):
         return ids.session_key(self.tenant_id, self.session.user_id, self.session.session_id)
 
 
-ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune"]
+ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune", "judge"]
+Judgement = Literal["supersede", "duplicate", "coexist"]
+"""Of a pending fact against the one it waits for: it takes its place, it says the same, or both hold."""
 
 
 class Change(Contract):
-    """One proposal of a facts.apply command."""
+    """One proposal of a facts.apply command. `judge` settles a pending fact (`target_fact_id`); the one source is the
+    fact that it was compared with, and may be left out where both hold."""
 
     action: ChangeAction
     target_fact_id: OurId | None = None
@@ -71,6 +74,7 @@ class Change(Contract):
     category: Category | None = None
     confidence: Unit | None = None
     valid_from: Instant | None = None
+    judgement: Judgement | None = None
     reason: Reason = ""
     source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
 
@@ -78,13 +82,21 @@ class Change(Contract):
     def _complete(self) -> Self:
         if self.action == "new" and (self.subject is None or self.content is None or self.category is None):
             raise ValueError("new needs subject, content and category")
-        if self.action in ("reinforce", "update", "invalidate", "prune") and self.target_fact_id is None:
+        if self.action in ("reinforce", "update", "invalidate", "prune", "judge") and self.target_fact_id is None:
             raise ValueError(f"{self.action} needs target_fact_id")
         if self.action == "update" and self.content is None:
             raise ValueError("update needs content")
         if self.action == "merge" and (len(self.source_fact_ids) < 2 or self.content is None):
             raise ValueError("merge needs at least two source_fact_ids and content")
+        if self.action == "judge":
+            self._judged()
         return self
+
+    def _judged(self) -> None:
+        if self.judgement is None:
+            raise ValueError("judge needs judgement")
+        if len(self.source_fact_ids) > 1 or (self.judgement != "coexist" and not self.source_fact_ids):
+            raise ValueError("judge needs one source_fact_ids: the fact that the target was compared with")
 
 
 class FactsApply(Contract):

@@ -45,6 +45,9 @@ Zone = Literal["HOT", "NEAR-DUP", "CONFLICT-CHECK", "COLD"]
 EVIDENCE_KEPT = 32
 """The first 32 and the last 32 pieces of evidence are kept."""
 APPLIED_KEPT = 64
+WAITS_FOR = "waits_for"
+"""In a pending fact's metadata: the id of the fact that it will be judged against. It lies there, and not beside the
+`fact` object, so that facts that are rebuilt from memory.facts still know it."""
 SOURCE_EPISODES_MAX = 64
 
 
@@ -90,6 +93,12 @@ class Fact(Contract):
     content_hash: Hash
     evidence: Annotated[tuple[Evidence, ...], Field(max_length=2 * EVIDENCE_KEPT)] = ()
     source_episode_ids: Annotated[tuple[OurId, ...], Field(max_length=SOURCE_EPISODES_MAX)] = ()
+
+    @property
+    def waits_for(self) -> str | None:
+        """Of a pending fact: which other one it is to be judged against; None when it only waits for its time."""
+        other = self.metadata.get(WAITS_FOR)
+        return other if self.state == "pending" and isinstance(other, str) else None
 
 
 class StoredFact(Fact):

@@ -106,12 +106,12 @@ async def _settle(
 ) -> Settled:
     named = _targets(change)
     found = await view.by_ids(named)
-    missing = next((each for each in named if each not in found), None)
+    missing = next((each for each in _required(change) if each not in found), None)
     if missing is not None:
         return Settled("unknown", "there is no such fact of this owner", missing)
     if change.action == "new" and change.source_episode_ids and not episodes:
         return Settled("unknown", "none of its source episodes is known")
-    targets: tuple[StoredFact, ...] = tuple(found[each] for each in named)
+    targets: tuple[StoredFact, ...] = tuple(found[each] for each in named if each in found)
     statement = of_change(
         change,
         cause=f"{command.command_id}/{place}",
@@ -138,7 +138,14 @@ async def _settle(
 def _targets(change: Proposal) -> tuple[str, ...]:
     if change.action == "merge":
         return change.source_fact_ids
-    return () if change.action == "new" or change.target_fact_id is None else (change.target_fact_id,)
+    if change.action == "new" or change.target_fact_id is None:
+        return ()
+    return (change.target_fact_id, *change.source_fact_ids) if change.action == "judge" else (change.target_fact_id,)
+
+
+def _required(change: Proposal) -> tuple[str, ...]:
+    """A judgement can be carried out when what the pending fact was compared with is gone."""
+    return _targets(change)[:1] if change.action == "judge" else _targets(change)
 
 
 def _cause(command: Command, args: FactsApply, episodes: Sequence[StoredEpisode]) -> FactCause:
