@@ -1,0 +1,200 @@
+"""The conflict corpus: written pairs of statements with the right decision each, and how decisions are scored.
+
+tests/corpora/conflict/tune.jsonl is what rules may be tuned on, test.jsonl measures and was committed before the
+first rule. A line: `id, kind, old, new, expect, why`, and where the memory model (§6) leaves two outcomes open
+`also_accept`; `expect_hashing` or `expect_dense` stands in for `expect` where the zone decides. `old` and `new` have
+subject, content, category and, where it matters, valid_from; `new` also occurred_at, `late` (its turn is older than the
+old one's) and `is_correction`. Nothing of `replaces` is told: the pipeline is alone with the two texts.
+
+`supersede` means that the old row closes, superseded or (a correction) invalidated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from memstream.memory.facts import Stamp, Transition, create
+from memstream.memory.policies import MemoryPolicy
+from memstream.memory.statements import Statement, of_observation
+from memstream.schemas.facts import Decision, StoredFact
+from tests.support.memory import observation, observed
+
+FOLDER = Path(__file__).resolve().parent.parent / "corpora" / "conflict"
+Outcome = Literal["admit", "reinforce", "updated", "supersede", "pending", "history"]
+Half = Literal["tune", "test"]
+Embedding = Literal["hashing", "dense"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+MERGES: frozenset[Outcome] = frozenset({"reinforce", "updated"})
+"""Outcomes after which the new statement is no row of its own."""
+
+OLD_TOLD = datetime(2026, 5, 1, 10, tzinfo=UTC)
+NEW_TOLD = datetime(2026, 6, 1, 10, tzinfo=UTC)
+LATE_TOLD = datetime(2026, 4, 1, 10, tzinfo=UTC)
+NOW = datetime(2026, 6, 1, 10, 1, tzinfo=UTC)
+"""When the new statement is decided on, late or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    subject: str
+    content: str
+    category: str
+    told: datetime
+    valid_from: datetime | None
+    is_correction: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    id: str
+    kind: str
+    old: Side
+    new: Side
+    accepted: dict[Embedding, frozenset[Outcome]]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.id}: {_shown(self.old)} / {_shown(self.new)}"
+
+    def known(self) -> StoredFact:
+        """The old statement as the active row that it became."""
+        made = create(
+            _statement(self.old, turn="t1"),
+            Stamp(now=self.old.told, cause="old", embedder="hashing"),
+            reason="",
+            decision=Decision(stage="admit"),
+        )
+        return made.fact
+
+    def said(self) -> Statement:
+        """The new statement, on its way into the facts of the same owner."""
+        return _statement(self.new, turn="t2")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How many of a half were decided right, and which were not."""
+
+    pairs: int
+    wrong: tuple[tuple[Pair, Outcome], ...]
+    false_merges: tuple[tuple[Pair, Outcome], ...]
+    """Two statements became one row that are not one."""
+    false_supersedes: tuple[tuple[Pair, Outcome], ...]
+    """A row was closed that still holds."""
+    kinds: tuple[tuple[str, int, int], ...]
+    """kind, right, all"""
+
+    @property
+    def right(self) -> float:
+        return 1 - len(self.wrong) / self.pairs
+
+    @property
+    def false_merged(self) -> float:
+        return len(self.false_merges) / self.pairs
+
+    @property
+    def false_superseded(self) -> float:
+        return len(self.false_supersedes) / self.pairs
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pairs} pairs, right {self.right:.1%}, false merges {self.false_merged:.1%} "
+            f"({len(self.false_merges)}), false supersedes {self.false_superseded:.1%} ({len(self.false_supersedes)})"
+        )
+
+    def lines(self) -> list[str]:
+        """The wrong ones, one a line, and the kinds with the figures of each."""
+        listed = [
+            f"{pair} → {got}, not {' or '.join(sorted(pair.accepted['hashing'] | pair.accepted['dense']))} ({pair.why})"
+            for pair, got in self.wrong
+        ]
+        return [*listed, *(f"{kind}: {right} of {every}" for kind, right, every in self.kinds), str(self)]
+
+
+@cache
+def pairs(half: Half) -> tuple[Pair, ...]:
+    return tuple(_pair(row) for row in rows(half))
+
+
+def rows(half: Half) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def score(
+    decide: Callable[[Pair], Outcome], chosen: Sequence[Pair] | None = None, *, embedding: Embedding = "hashing"
+) -> Report:
+    """What `decide` makes of the pairs (of the tuning half unless told)."""
+    chosen = pairs("tune") if chosen is None else chosen
+    decided = [(pair, decide(pair)) for pair in chosen]
+    wrong = tuple((pair, got) for pair, got in decided if got not in pair.accepted[embedding])
+    every, bad = Counter(pair.kind for pair in chosen), Counter(pair.kind for pair, _ in wrong)
+    return Report(
+        pairs=len(chosen),
+        wrong=wrong,
+        false_merges=tuple((p, got) for p, got in wrong if got in MERGES and not p.accepted[embedding] & MERGES),
+        false_supersedes=tuple((p, got) for p, got in wrong if got == "supersede"),
+        kinds=tuple((kind, every[kind] - bad[kind], every[kind]) for kind in every),
+    )
+
+
+def outcome(transitions: Iterable[Transition]) -> Outcome:
+    """The outcome that the transitions of one decision amount to."""
+    made = list(transitions)
+    if any(each.before is not None and each.action in ("superseded", "invalidated") for each in made):
+        return "supersede"
+    (only,) = made
+    if only.action == "updated":
+        return "updated"
+    if only.before is not None:
+        return "reinforce"
+    if only.action == "superseded":
+        return "history"
+    return "pending" if only.fact.state == "pending" else "admit"
+
+
+def _pair(row: dict[str, Any]) -> Pair:
+    accepted: dict[Embedding, frozenset[Outcome]] = {
+        embedding: frozenset({row.get(f"expect_{embedding}") or row["expect"], *row.get("also_accept", [])})
+        for embedding in get_args(Embedding)
+    }
+    new = row["new"]
+    told = LATE_TOLD if new.get("late") else NEW_TOLD
+    return Pair(row["id"], row["kind"], _side(row["old"], OLD_TOLD), _side(new, told), accepted, row["why"])
+
+
+def _side(row: dict[str, Any], told: datetime) -> Side:
+    return Side(
+        subject=row["subject"],
+        content=row["content"],
+        category=row["category"],
+        told=_time(row.get("occurred_at")) or told,
+        valid_from=_time(row.get("valid_from")),
+        is_correction=row.get("is_correction", False),
+    )
+
+
+def _statement(side: Side, *, turn: str) -> Statement:
+    said = observation(
+        side.content,
+        turn=turn,
+        subject=side.subject,
+        category=side.category,
+        valid_from=side.valid_from,
+        is_correction=side.is_correction,
+    )
+    return of_observation(observed(said, turn=turn, occurred_at=side.told), said, MemoryPolicy())
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _shown(side: Side) -> str:
+    return repr(side.content) if side.subject == "user" else f"{side.subject}: {side.content!r}"
