@@ -7,15 +7,14 @@ without a cue.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
 from .policies import CompositePolicy, RecallPolicy
+from .strength import DAY, effective_confidence, faded
 
-DAY = 86_400.0
 UNKNOWN_EMOTION = 0.5
 
 
@@ -108,7 +107,7 @@ def composite(
 
 
 def _semantic(trace: SemanticTrace, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    sure = effective_confidence(trace.confidence, trace.since, now, policy)
+    sure = effective_confidence(trace.confidence, trace.since, now, half_life_days=policy.confidence_half_life_days)
     return _score(
         confidence=0.5 * sure,
         reinforcement=0.5 * sure * min(1.0, trace.reinforcements / policy.reinforcements),
@@ -121,21 +120,6 @@ def _score(**parts: float) -> Score:
 
 
 # ------------------------------------------------------------------------------------------------ their terms
-def faded(then: datetime, now: datetime, *, half_life: float) -> float:
-    """0.5 ^ (age / half_life), seconds. What lies ahead (clocks differ) is as fresh as can be."""
-    return float(0.5 ** (_age(then, now) / half_life))
-
-
-def effective_confidence(confidence: float, since: datetime, now: datetime, policy: RecallPolicy) -> float:
-    """How sure we still are, computed when it is read and never stored (memory-model §8)."""
-    return confidence * faded(since, now, half_life=policy.confidence_half_life_days * DAY)
-
-
-def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
-    """What is left of a strength that was `left` when it was last touched (Ebbinghaus 1885, memory-model §8)."""
-    return left * math.exp(-_age(touched_at, now) / (stability_days * DAY))
-
-
 def congruence(valence: float | None, mood: float | None) -> float:
     """1 for the same valence, 0 for the opposite, 0.5 when one of them is unknown."""
     if valence is None or mood is None:
@@ -146,7 +130,3 @@ def congruence(valence: float | None, mood: float | None) -> float:
 def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
     """The share of the words `of` one text that stand in another, 0–1; nothing is contained in anything: 0."""
     return len(of & within) / len(of) if of else 0.0
-
-
-def _age(then: datetime, now: datetime) -> float:
-    return max(0.0, (now - then).total_seconds())

@@ -11,8 +11,9 @@ from typing import cast
 from ..adapters.ports import Payload
 from ..memory.boundaries import without_framed
 from ..memory.policies import RecallPolicy
-from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace, strength
+from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
 from ..memory.standing import Saying, believed
+from ..memory.strength import last_of, stability_after, strength
 from ..schemas.episodes import StoredEpisode
 from ..schemas.errors import Fatal
 from ..schemas.facts import FactState, StoredFact
@@ -74,7 +75,11 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
     match tier:
         case "semantic":
             at = _since(payload)
-            stability = policy.stability_days * policy.stability_growth ** min(100, _number(payload, "retrieval_count"))
+            stability = stability_after(
+                int(_number(payload, "retrieval_count")),
+                first_days=policy.stability_days,
+                growth=policy.stability_growth,
+            )
             left = strength(_number(payload, "strength"), _touched(payload, at), now, stability_days=stability)
             return Impression(strength=left, at=at, importance=_number(payload, "confidence"))
         case "working":
@@ -187,8 +192,8 @@ def _since(payload: Payload) -> datetime:
     return _moment(payload, "last_reinforced_at" if payload.get("last_reinforced_at") else "recorded_at")
 
 
-def _touched(payload: Payload, otherwise: datetime) -> datetime:
-    return _moment(payload, "last_accessed_at") if payload.get("last_accessed_at") else otherwise
+def _touched(payload: Payload, begun: datetime) -> datetime:
+    return last_of(begun, _moment(payload, "last_accessed_at") if payload.get("last_accessed_at") else None)
 
 
 def _valence(payload: Payload) -> float | None:

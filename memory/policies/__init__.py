@@ -11,6 +11,7 @@ from .consolidating import ConsolidationPolicy, ConsolidationTrigger
 from .facts import ConfidencePolicy, ConflictPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .upkeep import HygienePolicy, JanitorTrigger
 from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "DecayPolicy",
     "DecayStrategy",
     "FusionPolicy",
+    "HygienePolicy",
+    "JanitorTrigger",
     "MemoryPolicy",
     "ObservePolicy",
     "RankingProfile",
@@ -44,5 +47,6 @@ class MemoryPolicy:
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)

@@ -21,12 +21,10 @@ from memstream.memory.ranking import (
     WorkingTrace,
     composite,
     congruence,
-    effective_confidence,
-    faded,
     overlap,
     ranked,
-    strength,
 )
+from memstream.memory.strength import effective_confidence, faded, strength
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 POLICY = RecallPolicy()
@@ -95,7 +93,7 @@ class TestTheSpecsNumbers:
 
     def test_terms(self) -> None:
         assert faded(days(7), NOW, half_life=7 * 86_400) == pytest.approx(0.5)
-        assert effective_confidence(1.0, days(360), NOW, POLICY) == pytest.approx(0.25)
+        assert effective_confidence(1.0, days(360), NOW, half_life_days=180) == pytest.approx(0.25)
         assert strength(0.8, days(14), NOW, stability_days=14) == pytest.approx(0.8 / math.e)
         assert congruence(1.0, -1.0) == 0.0
         assert congruence(0.3, 0.3) == 1.0

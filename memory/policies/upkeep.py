@@ -1,0 +1,69 @@
+"""How memory is kept in order without a model: what fades, what is culled, what is linked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .checks import require, unit
+
+JanitorTrigger = Literal["consolidation", "capture", "schedule", "manual"]
+Bounds = Literal["or", "and"]
+
+
+@dataclass(frozen=True, slots=True)
+class HygienePolicy:
+    """The janitor, what recalls leave behind, and the maintenance run (memory-model §§7, 8)."""
+
+    enabled: bool = True
+    """False: nothing is culled, flagged or linked, whoever asks; recalls are not counted."""
+    janitor: JanitorTrigger = "consolidation"
+    """When it comes by itself: after a run, after each captured turn, every `every_hours`, or only by command."""
+    every_hours: float = 24.0
+    """Of the janitor `schedule`."""
+    confidence_floor: float = 0.1
+    """A fact below this effective confidence is culled. 0: none is."""
+    episode_turns: int = 500
+    """Turns of its owner after which a persistent episode is culled; 0: never by turns."""
+    episode_days: float = 90.0
+    """Days after which a persistent episode is culled; 0: never by days."""
+    episode_bounds: Bounds = "or"
+    """Whether one of the two is enough."""
+    stale_days: float = 180.0
+    """Days after which a permanent episode is flagged as stale; 0: never."""
+    looked_at: int = 1_000
+    """Facts, and episodes, that one visit of the janitor looks at; the next one goes on where it ended."""
+    at_once: int = 100
+    """Facts that one visit proposes to cull; the rest is the next one's."""
+    strength_floor: float = 0.05
+    """Maintenance culls persistent episodes below this strength; 0: none."""
+    merge_similarity: float = 0.95
+    """Maintenance merges facts of one subject from this similarity on, where they say the same."""
+    link_step: float = 0.1
+    """What each recall of two records together adds to their link; a link of 1 grows no more."""
+    links_together: int = 5
+    """The best so many of a recall are linked, each with each."""
+    links_kept: int = 256
+    """Per owner; the weakest goes. 0: no links are kept."""
+
+    def __post_init__(self) -> None:
+        triggers = ("consolidation", "capture", "schedule", "manual")
+        require(self.janitor in triggers, f"hygiene.janitor must be one of {', '.join(triggers)}, not {self.janitor!r}")
+        require(
+            self.episode_bounds in ("or", "and"), f"hygiene.episode_bounds must be or, and: {self.episode_bounds!r}"
+        )
+        for name in ("confidence_floor", "strength_floor", "merge_similarity", "link_step"):
+            unit(f"hygiene.{name}", getattr(self, name))
+        for name in ("episode_days", "stale_days"):
+            days = getattr(self, name)
+            require(math.isfinite(days) and days >= 0, f"hygiene.{name} must be 0 or more, not {days}")
+        require(
+            math.isfinite(self.every_hours) and self.every_hours > 0,
+            f"hygiene.every_hours must be above 0, not {self.every_hours}",
+        )
+        require(self.episode_turns >= 0, f"hygiene.episode_turns must be 0 or more, not {self.episode_turns}")
+        for name, most in (("looked_at", 10_000), ("at_once", 1_000), ("links_together", 20)):
+            value = getattr(self, name)
+            require(1 <= value <= most, f"hygiene.{name} must be 1 to {most}, not {value}")
+        require(0 <= self.links_kept <= 4_096, f"hygiene.links_kept must be 0 to 4096, not {self.links_kept}")
