@@ -20,9 +20,24 @@ from ..stored import RowPart, StoredRow
 
 RUNS_KEPT = 20
 Count = Annotated[int, Field(ge=0)]
-RunStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
-"""done: proposals were sent (perhaps none). nothing: there was no episode to look at. paused: the tier forbids the
-call. deferred: the model is away; it is tried again. failed: its answer could not be used."""
+Kind = Literal["consolidate", "prune", "hygiene", "digest"]
+"""Of a run: the command's, or `consolidate` where the guard asked for it."""
+PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest"]
+"""Of a part of a run: the phases of `consolidate`, the one part of every other kind."""
+StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
+RunStatus = StepStatus
+"""done: proposals were sent (perhaps none). nothing: there was nothing to look at. paused: the tier or its budget
+forbids the call. deferred: the model is away; it is tried again. failed: its answer could not be used."""
+
+
+class Part(RowPart):
+    """What a phase came to. A part that failed or waits leaves what the others did as it is."""
+
+    name: PartName
+    status: StepStatus
+    counts: dict[str, int] = Field(default_factory=dict)
+    why: str = ""
+    """Where it is not done: what stood in its way."""
 
 
 class RunRecord(RowPart):
@@ -31,6 +46,8 @@ class RunRecord(RowPart):
     run_id: str
     status: RunStatus
     at: Instant
+    kind: Kind = "consolidate"
+    phases: tuple[Part, ...] = ()
     episodes: Count = 0
     facts_shown: Count = 0
     changes: Count = 0
@@ -48,6 +65,21 @@ class Waiting(RowPart):
     owner: Owner
     run_id: str
     attempt: Count = 0
+    status: Literal["deferred", "paused"] = "deferred"
+    turns: Count = 0
+    """Counted when it was last tried."""
+    until: Instant | None = None
+    """Of one that is paused: when asking again can help; None: when a worker starts with other settings."""
+
+
+class Errand(RowPart):
+    """What is still to be done for an owner after a run, or again when the model is back: one command, not before its
+    time. `attempt` as above."""
+
+    kind: Kind
+    run_id: str
+    not_before: Instant
+    attempt: Count = 0
 
 
 class OwnerRow(StoredRow):
@@ -57,6 +89,18 @@ class OwnerRow(StoredRow):
     runs: tuple[RunRecord, ...] = ()
     """The last 20, oldest first."""
     waiting: Waiting | None = None
+    errands: tuple[Errand, ...] = ()
+    """One a kind, in the order in which they are done."""
+    counted_since: Instant | None = None
+    """When the first of the counted turns came: what a schedule without a run reckons from."""
+    last_run_at: Instant | None = None
+    """Of the last `consolidate` that was neither paused nor deferred."""
+    changed_facts: Count = 0
+    """Changes of facts that were heard of or proposed since the last prune."""
+    pruned_to: str = ""
+    """Where the last prune stopped, in the order in which facts are shown to it; "": at the end."""
+    derived: tuple[str, ...] = ()
+    """Short hashes of the clusters that insights were looked for in, the last 64."""
     commands: Remembered = Remembered()
     """The last 1 000 command ids."""
     last: Outcome | None = None

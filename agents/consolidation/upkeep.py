@@ -9,30 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
-
-from pydantic import JsonValue
 
 from ...schemas.commands import Change
 from ...schemas.outcomes import Write
-from ...schemas.turns import Owner
+from .steps import Asked
 
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One maintenance of one owner. `run_id` is derived from the command: the same one when it comes again."""
-
-    tenant_id: str
-    owner: Owner
-    run_id: str
-    now: datetime
-    args: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Of the command; empty after a run."""
-
-    @property
-    def owner_key(self) -> str:
-        return self.owner.key(self.tenant_id)
+__all__ = ["Asked", "Kept", "Upkeep"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .consolidating import ConsolidationPolicy, ConsolidationTrigger
+from .consolidating import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
 from .facts import ConfidencePolicy, ConflictPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
@@ -24,11 +24,13 @@ __all__ = [
     "ConsolidationTrigger",
     "DecayPolicy",
     "DecayStrategy",
+    "DigestPolicy",
     "FusionPolicy",
     "HygienePolicy",
     "JanitorTrigger",
     "MemoryPolicy",
     "ObservePolicy",
+    "PrunePolicy",
     "RankingProfile",
     "RecallPolicy",
     "RerankerName",
@@ -47,6 +49,8 @@ class MemoryPolicy:
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    prune: PrunePolicy = field(default_factory=PrunePolicy)
+    digest: DigestPolicy = field(default_factory=DigestPolicy)
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)

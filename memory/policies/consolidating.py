@@ -1,13 +1,14 @@
-"""When episodes become facts."""
+"""When episodes become facts, and what keeps facts few and true."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
-from .checks import require
+from .checks import require, unit
 
-ConsolidationTrigger = Literal["capture", "manual"]
+ConsolidationTrigger = Literal["capture", "schedule", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +16,79 @@ class ConsolidationPolicy:
     """When episodes become facts, and how much one run reads and proposes."""
 
     trigger: ConsolidationTrigger = "capture"
+    """`capture`: after enough of `episodes` and `turns`; `schedule`: `every` so many seconds in which anything came;
+    `manual`: by command alone."""
+    every: float = 3_600.0
     episodes: int = 5
     turns: int = 4
     on_eviction: bool = True
     max_episodes: int = 20
     max_facts: int = 60
+    max_pairs: int = 20
+    """Pending facts that one run shows the judge."""
+    promote_days: float = 7.0
+    """Age from which an episode that was recalled often enough is proposed as a fact."""
+    promote_recalls: int = 3
+    cluster: int = 5
+    """Related episodes from which an insight may be drawn; 0: none is looked for."""
+    cluster_similarity: float = 0.5
+    """Cosine from which two episodes are related."""
+    after_run: float = 2.0
+    """Seconds after a run until prune, hygiene and digest follow, one after the other: what the run proposed should be
+    written by then."""
 
     def __post_init__(self) -> None:
-        require(self.trigger in ("capture", "manual"), f"consolidation.trigger is unknown: {self.trigger!r}")
-        for name in ("episodes", "turns", "max_episodes"):
+        known = ("capture", "schedule", "manual")
+        require(self.trigger in known, f"consolidation.trigger is unknown: {self.trigger!r}")
+        for name in ("episodes", "turns", "max_episodes", "promote_recalls"):
             require(getattr(self, name) >= 1, f"consolidation.{name} must be 1 or more, not {getattr(self, name)}")
         require(self.max_facts >= 0, f"consolidation.max_facts must be 0 or more, not {self.max_facts}")
+        require(1 <= self.max_pairs <= 20, f"consolidation.max_pairs must be 1 to 20, not {self.max_pairs}")
+        require(
+            self.cluster == 0 or self.cluster >= 2, f"consolidation.cluster must be 0 or 2 or more, not {self.cluster}"
+        )
+        unit("consolidation.cluster_similarity", self.cluster_similarity)
+        for name in ("every", "promote_days", "after_run"):
+            number = getattr(self, name)
+            require(math.isfinite(number) and number > 0, f"consolidation.{name} must be above 0, not {number}")
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePolicy:
+    """When facts are looked through for what should go, and what is protected then."""
+
+    facts: int = 20
+    """Active facts of an owner from which it is worth a call; 0: never."""
+    changed: int = 5
+    """Changes of facts since the last time."""
+    max_facts: int = 100
+    """Facts in one call."""
+    protected_reinforcements: int = 5
+    """So often said again, a fact goes only when it is contradicted."""
+    protected_confidence: float = 0.8
+    """From here on a fact goes only when it is contradicted, or said word for word by another."""
+
+    def __post_init__(self) -> None:
+        for name in ("facts", "changed"):
+            require(getattr(self, name) >= 0, f"prune.{name} must be 0 or more, not {getattr(self, name)}")
+        require(2 <= self.max_facts <= 100, f"prune.max_facts must be 2 to 100, not {self.max_facts}")
+        require(self.protected_reinforcements >= 1, "prune.protected_reinforcements must be 1 or more")
+        unit("prune.protected_confidence", self.protected_confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class DigestPolicy:
+    """What a digest is made of, and how long it may be."""
+
+    enabled: bool = True
+    """Whether one is made after a run; by command it always is."""
+    facts: int = 30
+    """The facts with most reinforcement."""
+    episodes: int = 10
+    """The most significant of the recent episodes."""
+    tokens: int = 400
+
+    def __post_init__(self) -> None:
+        for name in ("facts", "episodes"):
+            require(0 <= getattr(self, name) <= 100, f"digest.{name} must be 0 to 100, not {getattr(self, name)}")
+        require(1 <= self.tokens <= 400, f"digest.tokens must be 1 to 400, not {self.tokens}")

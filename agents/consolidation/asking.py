@@ -1,0 +1,102 @@
+"""One question to a model: within what may be spent, behind the tenant's breaker, for as long as patience lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar
+
+from pydantic import JsonValue
+
+from ...adapters.ports import Completion, CompletionRequest, Completions, Message, Usage
+from ...schemas.errors import Poison, Transient
+from ...schemas.observations import TokenUsage
+from ...streams.exits import LeaseLost
+from ...streams.retry import Calls, Interrupted
+from ..spending import Paused, Spending
+
+A = TypeVar("A")
+ANSWER_TOKENS: Final = 1_000
+"""Set aside for an answer; what it took in fact is settled afterwards."""
+TOKEN_CHARS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[A]):
+    """`task` is the schema's name; `name` says which prompt it is, for `cause.prompt`."""
+
+    task: str
+    name: str
+    messages: tuple[Message, ...]
+    schema: Mapping[str, JsonValue]
+    parse: Callable[[JsonValue], A]
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of prompt and answer together."""
+        return sum(len(each.content) for each in self.messages) // TOKEN_CHARS + ANSWER_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """No answer, and why. paused: it may not be asked. deferred: the model is away. failed: of no use after a repair.
+    `retry_after`: seconds, of a pause that ends by itself."""
+
+    status: Literal["paused", "deferred", "failed"]
+    why: str
+    poison: Poison | None = None
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """`patience`: seconds that a question waits for a model that is away."""
+
+    completions: Completions
+    calls: Calls
+    spending: Spending
+    patience: float
+
+    async def ask(self, tenant_id: str, question: Question[A]) -> Completion[A] | Stopped:
+        """Raises Fatal, and Transient where this worker must let go of the event."""
+        granted = await self.spending.reserve(tenant_id=tenant_id, task=question.task, tokens=question.tokens)
+        if isinstance(granted, Paused):
+            why = f"{granted.why}: {granted.remedy}" if granted.remedy else granted.why
+            return Stopped("paused", why, retry_after=granted.retry_after)
+        used = Usage()
+        try:
+            answer = await self._asked(tenant_id, question)
+            used = answer.usage
+        except Poison as refused:
+            used = Usage(calls=1, input_tokens=granted.tokens)  # what it took is not known: as much as was set aside
+            return Stopped("failed", str(refused), poison=refused)
+        except Transient as away:
+            if isinstance(away, LeaseLost | Interrupted):
+                raise
+            remedy = f" ({away.remedy})" if away.remedy else ""
+            return Stopped("deferred", f"the model is away, it is tried again: {away}{remedy}")
+        finally:
+            await self.spending.settle(granted, used)
+        return answer
+
+    async def _asked(self, tenant_id: str, question: Question[A]) -> Completion[A]:
+        breaker = model_breaker(tenant_id)
+        if self.calls.breaker_open(breaker):
+            raise Transient("model", "its breaker is open")
+        request = CompletionRequest(
+            task=question.task,
+            tenant_id=tenant_id,
+            messages=question.messages,
+            json_schema=question.schema,
+            parse=question.parse,
+        )
+        return await self.calls.call(breaker, lambda: self.completions.complete(request), give_up_after=self.patience)
+
+
+def model_breaker(tenant_id: str) -> str:
+    """One breaker a tenant, as in the observer: a tenant whose model is dead holds up nobody else."""
+    return f"model:{tenant_id}"
+
+
+def token_usage(usage: Usage) -> TokenUsage:
+    return TokenUsage(calls=usage.calls, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
