@@ -23,6 +23,9 @@ MAX_RETRY_AFTER: Final = 3600.0
 REFUSED_STATUSES: Final = frozenset({400, 413, 422})
 """What a server says of a request that it will never take (413: it is too large). The rest may pass by itself."""
 
+MODEL: Final = "model"
+"""The component of a `Transient` that says of a model that it is away."""
+
 _SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
 
 
@@ -77,6 +80,10 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)
 
 
+class Busy(Transient):
+    """The server is there and asks for time (429): no sign that the model is away."""
+
+
 def is_refusal(failure: Failure) -> bool:
     """The server will never take this request as it is. A wrong key or model told with status 400 is no such case."""
     return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
@@ -97,7 +104,8 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
         remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
-    return Transient(
+    kind = Busy if status == 429 and code != "insufficient_quota" else Transient
+    return kind(
         component,
         f"the server of {model} said {status}: {shortened(failure.message)}",
         retry_after=retry_after(failure.headers, now=datetime.now(UTC)),

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from ..adapters.ports import Reranker, UsageSink
-from ..memory.policies import RecallPolicy
+from ..memory.policies import MemoryPolicy
 from .errors import usage
 from .settings import OFFLINE, Settings
 
 
-def new_reranker(settings: Settings, policy: RecallPolicy, *, sink: UsageSink) -> Reranker | None:
+def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> Reranker | None:
     """None: Reciprocal Rank Fusion alone. Loads and connects nothing; CommandFailed (exit 2) says what is missing."""
     try:
-        match policy.reranker:
+        match policy.recall.reranker:
             case "rrf":
                 return None
             case "cross-encoder":
                 from ..adapters.rerankers.cross_encoder import CrossEncoder  # only who uses it pays for its imports
 
-                return CrossEncoder(policy.cross_encoder)
+                return CrossEncoder(policy.recall.cross_encoder)
             case "model":
-                return _judge(settings, sink)
+                return _judge(settings, policy, sink)
     except ValueError as error:
         raise usage(str(error)) from error
 
 
-def _judge(settings: Settings, sink: UsageSink) -> Reranker:
-    from ..adapters.completions.factory import create_completions
+def _judge(settings: Settings, policy: MemoryPolicy, sink: UsageSink) -> Reranker:
+    from ..adapters.completions.factory import create_completions, names_in
     from ..recall.judge import ModelJudge
     from .wiring import secret
 
-    if settings.model_names[0] == OFFLINE:
+    if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
         raise ValueError('memory.recall.reranker = "model" needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL')
     return ModelJudge(
         completions=create_completions(
@@ -39,5 +39,6 @@ def _judge(settings: Settings, sink: UsageSink) -> Reranker:
             timeout=settings.model_timeout,
             concurrency=settings.in_flight,
             sink=sink,
+            models=policy.models.given,
         )
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import CollectorRegistry
 
+from ..adapters.completions.by_task import CompletionsByTask
 from ..adapters.completions.factory import create_completions
 from ..adapters.folders import FolderLock
 from ..adapters.ports import Completions, Embedder, UsageSink
@@ -53,7 +54,7 @@ START_SECONDS = 15.0
 """So long a worker that starts may not be ready without a word."""
 
 
-def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
+def new_completions(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> CompletionsByTask:
     try:
         return create_completions(
             model=settings.model or None,
@@ -62,6 +63,8 @@ def new_completions(settings: Settings, *, sink: UsageSink) -> Completions:
             timeout=settings.model_timeout,
             concurrency=settings.in_flight,
             sink=sink,
+            models=policy.models.given,
+            patience=policy.observe.patience,
         )
     except ValueError as error:
         raise usage(str(error)) from error
@@ -151,7 +154,7 @@ async def built_stages(
     async with AsyncExitStack() as stack:
         embedder = new_embedder(settings, sink=sink)
         stack.push_async_callback(embedder.close)
-        completions = new_completions(settings, sink=sink)
+        completions = new_completions(settings, policy, sink=sink)
         stack.push_async_callback(completions.close)
         datadirs = {name: stack.enter_context(_slot(settings, name)) for name in names}
         client = new_log(settings)

@@ -115,7 +115,7 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
 async def _reranker(
     stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
 ) -> Reranker | None:
-    reranker = new_reranker(settings, policy.recall, sink=UsageMetrics(metrics))
+    reranker = new_reranker(settings, policy, sink=UsageMetrics(metrics))
     if reranker is not None:
         stack.push_async_callback(reranker.close)
     return reranker

@@ -10,6 +10,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from ..memory.policies import MemoryPolicy
+from ..memory.policies import MemoryPolicy, ModelsPolicy
 from ..schemas.errors import Fatal
 from ..schemas.topics import STAGES
 from ..streams.addresses import EMBEDDED, embedded_folder, is_embedded, kafka_servers
@@ -172,6 +173,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     file = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.is_file() else None
     table = _read(file) if file is not None else {}
     policy_table = table.pop("memory", {})
+    models_table = table.pop("models", {})
     problems = [*_unknown_variables(os.environ), *_unknown_names(table, file)]
     settings = None
     try:
@@ -179,10 +181,13 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     except ValidationError as error:
         problems += [_told(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
     policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
-    problems += [f"{file}: {line}" for line in wrong]
-    if problems or settings is None or policy is None:
+    models, wrong_models = policy_from(ModelsPolicy, models_table, path="models")
+    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models)]
+    if policy is not None and policy.models != ModelsPolicy():
+        problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
+    if problems or settings is None or policy is None or models is None:
         raise usage("\n".join(dict.fromkeys(problems)))
-    return settings, policy
+    return settings, replace(policy, models=models)
 
 
 # ------------------------------------------------------------------------------------------------ what is wrong
@@ -211,7 +216,7 @@ def _unknown_names(table: Mapping[str, Any], file: Path | None) -> list[str]:
     ]
     known = [name for name in Settings.model_fields if name not in SECRETS]
     lines += [
-        f"{file}: {name}: there is no such setting{_perhaps(name, [*known, 'memory'])}"
+        f"{file}: {name}: there is no such setting{_perhaps(name, [*known, 'memory', 'models'])}"
         for name in table
         if name not in known and name not in SECRETS
     ]

@@ -1,18 +1,24 @@
-"""Which model MEMSTREAM_MODEL means."""
+"""Which models MEMSTREAM_MODEL and the table [models] mean."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
 
+from ...schemas.tasks import Task
 from ..ports import Completions, UsageSink
+from .by_task import CompletionsByTask
+from .fallbacks import FallbackCompletions
 from .offline import OfflineCompletions
 
 log = structlog.get_logger(__name__)
 
 OFFLINE: Final = "offline"
 DEFAULT_MODEL: Final = "gpt-5-mini"
+PATIENCE: Final = 60.0
+"""Seconds that a busy model is waited for before the next one is asked."""
 
 
 def create_completions(
@@ -23,26 +29,58 @@ def create_completions(
     timeout: float,
     concurrency: int,
     sink: UsageSink,
-) -> Completions:
-    """The model by name; without a name gpt-5-mini when there is a key, else the offline rules.
+    models: Mapping[Task, str] | None = None,
+    patience: float = PATIENCE,
+) -> CompletionsByTask:
+    """The models by name, several with commas: the first, then its fallbacks; `models`: those of single tasks. Without
+    a name gpt-5-mini when there is a key, else the offline rules.
 
-    Of several names with commas the first is used. Connects nothing; a ValueError says what is missing.
+    Connects nothing; a ValueError says what is missing.
     """
-    names = [name.strip() for name in (model or "").split(",") if name.strip()]
-    name = names[0] if names else DEFAULT_MODEL if api_key else OFFLINE
-    if name == OFFLINE:
-        offline = OfflineCompletions(sink=sink)
-        log.warning(
-            "model_chosen",
-            model=offline.model,
-            note="rule-based: it knows only simple English sentences; set OPENAI_API_KEY for a real model",
-        )
-        return offline
-    if not (api_key or base_url):
-        raise ValueError(f"MEMSTREAM_MODEL={model} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)")
-    from .openai import OpenAICompletions  # the client takes most of a second to import: only who uses it pays
+    made: dict[str, Completions] = {}
 
-    log.info("model_chosen", model=name, not_used_yet=names[1:], server=base_url or "default")
-    return OpenAICompletions(
-        model=name, api_key=api_key, base_url=base_url, timeout=timeout, concurrency=concurrency, sink=sink
+    def one(name: str, told: str) -> Completions:
+        if name not in made:
+            made[name] = _offline(sink) if name == OFFLINE else paid(name, told)
+        return made[name]
+
+    def paid(name: str, told: str) -> Completions:
+        if not (api_key or base_url):
+            raise ValueError(f"{told} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)")
+        from .openai import OpenAICompletions  # the client takes most of a second to import: only who uses it pays
+
+        return OpenAICompletions(
+            model=name, api_key=api_key, base_url=base_url, timeout=timeout, concurrency=concurrency, sink=sink
+        )
+
+    def chain(names: tuple[str, ...], told: str) -> Completions:
+        several = [one(name, told) for name in names]
+        return several[0] if len(several) == 1 else FallbackCompletions(several, patience=patience)
+
+    default = names_in(model or "") or (DEFAULT_MODEL if api_key else OFFLINE,)
+    by_task: dict[Task, Completions] = {}
+    for task, given in (models or {}).items():
+        by_task[task] = chain(names_in(given), f"models.{task} = {given!r}")
+    completions = chain(default, f"MEMSTREAM_MODEL={model}")
+    log.info(
+        "model_chosen",
+        model=default[0],
+        fallbacks=default[1:],
+        by_task=dict(models or {}),
+        server=base_url or "default",
     )
+    if default[0] == OFFLINE:
+        log.warning(
+            "model_is_rules",
+            note="it knows only simple English sentences; set OPENAI_API_KEY for a real model",
+        )
+    return CompletionsByTask(default=completions, by_task=by_task, made=tuple(made.values()))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a list with commas, each once, in their order."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _offline(sink: UsageSink) -> Completions:
+    return OfflineCompletions(sink=sink)

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
 from ..openai_server import OpenAIServer, Refused
-from ..openai_wire import shortened
+from ..openai_wire import MODEL, shortened
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..well_formed import well_formed
 from .answers import ChatReply, answer_of, decode_reply
@@ -24,7 +24,6 @@ from .answers import ChatReply, answer_of, decode_reply
 A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
-COMPONENT: Final = "model"
 SETTING: Final = "MEMSTREAM_MODEL"
 
 
@@ -57,7 +56,7 @@ class OpenAICompletions:
         self._sink = sink
         self._server = OpenAIServer(
             model=model,
-            component=COMPONENT,
+            component=MODEL,
             setting=SETTING,
             api_key=api_key,
             base_url=base_url,
@@ -128,7 +127,7 @@ class OpenAICompletions:
         reply = decode_reply(body)
         if reply is None:
             raise Transient(
-                COMPONENT,
+                MODEL,
                 f"what answers for {self._model} speaks no chat completions",
                 remedy="check OPENAI_BASE_URL (it usually ends with /v1)",
             )

@@ -89,7 +89,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
         if identity is not None and there:
             await store.ensure(*there)  # refuses an embedder that did not fill them
-        reranker = new_reranker(settings, policy.recall, sink=NoUsage()) if request.asked else None
+        reranker = new_reranker(settings, policy, sink=NoUsage()) if request.asked else None
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         service = Recall(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from .consolidating import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
 from .facts import ConfidencePolicy, ConflictPolicy
+from .models import ModelsPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
 from .upkeep import HygienePolicy, JanitorTrigger
@@ -29,6 +30,7 @@ __all__ = [
     "HygienePolicy",
     "JanitorTrigger",
     "MemoryPolicy",
+    "ModelsPolicy",
     "ObservePolicy",
     "PrunePolicy",
     "RankingProfile",
@@ -54,3 +56,4 @@ class MemoryPolicy:
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
+    models: ModelsPolicy = field(default_factory=ModelsPolicy)

@@ -11,7 +11,7 @@ from memstream.cli.errors import CommandFailed
 from memstream.cli.reranking import new_reranker
 from memstream.cli.settings import Settings
 from memstream.cli.wiring import NoUsage
-from memstream.memory.policies import RecallPolicy
+from memstream.memory.policies import MemoryPolicy, RecallPolicy
 from memstream.recall.judge import ModelJudge
 from tests.support import tiny_cross_encoder
 
@@ -23,23 +23,23 @@ def without_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rrf_is_nobody() -> None:
-    assert new_reranker(Settings(), RecallPolicy(), sink=NoUsage()) is None
+    assert new_reranker(Settings(), MemoryPolicy(), sink=NoUsage()) is None
 
 
 def test_a_cross_encoder_of_a_folder(tmp_path: Path) -> None:
     folder = str(tiny_cross_encoder.make(tmp_path, words=["work"]))
-    policy = RecallPolicy(reranker="cross-encoder", cross_encoder=folder)
+    policy = MemoryPolicy(recall=RecallPolicy(reranker="cross-encoder", cross_encoder=folder))
     assert isinstance(new_reranker(Settings(), policy, sink=NoUsage()), CrossEncoder)
 
 
 def test_a_cross_encoder_that_nobody_knows_is_wrong_usage() -> None:
-    policy = RecallPolicy(reranker="cross-encoder", cross_encoder="no/such-model")
+    policy = MemoryPolicy(recall=RecallPolicy(reranker="cross-encoder", cross_encoder="no/such-model"))
     with pytest.raises(CommandFailed, match="no/such-model"):
         new_reranker(Settings(), policy, sink=NoUsage())
 
 
 async def test_the_model_judges_when_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = RecallPolicy(reranker="model")
+    policy = MemoryPolicy(recall=RecallPolicy(reranker="model"))
     with pytest.raises(CommandFailed, match="set OPENAI_API_KEY or MEMSTREAM_MODEL"):
         new_reranker(Settings(), policy, sink=NoUsage())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")

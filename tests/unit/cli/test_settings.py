@@ -187,3 +187,25 @@ class TestFile:
         file.write_text(text)
         assert said in refusal()
         assert "memstream.toml: " in refusal()
+
+
+class TestModelsOfTasks:
+    def test_each_task_may_have_its_own(self, tmp_path: Path) -> None:
+        file = tmp_path / "memstream.toml"
+        file.write_text('[models]\nobservations = "small"\njudge = "big, small"\n')
+        _, policy = load()
+        assert policy.models.given == {"observations": "small", "judge": "big, small"}
+
+    def test_a_task_that_does_not_exist_is_refused_by_name(self, tmp_path: Path) -> None:
+        file = tmp_path / "memstream.toml"
+        file.write_text('[models]\nobservation = "small"\n')
+        assert "models.observation: there is no such setting (did you mean observations?)" in refusal()
+
+    @pytest.mark.parametrize("names", ["a,,b", " ", "a,"])
+    def test_an_empty_name_is_refused(self, tmp_path: Path, names: str) -> None:
+        (tmp_path / "memstream.toml").write_text(f'[models]\njudge = "{names}"\n')
+        assert "models.judge must be a model's name" in refusal()
+
+    def test_they_stand_in_a_table_of_their_own(self, tmp_path: Path) -> None:
+        (tmp_path / "memstream.toml").write_text('[memory.models]\njudge = "big"\n')
+        assert "memory.models: the models of tasks stand in a table of their own, [models]" in refusal()

@@ -1,0 +1,21 @@
+"""What a model is asked for: each task goes by the name of the JSON schema of its answer (contracts.md, "The model's
+side")."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+Task = Literal[
+    "observations",
+    "consolidation",
+    "prune",
+    "judge",
+    "digest",
+    "summary",
+    "gist",
+    "insights",
+    "procedures",
+    "selection",
+]
+
+TASKS: Final[tuple[Task, ...]] = get_args(Task)
