@@ -180,7 +180,7 @@ class Reflector:
             after={session_row_key(owner_key, session): SessionTurns(turn_number=observed.turn_number).to_bytes()},
             writes=(
                 *_inserts(reflected.episodes, vectors),
-                *await self._culled(observed.tenant_id, owner_key, len(reflected.episodes)),
+                *await self._culled(observed.tenant_id, owner_key, row, len(reflected.episodes)),
                 *await view.writes(stamp.cause),
             ),
             records=(*self._events(reflected.changes, stamp), episodes_recorded(recorded, at=stamp.now)),
@@ -309,10 +309,11 @@ class Reflector:
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return dict(zip(texts, vectors, strict=True))
 
-    async def _culled(self, tenant_id: str, owner_key: str, added: int) -> tuple[DeletePoints, ...]:
-        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays."""
+    async def _culled(self, tenant_id: str, owner_key: str, row: OwnerRow, added: int) -> tuple[DeletePoints, ...]:
+        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays. The store is
+        asked how many stand only once so many were ever recorded."""
         kept = self._policy.routing.episodes_kept
-        if not added or not kept:
+        if not added or not kept or row.episodes + added <= kept:
             return ()
         mine = field_is("owner_key", owner_key)
         where = models.Filter(must=[mine])
