@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 from qdrant_client import models
@@ -167,6 +167,13 @@ class Found:
     dense: Sequence[float] | None = None
 
 
+class Ranked(NamedTuple):
+    """A record in the answer to a ranking. Scores compare within one answer only."""
+
+    id: str
+    score: float
+
+
 VectorName = Literal["dense", "window"]
 
 
@@ -228,8 +235,10 @@ class VectorStore(Protocol):
         direction: OrderDirection = "asc",
         limit: int | None = None,
         from_id: str | None = None,
+        fields: Sequence[str] | None = None,
     ) -> list[Found]:
-        """All that match (paged inside), ordered by an indexed field when asked, else by id, from `from_id` on."""
+        """All that match (paged inside), ordered by an indexed field when asked, else by id, from `from_id` on.
+        `fields`: of the payload these alone and `tenant_id`, for reads of many of which little is needed."""
         ...
 
     async def nearest(
@@ -253,9 +262,10 @@ class VectorStore(Protocol):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[list[Found]]:
-        """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and `lexical`
-        would give them. All answer, or none."""
+    ) -> list[list[Ranked]]:
+        """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and
+        `lexical` would give them. All answer, or none. Payloads are read of those that are wanted then (`select`):
+        lists overlap, and reading a payload costs more than finding it."""
         ...
 
     async def last(

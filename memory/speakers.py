@@ -8,8 +8,7 @@ never its role: in an assistant's sessions with one user nobody has a name, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,11 +95,6 @@ def without(cue: str, name: str) -> str:
     """The cue without a name; as it is when nothing else in it can be looked for."""
     rest = " ".join(_naming(name).sub(" ", cue).split())
     return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue
-
-
-def preferred(said: Iterable[tuple[str, Mapping[str, object]]], names: AbstractSet[str]) -> frozenset[str]:
-    """The ids of the messages, given with their payloads, that one of these names said."""
-    return frozenset(identity for identity, payload in said if payload.get("name") in names) if names else frozenset()
 
 
 def _naming(name: str) -> re.Pattern[str]:

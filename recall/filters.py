@@ -105,6 +105,11 @@ def any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
 
 
+def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
+    """Of these records those that may be seen still."""
+    return models.Filter(must=[of, models.HasIdCondition(has_id=list(identities))])
+
+
 def not_ended(moment: datetime) -> models.Filter:
     """Without an end, or one that lies ahead (Qdrant: a null is empty)."""
     return models.Filter(

@@ -1,12 +1,12 @@
-"""Stored records as ranking sees them. Of a candidate only the fields of its formula are read: whole records are
-decoded for what is answered alone."""
+"""Stored records as a read sees them: of a candidate the store is asked for the fields that are named here, of a whole
+record nobody. Ranking reads a few of them; what an answer tells is decoded for the chosen alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
 
 from ..adapters.ports import Payload
 from ..memory.boundaries import without_framed
@@ -14,13 +14,32 @@ from ..memory.policies import RecallPolicy
 from ..memory.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
 from ..memory.standing import Saying, believed
 from ..memory.strength import last_of, stability_after, strength
-from ..schemas.episodes import StoredEpisode
+from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
 from ..schemas.errors import Fatal
-from ..schemas.facts import FactState, StoredFact
+from ..schemas.facts import Evidence, FactState
 from ..schemas.observations import Category
 from ..schemas.recalled import Tier
 from ..schemas.turns import Sensitivity
-from ..schemas.working import StoredMessage, StoredWorkingEntry
+
+FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
+    "semantic": (
+        *("content", "subject", "category", "sensitivity", "evidence"),
+        *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at"),
+        *("strength", "retrieval_count", "last_accessed_at"),
+    ),
+    "working": (
+        *("content", "subject", "category", "sensitivity", "session_id", "observation_id"),
+        *("salience", "importance", "updated_at"),
+    ),
+    "episodic": (
+        *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
+        *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion"),
+    ),
+    "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
+}
+"""Of a candidate: what is told of it, and what its formulas read."""
+SAYING: Final = ("content", "state", "valid_to", "expired_at", "evidence[].observation_id")
+"""Of a fact that may speak for an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,39 +149,56 @@ def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
 
 
 # ------------------------------------------------------------------------------------------------ to tell
+class _Told(Contract):
+    subject: Subject
+    category: Category
+    sensitivity: Sensitivity = "internal"
+
+
+class _Fact(_Told):
+    evidence: tuple[Evidence, ...] = ()
+
+
+class _Entry(_Told):
+    session_id: GivenId
+    observation_id: OurId
+
+
+class _Episode(_Entry):
+    turn_id: GivenId
+    occurred_at: Instant
+    evidence: Quote
+
+
+class _Message(Contract):
+    role: str
+    session_id: GivenId
+    turn_id: GivenId
+    occurred_at: Instant
+    sensitivity: Sensitivity = "internal"
+
+
 def told_of(tier: Tier, payload: Payload) -> Told:
     match tier:
         case "semantic":
-            return _fact(StoredFact.from_payload(payload))
+            fact = _Fact.from_payload(payload)
+            sources = [
+                Source(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
+                for each in fact.evidence
+            ]
+            return Told(sources, fact.sensitivity, fact.subject, fact.category)
         case "working":
-            return _entry(StoredWorkingEntry.from_payload(payload))
+            entry = _Entry.from_payload(payload)
+            source = Source(entry.session_id, observation_id=entry.observation_id)
+            return Told([source], entry.sensitivity, entry.subject, entry.category)
         case "episodic":
-            return _episode(StoredEpisode.from_payload(payload))
+            it = _Episode.from_payload(payload)
+            source = Source(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
+            return Told([source], it.sensitivity, it.subject, it.category)
         case "turns":
-            return _message(StoredMessage.from_payload(payload))
-
-
-def _fact(fact: StoredFact) -> Told:
-    sources = [
-        Source(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
-        for each in fact.evidence
-    ]
-    return Told(sources, fact.sensitivity, fact.subject, fact.category)
-
-
-def _entry(entry: StoredWorkingEntry) -> Told:
-    source = Source(entry.session_id, observation_id=entry.observation_id)
-    return Told([source], entry.sensitivity, entry.subject, entry.category)
-
-
-def _episode(episode: StoredEpisode) -> Told:
-    source = Source(episode.session_id, episode.turn_id, episode.observation_id, episode.occurred_at, episode.evidence)
-    return Told([source], episode.sensitivity, episode.subject, episode.category)
-
-
-def _message(message: StoredMessage) -> Told:
-    source = Source(message.session_id, message.turn_id, occurred_at=message.occurred_at)
-    return Told([source], message.sensitivity, role=message.role)
+            message = _Message.from_payload(payload)
+            source = Source(message.session_id, message.turn_id, occurred_at=message.occurred_at)
+            return Told([source], message.sensitivity, role=message.role)
 
 
 # ------------------------------------------------------------------------------------------------ fields

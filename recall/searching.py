@@ -1,28 +1,30 @@
-"""The searches of one read: one request a collection, all at once.
+"""The searches of one read: of each tier its rankings, then the rows of what is a candidate; all tiers at once.
 
 A cue is embedded once; a tier's rankings (by meaning, by meaning with neighbours, by words) go out together, so they
-answer together or not at all. Each part has the read's deadline and fails alone.
+answer together or not at all. They name ids alone: three lists of a hundred have half as many candidates, and of these
+only the fields are read that a read needs (rows.py). Each part has the read's deadline and fails alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from qdrant_client import models
 
 from ..adapters.ports import ByMeaning, ByWords, Embedder, Found, Payload, Ranking, VectorStore
-from ..memory.fusion import ListName, RankedList
+from ..memory.fusion import Fused, ListName, RankedList, fuse
 from ..memory.policies import FusionPolicy, RecallPolicy
-from ..memory.speakers import Speaker, possible_names, preferred, same_name, speaker
+from ..memory.speakers import Speaker, possible_names, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
 from ..schemas.recalled import TIERS, Tier
 from ..schemas.working import ENTRIES_MAX
-from .filters import said_by, where
+from .filters import said_by, these, where
 from .parts import Parts
 from .request import RecallRequest
+from .rows import FIELDS
 
 COLLECTION_OF: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
 ORDERS: dict[Tier, tuple[str, ...]] = {
@@ -40,12 +42,11 @@ Vector = Sequence[float]
 
 @dataclass(slots=True)
 class Pool:
-    """The candidates of a tier: each record once, and the ranked lists that named it."""
+    """The candidates of a tier: each record once."""
 
     payloads: dict[str, Payload] = field(default_factory=dict)
-    lists: list[RankedList] = field(default_factory=list)
-    preferred: frozenset[str] = frozenset()
-    """What was said by the speaker whom the cue names."""
+    fused: Sequence[Fused] | None = None
+    """How ranked lists named them; None where no list was asked for. One may have no payload: it went meanwhile."""
 
     def take(self, found: Sequence[Found]) -> None:
         for each in found:
@@ -98,7 +99,11 @@ class Searching:
         found = await self._parts.ask(
             "working.all",
             lambda: self._store.select(
-                collection, tenant_id=self._request.tenant_id, where=condition, limit=ENTRIES_MAX
+                collection,
+                tenant_id=self._request.tenant_id,
+                where=condition,
+                limit=ENTRIES_MAX,
+                fields=FIELDS["working"],
             ),
         )
         self._pools["working"].take(found or ())
@@ -114,6 +119,7 @@ class Searching:
                 order_by=order,
                 direction="desc",
                 limit=self._policy.pool,
+                fields=FIELDS[tier],
             ),
         )
         self._pools[tier].take(found or ())
@@ -152,7 +158,11 @@ class Searching:
         found = await self._parts.ask(
             "turns.speaker",
             lambda: self._store.select(
-                collection, tenant_id=self._request.tenant_id, where=said_by(names, condition), limit=1
+                collection,
+                tenant_id=self._request.tenant_id,
+                where=said_by(names, condition),
+                limit=1,
+                fields=("name",),
             ),
             share=SPEAKER_SHARE,
         )
@@ -173,24 +183,51 @@ class Searching:
         rankings = _rankings(tier, asked, vector, self._policy.fused)
         if not rankings:
             return
-        collection, condition = self._place(tier)
         first, *others = rankings
         found = await self._parts.ask(
             f"{tier}.{first}",
-            lambda: self._store.search(
-                collection,
-                tenant_id=self._request.tenant_id,
-                rankings=list(rankings.values()),
-                where=condition,
-                limit=self._policy.pool,
-            ),
+            lambda: self._candidates(tier, rankings, asked.names),
             also=[f"{tier}.{each}" for each in others],
         )
-        pool = self._pools[tier]
-        for name, each in zip(rankings, found or (), strict=found is not None):
-            pool.lists.append(RankedList(name, [record.id for record in each]))
-            pool.take(each)
-        pool.preferred = preferred(pool.payloads.items(), asked.names)
+        if found is not None:
+            self._pools[tier] = found
+
+    async def _candidates(self, tier: Tier, rankings: Mapping[ListName, Ranking], names: Collection[str]) -> Pool:
+        collection, condition = self._place(tier)
+        answers = await self._store.search(
+            collection,
+            tenant_id=self._request.tenant_id,
+            rankings=list(rankings.values()),
+            where=condition,
+            limit=self._policy.pool,
+        )
+        lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
+        preferred = await self._said_by(names, list(dict.fromkeys(each for named in lists for each in named.ids)))
+        fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
+        pool = Pool(fused=fused)
+        pool.take(await self._rows(tier, [each.id for each in fused], condition, FIELDS[tier]))
+        return pool
+
+    async def _said_by(self, names: Collection[str], identities: Sequence[str]) -> frozenset[str]:
+        """Of these messages those of the speaker whom the cue names."""
+        if not names:
+            return frozenset()
+        found = await self._rows("turns", identities, said_by(sorted(names), self._where["turns"]), ())
+        return frozenset(each.id for each in found)
+
+    async def _rows(
+        self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]
+    ) -> Sequence[Found]:
+        """Asked by the condition once more: a record may have changed since it was found."""
+        if not identities:
+            return ()
+        return await self._store.select(
+            COLLECTION_OF[tier],
+            tenant_id=self._request.tenant_id,
+            where=these(identities, condition),
+            limit=len(identities),
+            fields=fields,
+        )
 
     def _place(self, tier: Tier) -> tuple[str, models.Filter]:
         return COLLECTION_OF[tier], self._where[tier]

@@ -1,8 +1,8 @@
 """Recall: a request → ranked items across the tiers, explained, and what is missing. A read: nothing is written.
 
 filter   which records may be seen                     filters.py
-search   all searches at once, each with a deadline    searching.py
-fuse     the lists of a tier → match                   memory/fusion.py
+search   all tiers at once, each with a deadline       searching.py
+fuse     the lists of a tier → match and candidates    memory/fusion.py
 rank     match and the record → a score of parts       memory/ranking.py
 rerank   the best shown to a reranker, if there is one rerank.py
 choose   the best of all tiers, none said twice        memory/choosing.py
@@ -21,7 +21,7 @@ import structlog
 
 from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
 from ..memory.choosing import Scored, best_first, choose
-from ..memory.fusion import Rank, fuse
+from ..memory.fusion import Rank
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import Score, composite, overlap, ranked
 from ..memory.zones import words
@@ -193,13 +193,13 @@ class Recall:
         ]
 
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
-        policy = self._policy
         for tier, pool in pools.items():
-            if pool.lists:
-                for each in fuse(pool.lists, policy=policy.fused, pool=policy.pool, preferred=pool.preferred):
-                    yield (tier, each.id), _Found(pool.payloads[each.id], each.match, each.ranks)
-            else:
+            if pool.fused is None:
                 yield from _without_index(tier, pool, request.asked)
+                continue
+            for each in pool.fused:
+                if (payload := pool.payloads.get(each.id)) is not None:
+                    yield (tier, each.id), _Found(payload, each.match, each.ranks)
 
     def _score(self, tier: Tier, found: _Found, request: RecallRequest, now: datetime) -> Score:
         if self._policy.profile == "composite":

@@ -13,7 +13,7 @@ from ..memory.standing import DENIED, stands
 from ..schemas.collections import FACTS
 from .filters import any_of
 from .request import RecallRequest
-from .rows import content_of, observation_of, saying_of
+from .rows import SAYING, content_of, observation_of, saying_of
 
 FACTS_MAX = 1_000
 """Rows that are looked at: an observation makes one fact, and few are evidence of more."""
@@ -40,6 +40,7 @@ async def outlived(
             ]
         ),
         limit=FACTS_MAX,
+        fields=SAYING,
     )
     known = request.known_at or now
     sayings = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]

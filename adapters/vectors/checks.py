@@ -10,11 +10,10 @@ import json
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-from qdrant_client import models
-
 from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal, Poison
 from ..ports import Found, Payload, Point
+from .engine import Hit, Row
 
 
 def payload_size(payload: Payload, what: str) -> int:
@@ -54,31 +53,24 @@ def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
         raise Fatal(f"{what}: the vector holds NaN or an infinity")
 
 
-def found(
-    records: Iterable[models.Record | models.ScoredPoint],
-    *,
-    tenants: Collection[str],
-    collection: str,
-    dense_name: str,
-) -> list[Found]:
+def found(records: Iterable[Row], *, tenants: Collection[str], collection: str, dense_name: str) -> list[Found]:
     """Records as the port gives them, each checked to be of one of the tenants that were asked for. A foreign one is
     `Fatal`."""
-    result = []
-    for record in records:
-        payload: Payload = record.payload or {}
-        if payload.get(TENANT_FIELD) not in tenants:
-            raise Fatal(
-                f"{collection}: point {record.id} of another tenant came back from a query that names its tenants"
-            )
-        result.append(
-            Found(
-                id=str(record.id),
-                payload=payload,
-                score=record.score if isinstance(record, models.ScoredPoint) else None,
-                dense=_dense(record.vector, dense_name),
-            )
-        )
-    return result
+    return [
+        Found(str(each.id), _of(each, tenants, collection), dense=_dense(each.vector, dense_name)) for each in records
+    ]
+
+
+def scored(hits: Iterable[Hit], *, tenants: Collection[str], collection: str) -> list[Found]:
+    """The same of what a query found."""
+    return [Found(str(each.id), _of(each, tenants, collection), each.score) for each in hits]
+
+
+def _of(record: Row, tenants: Collection[str], collection: str) -> Payload:
+    payload: Payload = record.payload or {}
+    if payload.get(TENANT_FIELD) not in tenants:
+        raise Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
+    return payload
 
 
 def _dense(vector: object, name: str) -> list[float] | None:

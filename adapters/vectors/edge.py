@@ -26,7 +26,6 @@ from typing import Any, TypeVar
 import qdrant_edge as edge
 import structlog
 from qdrant_client import models
-from qdrant_client.http.models import QueryResponse
 
 from ..folders import sync_folder, write_atomically
 from . import edge_models as translate
@@ -283,11 +282,11 @@ class EdgeEngine:
         limit: int = 10,
         order_by: models.OrderBy | str | None = None,
         offset: Any = None,
-        with_payload: bool = True,
+        with_payload: bool | list[str] = True,
         with_vectors: bool | list[str] = False,
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> tuple[list[models.Record], Any]:
+    ) -> tuple[list[translate.Record], Any]:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
             limit=limit,
@@ -308,7 +307,7 @@ class EdgeEngine:
         query_filter: models.Filter | None = None,
         limit: int = 10,
         with_payload: bool = True,
-    ) -> QueryResponse:
+    ) -> translate.Found:
         request = edge.QueryRequest(
             limit=limit,
             query=translate.query(query, using),
@@ -316,8 +315,7 @@ class EdgeEngine:
             with_payload=with_payload,
             with_vector=False,
         )
-        points = translate.scored(_call(self._find(collection_name).shard.query, request))
-        return QueryResponse.model_construct(points=points)
+        return translate.scored(_call(self._find(collection_name).shard.query, request))
 
     async def query_batch_points(
         self,
@@ -325,10 +323,9 @@ class EdgeEngine:
         requests: Sequence[models.QueryRequest],
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> list[QueryResponse]:
-        batch = edge.QueryBatchRequest(_call(lambda: [translate.query_request(each) for each in requests]))
-        answers = _call(self._find(collection_name).shard.query_batch, batch)
-        return [QueryResponse.model_construct(points=translate.scored(points)) for points in answers]
+    ) -> list[translate.Found]:
+        batch = _call(translate.query_batch, requests)
+        return [translate.scored(points) for points in _call(self._find(collection_name).shard.query_batch, batch)]
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import qdrant_edge as edge
@@ -136,7 +137,14 @@ def query(wanted: Any, using: str | None) -> Any:
     raise _refused(wanted)
 
 
-def query_request(model: models.QueryRequest) -> Any:
+def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
+    """A filter that several of them have in common is translated once."""
+    filters = {id(each.filter): each.filter for each in requests}
+    translated = {identity: filter_(each) for identity, each in filters.items()}
+    return edge.QueryBatchRequest([_query_request(each, translated[id(each.filter)]) for each in requests])
+
+
+def _query_request(model: models.QueryRequest, condition: Any) -> Any:
     """One of a batch: nearest to a vector, or in the order of a field."""
     offered = {"query", "using", "filter", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
@@ -146,7 +154,7 @@ def query_request(model: models.QueryRequest) -> Any:
     return edge.QueryRequest(
         limit=10 if model.limit is None else model.limit,
         query=order_by(wanted.order_by) if isinstance(wanted, models.OrderByQuery) else query(wanted, model.using),
-        filter=filter_(model.filter),
+        filter=condition,
         with_payload=bool(model.with_payload),
         with_vector=False,
     )
@@ -223,34 +231,39 @@ def _vector_back(value: Any) -> Any:
     return value
 
 
-def records(found: Sequence[Any]) -> list[models.Record]:
-    """Built without validation: they come from the engine, and a page has a thousand."""
-    return [
-        models.Record.model_construct(
-            id=_id_back(each.id),
-            payload=each.payload,
-            vector=_vector_back(each.vector),
-            order_value=each.order_value,
-        )
-        for each in found
-    ]
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`Row`, as the engine found it."""
+
+    id: int | str
+    payload: dict[str, Any] | None
+    vector: Any
+    order_value: int | float | None
 
 
-_SCORED = set(models.ScoredPoint.model_fields)
-"""Each is given: looking for the defaults of some takes longer than all the rest."""
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """`Hit`, as the engine found it."""
+
+    id: int | str
+    version: int
+    score: float
+    payload: dict[str, Any] | None
+    vector: Any = None
+    order_value: None = None
 
 
-def scored(found: Sequence[Any]) -> list[models.ScoredPoint]:
-    return [
-        models.ScoredPoint.model_construct(
-            _SCORED,
-            id=_id_back(each.id),
-            version=each.version,
-            score=each.score,
-            payload=each.payload,
-            vector=_vector_back(each.vector),
-            shard_key=None,
-            order_value=None,
-        )
-        for each in found
-    ]
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`Answer` of one query."""
+
+    points: Sequence[Scored]
+
+
+def records(found: Sequence[Any]) -> list[Record]:
+    return [Record(_id_back(each.id), each.payload, _vector_back(each.vector), each.order_value) for each in found]
+
+
+def scored(found: Sequence[Any]) -> Found:
+    """Queries are never asked for vectors."""
+    return Found([Scored(_id_back(each.id), each.version, each.score, each.payload) for each in found])

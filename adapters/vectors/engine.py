@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from qdrant_client import models
-from qdrant_client.http.models import QueryResponse
 
 DENSE = "dense"
 WINDOW = "window"
@@ -23,6 +22,37 @@ class EngineRefused(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class Row(Protocol):
+    """What is read of a `Record`. The embedded engine gives its own: a read has hundreds, and building qdrant-client's
+    models of them took longer than finding them."""
+
+    @property
+    def id(self) -> Any: ...
+
+    @property
+    def payload(self) -> dict[str, Any] | None: ...
+
+    @property
+    def vector(self) -> Any: ...
+
+    @property
+    def order_value(self) -> Any: ...
+
+
+class Hit(Row, Protocol):
+    """What is read of a `ScoredPoint`."""
+
+    @property
+    def score(self) -> float: ...
+
+
+class Answer(Protocol):
+    """What is read of a `QueryResponse`."""
+
+    @property
+    def points(self) -> Sequence[Hit]: ...
 
 
 class QdrantEngine(Protocol):
@@ -114,11 +144,11 @@ class QdrantEngine(Protocol):
         limit: int = 10,
         order_by: models.OrderBy | None = None,
         offset: Any = None,
-        with_payload: bool = True,
+        with_payload: bool | list[str] = True,
         with_vectors: Any = False,
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> tuple[list[models.Record], Any]: ...
+    ) -> tuple[Sequence[Row], Any]: ...
 
     async def query_points(
         self,
@@ -129,7 +159,7 @@ class QdrantEngine(Protocol):
         query_filter: models.Filter | None = None,
         limit: int = 10,
         with_payload: bool = True,
-    ) -> QueryResponse: ...
+    ) -> Answer: ...
 
     async def query_batch_points(
         self,
@@ -137,7 +167,7 @@ class QdrantEngine(Protocol):
         requests: Sequence[models.QueryRequest],
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> list[QueryResponse]: ...
+    ) -> Sequence[Answer]: ...
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True

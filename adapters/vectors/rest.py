@@ -15,6 +15,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from qdrant_client import models
 
 from .edge import EdgeEngine
+from .edge_models import Record, Scored
 from .engine import EngineRefused
 
 M = TypeVar("M", bound=BaseModel)
@@ -158,7 +159,7 @@ async def _scroll(engine: EdgeEngine, request: web.Request) -> JsonValue:
         limit=body.limit if body.limit is not None else 10,
         order_by=body.order_by,
         offset=body.offset,
-        with_payload=_payload_wanted(body.with_payload, default=True),
+        with_payload=_fields_wanted(body.with_payload),
         with_vectors=_vectors_wanted(body.with_vector),
     )
     return {"points": [_record(each) for each in page], "next_page_offset": following}
@@ -234,15 +235,19 @@ def _payload_wanted(wanted: Any, *, default: bool) -> bool:
     return wanted
 
 
+def _fields_wanted(wanted: Any) -> bool | list[str]:
+    return wanted if isinstance(wanted, list) else _payload_wanted(wanted, default=True)
+
+
 def _vectors_wanted(wanted: Any) -> bool | list[str]:
     return wanted if isinstance(wanted, bool | list) else False
 
 
-def _scored(points: Sequence[models.ScoredPoint]) -> JsonValue:
+def _scored(points: Sequence[Scored]) -> JsonValue:
     return {"points": [{**_record(each), "score": each.score, "version": each.version} for each in points]}
 
 
-def _record(record: models.Record | models.ScoredPoint) -> dict[str, Any]:
+def _record(record: Record | Scored) -> dict[str, Any]:
     """By hand, not by pydantic: a page has a thousand, and the payload is JSON already (its nulls stay)."""
     fields: dict[str, Any] = {"id": record.id, "payload": record.payload}
     if record.vector is not None:

@@ -17,12 +17,23 @@ from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
 from ..batching.gatherer import GatherPolicy
-from ..ports import ByMeaning, CasResult, EmbedderIdentity, Found, NewWindow, OrderDirection, Payload, Point, Ranking
+from ..ports import (
+    ByMeaning,
+    CasResult,
+    EmbedderIdentity,
+    Found,
+    NewWindow,
+    OrderDirection,
+    Payload,
+    Point,
+    Ranked,
+    Ranking,
+)
 from . import checks
 from .bulk import PAGE, Bulk, Encoded, Last, Named, Swap, Vectors
 from .collections import checked_version, ensure_collections
 from .conditions import of_tenant
-from .engine import DENSE, SPARSE, WINDOW, QdrantEngine
+from .engine import DENSE, SPARSE, WINDOW, QdrantEngine, Row
 from .errors import translated
 from .lexical import LexicalEncoder
 from .records import POLICY, Records
@@ -97,20 +108,23 @@ class QdrantStore:
         direction: OrderDirection = "asc",
         limit: int | None = None,
         from_id: str | None = None,
+        fields: Sequence[str] | None = None,
     ) -> list[Found]:
         """All that match, in pages of 1 000: not a snapshot, a record that changes meanwhile may come as it was or
         as it is. Records without a value in `order_by` come last, whichever the direction."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
+        wanted = True if fields is None else [TENANT_FIELD, *fields]
         if order_by is None:
-            return await self._select_by_id(collection, tenant_id, condition, limit, from_id)
+            return await self._select_by_id(collection, tenant_id, condition, limit, from_id, wanted=wanted)
         if from_id is not None:
             raise Fatal(f"{collection}: from_id is for the order of ids, not for that of {order_by}")
-        result = await self._select_ordered(collection, tenant_id, condition, order_by, direction, limit)
+        result = await self._select_ordered(collection, tenant_id, condition, order_by, direction, limit, wanted)
         if limit is None or len(result) < limit:
             lacking = models.IsEmptyCondition(is_empty=models.PayloadField(key=order_by))
             rest = None if limit is None else limit - len(result)
-            result += await self._select_by_id(collection, tenant_id, models.Filter(must=[condition, lacking]), rest)
+            without = models.Filter(must=[condition, lacking])
+            result += await self._select_by_id(collection, tenant_id, without, rest, wanted=wanted)
         return result
 
     async def nearest(
@@ -141,7 +155,7 @@ class QdrantStore:
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[list[Found]]:
+    ) -> list[list[Ranked]]:
         """As in the port. A ranking by words of which none is indexed is empty and costs nothing."""
         self._with_vectors(collection)
         condition = of_tenant(tenant_id, where)
@@ -149,7 +163,7 @@ class QdrantStore:
         requests = [
             # Built without validation: the vectors were looked at, and a cue's has thousands of numbers.
             models.QueryRequest.model_construct(
-                query=query, using=using, filter=condition, limit=limit, with_payload=True
+                query=query, using=using, filter=condition, limit=limit, with_payload=False
             )
             for query, using in queries
             if query is not None
@@ -159,7 +173,8 @@ class QdrantStore:
         with translated(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests))
         return [
-            [] if query is None else self._found(next(answers).points, tenant_id, collection) for query, _ in queries
+            [] if query is None else [Ranked(str(each.id), each.score) for each in next(answers).points]
+            for query, _ in queries
         ]
 
     async def last(
@@ -213,7 +228,7 @@ class QdrantStore:
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """As in the port. Two writers of one cause may both be told `written`; it is applied once."""
+        """As in the port."""
         [encoded] = self._encoded(collection, [point])
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
@@ -257,13 +272,17 @@ class QdrantStore:
         condition: models.Filter,
         limit: int | None,
         from_id: str | None = None,
+        *,
+        wanted: bool | list[str],
     ) -> list[Found]:
         result: list[Found] = []
         offset: Any = from_id
         while limit is None or len(result) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
             with translated(f"reading from {collection}"):
-                records, offset = await self._engine.scroll(collection, condition, limit=size, offset=offset)
+                records, offset = await self._engine.scroll(
+                    collection, condition, limit=size, offset=offset, with_payload=wanted
+                )
             result += self._found(records, tenant_id, collection)
             if offset is None:
                 break
@@ -278,6 +297,7 @@ class QdrantStore:
         order_by: str,
         direction: OrderDirection,
         limit: int | None,
+        wanted: bool | list[str],
     ) -> list[Found]:
         """Ordered pages have no offset: the next begins at the last value seen, without the ids seen at that value."""
         result: list[Found] = []
@@ -288,7 +308,11 @@ class QdrantStore:
             excluded = [models.HasIdCondition(has_id=seen)] if seen else None
             with translated(f"reading from {collection} in the order of {order_by}"):
                 records, _ = await self._engine.scroll(
-                    collection, models.Filter(must=[condition], must_not=excluded), limit=size, order_by=order
+                    collection,
+                    models.Filter(must=[condition], must_not=excluded),
+                    limit=size,
+                    order_by=order,
+                    with_payload=wanted,
                 )
             result += self._found(records, tenant_id, collection)
             if len(records) < size:
@@ -316,11 +340,9 @@ class QdrantStore:
             answer = await self._engine.query_points(
                 collection, query=query, using=using, query_filter=of_tenant(tenant_id, where), limit=limit
             )
-        return self._found(answer.points, tenant_id, collection)
+        return checks.scored(answer.points, tenants=(tenant_id,), collection=collection)
 
-    def _found(
-        self, records: Sequence[models.Record | models.ScoredPoint], tenant_id: str, collection: str
-    ) -> list[Found]:
+    def _found(self, records: Sequence[Row], tenant_id: str, collection: str) -> list[Found]:
         return checks.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
     def _encoded(self, collection: str, points: Sequence[Point]) -> list[Encoded]:

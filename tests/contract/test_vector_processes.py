@@ -196,7 +196,7 @@ async def test_what_the_loopback_server_does_not_offer_is_refused_never_ignored(
             ("points/count", {"filter": {"must": [{"key": "n", "values_count": {"gt": 1}}]}}),
             ("points/query", {"query": {"fusion": "rrf"}, "prefetch": [{"query": [1.0]}]}),
             ("points/query", {"query": [1.0], "score_threshold": 0.5}),
-            ("points/scroll", {"with_payload": ["n"]}),
+            ("points/scroll", {"with_payload": {"exclude": ["n"]}}),
             ("points/count", "no object"),
         ):
             answer = await client.post(f"/collections/c/{path}", json=body)

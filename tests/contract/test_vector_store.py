@@ -284,6 +284,22 @@ async def test_select_pages_through_everything_in_order(store: VectorStore) -> N
 
 async def test_times_are_ordered_as_times(store: VectorStore) -> None:
     """As text, `10:00:00.5Z` would come before `10:00:00Z`, and `+01:00` would be taken for later."""
+@pytest.mark.parametrize("order_by", [None, "version"])
+async def test_of_a_payload_the_fields_that_are_wanted(store: VectorStore, order_by: str | None) -> None:
+    """A record without the field comes as well, and whose it is stands in each."""
+    evidence = [{"turn_id": "t1", "quote": "as said"}, {"turn_id": "t2", "quote": "as said again"}]
+    await store.put("facts", [make_point(1, version=1, content="x", evidence=evidence), make_point(2, state="active")])
+
+    async def read(*fields: str) -> list[Payload]:
+        found = await store.select("facts", tenant_id="acme", order_by=order_by, fields=fields)
+        return sorted((each.payload for each in found), key=len, reverse=True)
+
+    mine = {"tenant_id": "acme"}
+    assert await read("content", "nothing") == [mine | {"content": "x"}, mine]
+    assert await read("evidence[].turn_id") == [mine | {"evidence": [{"turn_id": "t1"}, {"turn_id": "t2"}]}, mine]
+    assert await read() == [mine, mine]
+
+
     times = [
         "2026-11-20T10:00:00Z",
         "2026-11-20T10:00:00.000001Z",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from memstream.adapters.ports import ByMeaning, ByWords, Found, NewWindow, Point
+from memstream.adapters.ports import ByMeaning, ByWords, Found, NewWindow, Point, Ranked
 from memstream.adapters.vectors import collections as making
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.collections import COLLECTIONS, CollectionSpec
@@ -59,6 +59,12 @@ def told(found: Sequence[Found]) -> list[object]:
     return [each.payload["name"] for each in found]
 
 
+def named(found: Sequence[Ranked]) -> list[str]:
+    """The names of `said` that were found."""
+    names = {make_id(name): name for name in ("a", "b", "c", "old", "new")}
+    return [names[each.id] for each in found]
+
+
 # ------------------------------------------------------------------------------------------------ several rankings
 @in_module_loop
 async def test_each_ranking_is_answered_in_its_place(store: QdrantStore) -> None:
@@ -73,16 +79,17 @@ async def test_each_ranking_is_answered_in_its_place(store: QdrantStore) -> None
     )
     rankings = [ByMeaning(EAST), ByMeaning(EAST, "window"), ByWords("tea"), ByWords("the"), ByWords("Coffee!")]
     answers = await store.search("turns", tenant_id="acme", rankings=rankings, limit=9)
-    assert [told(each) for each in answers[:2]] == [["a", "c", "b"], ["b", *told(answers[1])[1:]]]
-    assert [set(told(each)) for each in answers[2:]] == [{"a", "c"}, set(), {"b"}]
+    assert [named(each) for each in answers[:2]] == [["a", "c", "b"], ["b", *named(answers[1])[1:]]]
+    assert [set(named(each)) for each in answers[2:]] == [{"a", "c"}, set(), {"b"}]
     assert answers[0][1].score == pytest.approx(0.6)
-    assert answers[0] == await store.nearest("turns", tenant_id="acme", dense=EAST, limit=9)
-    assert told(answers[2]) == told(await store.lexical("turns", tenant_id="acme", text="tea", limit=9))
+    nearest = await store.nearest("turns", tenant_id="acme", dense=EAST, limit=9)
+    assert answers[0] == [Ranked(each.id, pytest.approx(each.score)) for each in nearest]
+    assert named(answers[2]) == told(await store.lexical("turns", tenant_id="acme", text="tea", limit=9))
 
     limited = await store.search("turns", tenant_id="acme", rankings=rankings[:1], where=match("name", "b"), limit=9)
-    assert [told(each) for each in limited] == [["b"]]
+    assert [named(each) for each in limited] == [["b"]]
     first = await store.search("turns", tenant_id="acme", rankings=rankings[:2], limit=1)
-    assert [told(each) for each in first] == [["a"], ["b"]]
+    assert [named(each) for each in first] == [["a"], ["b"]]
     nothing = await store.search("turns", tenant_id="acme", rankings=[ByWords("the"), ByWords("")], limit=9)
     assert nothing == [[], []]
 
@@ -114,13 +121,13 @@ async def test_a_new_window_replaces_the_old_one_and_nothing_else(store: QdrantS
 
     words = [ByWords("cake"), ByWords("tea"), ByMeaning(UP, "window"), ByMeaning(EAST)]
     answers = await store.search("turns", tenant_id="acme", rankings=words, limit=9)
-    assert [told(each) for each in answers] == [["a"]] * 4
+    assert [named(each) for each in answers] == [["a"]] * 4
     assert [answers[2][0].score, answers[3][0].score] == [pytest.approx(1.0)] * 2
     assert await store.get("turns", tenant_id="acme", ids=[make_id("a")], with_dense=True) == before
 
     await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("a"), "the", None)])
     again = await store.search("turns", tenant_id="acme", rankings=words, limit=9)
-    assert [told(each) for each in again] == [["a"]] * 4, "what is not given stays as it is"
+    assert [named(each) for each in again] == [["a"]] * 4, "what is not given stays as it is"
 
 
 @in_module_loop
@@ -230,7 +237,7 @@ async def test_a_collection_that_was_made_without_windows_gets_them(
     await second.ensure("turns")
     rankings = [ByMeaning(NORTH, "window"), ByWords("coffee"), ByMeaning(UP, "window")]
     near, words, rewritten = await second.search("turns", tenant_id="acme", rankings=rankings, limit=9)
-    assert (told(near)[0], set(told(words)), told(rewritten)[0]) == ("new", {"new", "old"}, "old")
+    assert (named(near)[0], set(named(words)), named(rewritten)[0]) == ("new", {"new", "old"}, "old")
     assert told(await second.last("turns", tenant_id="acme", order_by="session_place", limit=9)) == ["new"]
     await second.close()
 

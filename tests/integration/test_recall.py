@@ -250,7 +250,7 @@ class TestMissing:
     def test_a_preference_that_cannot_be_looked_up_is_named_and_all_is_there(
         self, stripe: World, fault: Exception | None
     ) -> None:
-        store = cast(VectorStore, Faulty(stripe.store, of=["turns.select"], fault=fault))
+        store = cast(VectorStore, Faulty(stripe.store, of=["turns.select"], fault=fault, times=1))
         recalled = stripe.recall(cue="Stripe", store=store, policy=SHORT)
         assert [each.part for each in recalled.missing] == ["turns.speaker"]
         assert len(recalled.items) == 4

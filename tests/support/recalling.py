@@ -100,8 +100,12 @@ def remembering(recall_store: VectorStore, recall_loop: Run) -> World:
 class Faulty:
     """A store of which some reads are away, refused, or never come; the rest is the real one's."""
 
-    def __init__(self, store: VectorStore, *, of: Sequence[str], fault: Exception | None) -> None:
+    def __init__(
+        self, store: VectorStore, *, of: Sequence[str], fault: Exception | None, times: int | None = None
+    ) -> None:
+        """`times`: how many of these reads, the first; None: all."""
         self._store = store
+        self._left = times
         self._of = frozenset(of)
         self._fault = fault
         """None: it never answers."""
@@ -110,7 +114,8 @@ class Faulty:
         real = getattr(self._store, name)
 
         async def asked(collection: str, **arguments: Any) -> list[Found]:
-            if f"{collection}.{name}" in self._of or name in self._of:
+            if (f"{collection}.{name}" in self._of or name in self._of) and self._left != 0:
+                self._left = None if self._left is None else self._left - 1
                 if self._fault is not None:
                     raise self._fault
                 await asyncio.Event().wait()

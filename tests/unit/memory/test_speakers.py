@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.speakers import ROLES, in_first_person, possible_names, preferred, speaker, without
+from memstream.memory.speakers import ROLES, in_first_person, possible_names, speaker, without
 
 CUES = st.lists(
     st.sampled_from(
@@ -92,13 +92,6 @@ def test_a_cue_of_a_name_alone_keeps_it_for_the_words() -> None:
 def test_only_one_who_speaks_is_preferred(cue: str, known: list[str], names: set[str] | None) -> None:
     found = speaker(cue, known)
     assert (None if found is None else set(found.names)) == names
-
-
-def test_preferred_is_what_was_said_under_the_name() -> None:
-    said = [("1", {"name": "Ann"}), ("2", {"name": None, "role": "Ann"}), ("3", {}), ("4", {"name": "ann"})]
-    assert preferred(said, frozenset({"Ann"})) == {"1"}
-    assert preferred(said, frozenset({"Ann", "ann"})) == {"1", "4"}
-    assert preferred(said, frozenset()) == frozenset()
 
 
 @given(CUES)
