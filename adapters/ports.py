@@ -193,7 +193,7 @@ class ByWords:
 
 
 Ranking = ByMeaning | ByWords
-CasResult = Literal["written", "already", "conflict"]
+CasResult = Literal["applied", "conflict"]
 OrderDirection = Literal["asc", "desc"]
 
 
@@ -305,8 +305,8 @@ class VectorStore(Protocol):
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
         """Write `point` (its payload carries the new `version`, and `cause` among `applied`) if the stored row has
-        `expected_version` (None: is absent). `already`: the stored row's `applied` holds `cause`. `conflict`: it
-        has neither. How: qdrant-notes, conditional writes."""
+        `expected_version` (None: is absent) and not yet this cause. `applied`: the row has the cause, now or before.
+        `conflict`: it has neither."""
         ...
 
     async def close(self) -> None: ...

@@ -5,8 +5,8 @@
 - put: one upsert whose `update_filter` ties each id to its tenant
 - set fields, new vectors, delete: one request whose filter does the same
 - last: one batch of ordered queries, each with its own filter
-- compare and set: a read; an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each
-  id to its tenant and expected version; a read
+- compare and set: an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each id to its
+  tenant, its expected version and the absence of its cause; a read
 
 A filter is evaluated for each point of an upsert, and `has_id` is a condition like any other: that is how the points of
 one request have conditions of their own. Nothing here checks points: the caller has (checks.py).
@@ -25,7 +25,7 @@ from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal
 from ..ports import CasResult, Found, Payload
 from . import checks
-from .conditions import each_of, of_tenants
+from .conditions import any_of, each_of, equals, of_points, of_tenants
 from .engine import DENSE, QdrantEngine
 from .errors import translated
 
@@ -143,7 +143,7 @@ class Bulk:
         with translated(f"reading from {collection}"):
             answers = await self._engine.query_batch_points(collection, requests, consistency=MAJORITY)
         return [
-            checks.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
+            checks.found(answer.points, tenants=(each.tenant_id,), collection=collection, dense_name=DENSE)
             for each, answer in zip(asked, answers, strict=True)
         ]
 
@@ -166,7 +166,7 @@ class Bulk:
                     [each.point for each in batch],
                     wait=True,
                     ordering=STRONG,
-                    update_filter=_standing((each, None) for each in batch),
+                    update_filter=_standing(batch),
                 )
 
     async def set_payload(self, collection: str, named: Sequence[Named], fields: Payload) -> None:
@@ -179,7 +179,7 @@ class Bulk:
         and they are written; one that goes between the two is asked for again."""
         left = list(points)
         while left:
-            groups = ((each.tenant_id, (each.id,), None) for each in left)
+            groups = ((each.tenant_id, (each.id,)) for each in left)
             try:
                 with translated(f"writing vectors in {collection}"):
                     await self._engine.update_vectors(
@@ -204,32 +204,20 @@ class Bulk:
                 await self._engine.delete(collection, page, wait=True, ordering=STRONG)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[Swap]) -> list[CasResult]:
-        """The engine never tells whether a condition matched, hence the second read. A conditional upsert alone would
-        insert a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both.
-
-        Two writers of one cause may both be told `written`; it is applied once.
-        """
-        asked = [Named(swap.new.tenant_id, (swap.new.id,)) for swap in swaps]
-        results: list[CasResult | None] = []
-        for swap, row in zip(swaps, await self._rows(collection, asked), strict=True):
-            version = None if row is None else row.payload.get("version")
-            if _has(row, swap.cause):
-                results.append("already")
-            else:
-                results.append(None if version == swap.expected_version else "conflict")
-        going = [swap for swap, result in zip(swaps, results, strict=True) if result is None]
-        if not going:
-            return [result for result in results if result is not None]
-        await self.insert(collection, [swap.new for swap in going if swap.expected_version is None])
-        await self._replace(collection, [swap for swap in going if swap.expected_version is not None])
-        again = iter(await self._rows(collection, [Named(swap.new.tenant_id, (swap.new.id,)) for swap in going]))
+        """The engine never tells whether a condition matched, hence the read. A conditional upsert alone would insert
+        a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both."""
+        await self.insert(collection, [swap.new for swap in swaps if swap.expected_version is None])
+        await self._replace(collection, [swap for swap in swaps if swap.expected_version is not None])
+        found = await self.read(
+            collection, [Named(swap.new.tenant_id, (swap.new.id,)) for swap in swaps], consistency=MAJORITY
+        )
         return [
-            result or ("written" if _has(next(again), swap.cause) else "conflict")
-            for swap, result in zip(swaps, results, strict=True)
+            "applied" if any(swap.cause in applied(row.payload) for row in rows.values()) else "conflict"
+            for swap, rows in zip(swaps, found, strict=True)
         ]
 
     async def _replace(self, collection: str, swaps: Sequence[Swap]) -> None:
-        expected = {swap.new.id: swap.expected_version for swap in swaps}
+        by_id = {swap.new.id: swap for swap in swaps}
         for batch in _batches(swap.new for swap in swaps):
             with translated(f"writing to {collection} under a condition"):
                 await self._engine.upsert(
@@ -237,13 +225,9 @@ class Bulk:
                     [each.point for each in batch],
                     wait=True,
                     ordering=STRONG,
-                    update_filter=_standing((each, expected[each.id]) for each in batch),
+                    update_filter=any_of(_before(by_id[each.id]) for each in batch),
                     update_mode=models.UpdateMode.UPDATE_ONLY,
                 )
-
-    async def _rows(self, collection: str, asked: Sequence[Named]) -> list[Found | None]:
-        found = await self.read(collection, asked, consistency=MAJORITY)
-        return [next(iter(rows.values()), None) for rows in found]
 
 
 def applied(payload: Payload) -> Sequence[Any]:
@@ -257,16 +241,19 @@ def pages(items: list[str], size: int) -> Iterator[list[str]]:
         yield items[start : start + size]
 
 
-def _has(row: Found | None, cause: str) -> bool:
-    return row is not None and cause in applied(row.payload)
+def _before(swap: Swap) -> models.Filter:
+    """What a row must be that is swapped: of its tenant, of the version that was read, and without this cause."""
+    new = swap.new
+    must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
+    return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
 
 
-def _standing(points: Iterable[tuple[Encoded, int | None]]) -> models.Filter:
-    """What the points that are overwritten must be: each its tenant's, and of its version where one is given."""
-    groups: defaultdict[tuple[str, int | None], list[str]] = defaultdict(list)
-    for each, version in points:
-        groups[each.tenant_id, version].append(each.id)
-    return each_of((tenant_id, ids, version) for (tenant_id, version), ids in groups.items())
+def _standing(points: Iterable[Encoded]) -> models.Filter:
+    """What the points that are overwritten must be: each its tenant's."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for each in points:
+        groups[each.tenant_id].append(each.id)
+    return each_of(groups.items())
 
 
 def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
@@ -276,13 +263,13 @@ def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
     for each in named:
         for point_id in each.ids:
             if left == 0:
-                yield each_of((tenant_id, ids, None) for tenant_id, ids in groups.items())
+                yield each_of(groups.items())
                 groups.clear()
                 left = PAGE
             groups[each.tenant_id].append(point_id)
             left -= 1
     if groups:
-        yield each_of((tenant_id, ids, None) for tenant_id, ids in groups.items())
+        yield each_of(groups.items())
 
 
 def _batches(points: Iterable[Encoded]) -> Iterator[list[Encoded]]:

@@ -29,16 +29,21 @@ def of_tenants(tenant_ids: Iterable[str], ids: Sequence[str]) -> models.Filter:
     )
 
 
-def each_of(groups: Iterable[tuple[str, Sequence[str], int | None]]) -> models.Filter:
-    """Points by id, each of its own tenant and, where one is given, of its own version: (tenant, ids, version)."""
-    named = [
-        models.Filter(
-            must=[
-                equals(TENANT_FIELD, given(tenant_id)),
-                *([] if version is None else [equals("version", version)]),
-                models.HasIdCondition(has_id=list(ids)),
-            ]
-        )
-        for tenant_id, ids, version in groups
+def of_points(tenant_id: str, ids: Sequence[str], *, version: int | None = None) -> list[models.Condition]:
+    """Points by id, of this tenant and, where one is given, of this version."""
+    return [
+        equals(TENANT_FIELD, given(tenant_id)),
+        *([] if version is None else [equals("version", version)]),
+        models.HasIdCondition(has_id=list(ids)),
     ]
-    return named[0] if len(named) == 1 else models.Filter(should=named)
+
+
+def each_of(groups: Iterable[tuple[str, Sequence[str]]]) -> models.Filter:
+    """Points by id, each of its own tenant: (tenant, ids)."""
+    return any_of(models.Filter(must=of_points(tenant_id, ids)) for tenant_id, ids in groups)
+
+
+def any_of(filters: Iterable[models.Filter]) -> models.Filter:
+    """What fits one of these."""
+    every = list(filters)
+    return every[0] if len(every) == 1 else models.Filter(should=every)

@@ -196,8 +196,8 @@ async def test_writes_and_reads_of_many_events_and_tenants_are_few_requests(
     results = await asyncio.gather(
         *(store.compare_and_set("facts", row, expected_version=expected, cause="c2") for row, expected in swaps)
     )
-    assert counted.requests == ["scroll", "upsert", "scroll"]
-    assert results == ["written" if expected == 1 else "conflict" for _, expected in swaps]
+    assert counted.requests == ["upsert", "upsert", "scroll"]
+    assert results == ["applied" if expected == 1 else "conflict" for _, expected in swaps]
 
     counted.requests.clear()
     await asyncio.gather(*(store.put("facts", [make_point(n, tenant=tenant)]) for n, tenant in who))
@@ -283,8 +283,8 @@ async def test_when_qdrant_is_away_everyone_is_told_and_may_try_again(
     with monkeypatch.context() as patch:
         patch.setattr(store._engine, "upsert", away)
         assert [type(each) for each in await all_at_once()] == [Transient] * 4
-    assert await all_at_once() == ["written"] * 4
-    assert await all_at_once() == ["already"] * 4
+    assert await all_at_once() == ["applied"] * 4
+    assert await all_at_once() == ["applied"] * 4
 
 
 @in_module_loop
@@ -323,6 +323,6 @@ async def test_a_row_that_another_writer_changes_in_between_is_a_conflict_for_it
             for name in NAMES
         )
     )
-    assert results == ["written", "conflict", "written", "written"]
+    assert results == ["applied", "conflict", "applied", "applied"]
     rows = await store.get("facts", tenant_id="acme", ids=[make_id(name) for name in NAMES])
     assert rows[make_id("q")].payload["by"] == "another"

@@ -104,7 +104,7 @@ async def test_what_was_written_is_there_after_a_reopen(backend: Backend) -> Non
     await second.ensure()
     assert await second.count("facts", tenant_id="acme") == 19
     assert len(await second.lexical("facts", tenant_id="acme", text="stripe", limit=50)) == 19
-    assert await second.compare_and_set("facts", make_row(1, 2, "d"), expected_version=1, cause="d") == "written"
+    assert await second.compare_and_set("facts", make_row(1, 2, "d"), expected_version=1, cause="d") == "applied"
     await second.close()
 
 

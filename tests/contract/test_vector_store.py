@@ -207,13 +207,15 @@ async def test_writing_nothing_is_nothing(store: VectorStore) -> None:
 # ------------------------------------------------------------------------------------------------ compare and set
 async def test_compare_and_set_in_every_situation(store: VectorStore) -> None:
     cas = store.compare_and_set
-    assert await cas("facts", make_row("f", 1, "c1"), expected_version=None, cause="c1") == "written"
-    assert await cas("facts", make_row("f", 1, "c1"), expected_version=None, cause="c1") == "already"
+    assert await cas("facts", make_row("f", 1, "c1"), expected_version=None, cause="c1") == "applied"
+    assert await cas("facts", make_row("f", 1, "c1"), expected_version=None, cause="c1") == "applied"
     assert await cas("facts", make_row("f", 1, "c9"), expected_version=None, cause="c9") == "conflict"
-    assert await cas("facts", make_row("f", 2, "c1", "c2", content="two"), expected_version=1, cause="c2") == "written"
-    assert await cas("facts", make_row("f", 2, "c1", "c2"), expected_version=1, cause="c2") == "already"
+    assert await cas("facts", make_row("f", 2, "c1", "c2", content="two"), expected_version=1, cause="c2") == "applied"
+    assert await cas("facts", make_row("f", 2, "c1", "c2"), expected_version=1, cause="c2") == "applied"
     assert await cas("facts", make_row("f", 2, "c1", "c3"), expected_version=1, cause="c3") == "conflict"
     assert await cas("facts", make_row("f", 9, "c3"), expected_version=8, cause="c3") == "conflict"
+    # decided anew on the row that it has changed: once is enough
+    assert await cas("facts", make_row("f", 3, "c1", "c2", content="3"), expected_version=2, cause="c2") == "applied"
 
     [row] = await store.select("facts", tenant_id="acme")
     assert (row.payload["version"], row.payload["content"], row.payload["applied"]) == (2, "two", ["c1", "c2"])
