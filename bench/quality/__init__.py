@@ -1,0 +1,1 @@
+"""How good the memory is that comes of talk: scripted dialogues through the real stages (docs/quality.md)."""

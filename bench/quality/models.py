@@ -1,0 +1,210 @@
+"""Scripted models over the OpenAI wire: one that answers with the gold, and the same with seeded faults.
+
+Neither sees more than a model would: what is replaced is named only where the prompt shows it.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from tests.support.model_server import OBSERVATION, Answer, Ask, Json, Script
+from tests.support.prompt_view import user_text
+
+from .dialogues import Dialogue, Gold, Turn
+from .scoring import says
+
+MOST: Final = 3
+"""Observations a turn (memory-model §3)."""
+_PAIR: Final = re.compile(r"^\[(p\d+)\]\s*known: ?(.*)\n\s*new: ?(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A gold item as one turn says it."""
+
+    gold: Gold
+    quote: str
+    others: Mapping[str, Gold]
+    """The dialogue's items by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How often an observation goes wrong, 0–1 each; at most one befalls it."""
+
+    dropped: float = 0.08
+    paraphrased: float = 0.15
+    doubled: float = 0.08
+    """The same again in other words, within the answer."""
+    invented: float = 0.08
+    """One more that nobody said, with a quote of nobody's."""
+    wrong_id: float = 0.08
+    """`replaces` names what was not shown."""
+
+
+def oracle(talks: Sequence[Dialogue]) -> Script:
+    """Answers with what the gold says, word by word."""
+    return _answering(talks, lambda text, items: items)
+
+
+def noisy(talks: Sequence[Dialogue], *, seed: int, faults: Faults | None = None) -> Script:
+    """The oracle with faults. Which befall a turn follows from the seed and the turn's text alone, so that order,
+    repairs and redeliveries change nothing."""
+    chances = faults or Faults()
+
+    def distorted(text: str, items: list[Json]) -> list[Json]:
+        dice = random.Random(f"{seed}/{text}")
+        return [each for item in items for each in _distorted(item, dice, chances)]
+
+    return _answering(talks, distorted)
+
+
+def _answering(talks: Sequence[Dialogue], distorted: Callable[[str, list[Json]], list[Json]]) -> Script:
+    meant = {turn.said.strip(): found for talk in talks for turn in talk.turns if (found := _meant(talk, turn))}
+
+    def script(ask: Ask) -> Answer:
+        if ask.task == "observations":
+            answer: list[Json] = []
+            for name, text in ask.turns.items():
+                said = user_text(text).strip()
+                items: list[Json] = []
+                for each in meant.get(said, ()):
+                    items.append(_observation(each, name, ask, [*answer, *items]))
+                answer += distorted(said, items)
+            return {"observations": list[JsonValue](answer)}
+        if ask.task == "judge":
+            return {"judgements": list[JsonValue](_judgements(ask, talks))}
+        return _SILENCE.get(ask.task, {})
+
+    return script
+
+
+_SILENCE: Final[Mapping[str, Json]] = {
+    "consolidation": {"facts": []},
+    "prune": {"removals": [], "merges": []},
+    "insights": {"insights": []},
+    "procedures": {"procedures": []},
+    "selection": {"ids": []},
+    "digest": {"text": ""},
+    "summary": {"text": ""},
+    "gist": {"text": ""},
+}
+"""Facts come of observations and judgements alone: so it is the conflict pipeline that is measured."""
+
+
+def _meant(talk: Dialogue, turn: Turn) -> list[Meant]:
+    by_id = {gold.id: gold for gold in talk.facts}
+    return [
+        Meant(gold, said.quote, by_id) for gold in talk.facts for said in gold.evidence if said.turn_id == turn.turn_id
+    ][:MOST]
+
+
+def _observation(each: Meant, turn: str, ask: Ask, earlier: Sequence[Json]) -> Json:
+    gold = each.gold
+    old = each.others[gold.replaces].content if gold.replaces else None
+    own = [f"o{place}" for place, other in enumerate(earlier, 1) if other["content"] == old]
+    return {
+        **OBSERVATION,
+        "turn": turn,
+        "subject": gold.subject,
+        "content": gold.content,
+        "category": gold.category,
+        "durability": "persistent",
+        "replaces": None if old is None else own[-1] if own else ask.prompt.id_of(old),
+        "is_correction": gold.is_correction,
+        "evidence": each.quote,
+    }
+
+
+# ------------------------------------------------------------------------------------------------ judging
+def _judgements(ask: Ask, talks: Iterable[Dialogue]) -> list[Json]:
+    text = "\n".join(content for role, content in ask.messages if role == "user")
+    known = list(talks)
+    return [
+        {"pair_id": pair, "decision": _judged(old.strip(), new.strip(), known), "reason": "by the gold"}
+        for pair, old, new in _PAIR.findall(text)
+    ]
+
+
+def _judged(old: str, new: str, talks: Sequence[Dialogue]) -> str:
+    """By the one dialogue whose gold knows both."""
+    for talk in talks:
+        knows = [gold for gold in talk.facts if _about(gold, old)]
+        tells = [gold for gold in talk.facts if _about(gold, new)]
+        if not knows or not tells:
+            continue
+        if any(gold in tells for gold in knows):
+            return "duplicate"
+        if any(gold.state != "active" for gold in knows):
+            return "supersede"
+        return "coexist"
+    return "coexist"
+
+
+def _about(gold: Gold, content: str) -> bool:
+    return any(says(gold, subject=wording.subject or "user", content=content) for wording in gold.wordings)
+
+
+# ------------------------------------------------------------------------------------------------ faults
+def _distorted(item: Json, dice: random.Random, chances: Faults) -> list[Json]:
+    at = dice.random()
+    for chance, fault in (
+        (chances.dropped, _dropped),
+        (chances.paraphrased, _paraphrased),
+        (chances.doubled, _doubled),
+        (chances.invented, _invented),
+        (chances.wrong_id, _wrong_id),
+    ):
+        if at < chance:
+            return fault(item)
+        at -= chance
+    return [item]
+
+
+def _dropped(item: Json) -> list[Json]:
+    return []
+
+
+def _paraphrased(item: Json) -> list[Json]:
+    return [item | {"content": in_other_words(str(item["content"]))}]
+
+
+def _doubled(item: Json) -> list[Json]:
+    return [item, *_paraphrased(item)]
+
+
+def _invented(item: Json) -> list[Json]:
+    made = {"content": "Has a yacht named Perseverance", "evidence": "my yacht Perseverance", "replaces": None}
+    return [item, {**item, **made, "subject": "user", "category": "attribute", "is_correction": False}]
+
+
+def _wrong_id(item: Json) -> list[Json]:
+    return [item | {"replaces": "w99"}]
+
+
+_OTHER_WORDS: Final = (
+    (r"^Works (?:at|for) ", "Is employed at "),
+    (r"^Works as ", "Is "),
+    (r"^Lives in ", "Resides in "),
+    (r"^Has an? (.+) named ", r"Has a \1 called "),
+    (r"^Likes ", "Enjoys "),
+    (r"^Loves ", "Really likes "),
+    (r"^Dislikes ", "Does not like "),
+    (r"^Is allergic to (.+)$", r"Has an allergy to \1"),
+    (r"^Name is ", "Is called "),
+)
+
+
+def in_other_words(content: str) -> str:
+    """A paraphrase, as a model writes the same thing on another day."""
+    for pattern, other in _OTHER_WORDS:
+        said, changed = re.subn(pattern, other, content, count=1)
+        if changed:
+            return said
+    return f"The user {content[0].lower()}{content[1:]}"

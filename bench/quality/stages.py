@@ -1,0 +1,146 @@
+"""Dialogues through the real stages, all in this process, on a folder: what `memstream worker all` does by default."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from memstream.adapters.ports import VectorStore
+from memstream.cli.feed import nothing_left
+from memstream.cli.inprocess import stages_or_beside
+from memstream.cli.settings import OFFLINE, Settings
+from memstream.memory.policies import MemoryPolicy
+from memstream.schemas.collections import FACTS
+from memstream.schemas.commands import Command
+from memstream.schemas.facts import Fact, StoredFact
+from memstream.schemas.topics import COMMANDS
+from memstream.schemas.turns import Owner, turn_value
+from memstream.streams.addresses import EMBEDDED
+from memstream.streams.ports import Log
+from memstream.streams.sending import TurnSender, read_turn
+from tests.support.model_server import ModelServer, Script
+
+from .dialogues import Dialogue, Turn
+
+TENANT = "quality"
+WITHIN = 120.0
+"""Seconds for one session of every dialogue."""
+LOOK_SECONDS = 0.05
+QUIET = 4
+"""Looks in a row that find nothing left, before a wave counts as done."""
+
+
+class NotSettled(RuntimeError):
+    """The stages did not come to an end in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """`script`: what a model server of ours answers; None: the offline model."""
+
+    script: Script | None = None
+    embedder: str = "hashing"
+    consolidated: bool = True
+    """Whether each person's memory is consolidated by command at the end, as a schedule would."""
+
+
+async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mapping[str, list[Fact]]:
+    """The active facts at the end, by dialogue. Sessions follow one another; the dialogues run side by side."""
+    async with (
+        _settings(deployment) as settings,
+        stages_or_beside(settings, MemoryPolicy(), purpose="bench.quality") as ports,
+    ):
+        for wave in range(max(len(talk.sessions) for talk in talks)):
+            await _say(ports.log, [(talk, talk.sessions[wave]) for talk in talks if wave < len(talk.sessions)])
+            await _settled(ports.log)
+        if deployment.consolidated:
+            await _consolidate(ports.log, talks)
+            await _settled(ports.log)
+        return {talk.id: await _active(ports.store, talk.id) for talk in talks}
+
+
+@asynccontextmanager
+async def _settings(deployment: Deployment) -> AsyncIterator[Settings]:
+    """Of a deployment in a fresh folder that nothing is set for but its model; the environment does not count."""
+    with tempfile.TemporaryDirectory(prefix="memstream-quality-") as made, ExitStack() as stack:
+        folder = Path(made)
+        address = f"{EMBEDDED}{folder}"
+        model: dict[str, object] = {"model": OFFLINE, "openai_api_key": None, "openai_base_url": None}
+        if deployment.script is not None:
+            server = stack.enter_context(ModelServer(deployment.script))
+            model = {
+                "model": "scripted-1",
+                "openai_api_key": SecretStr("scripted"),
+                "openai_base_url": server.base_url,
+            }
+        plain: dict[str, object] = {
+            "broker": address,
+            "qdrant": address,
+            "datadir": folder,
+            "embedder": deployment.embedder,
+            "tier": "standard",
+            "partitions": None,
+            "health_port": 0,
+            "worker_id": None,
+        }
+        yield Settings(datadir=folder).model_copy(update=plain | model)
+        if deployment.script is not None and server.script_errors:
+            raise server.script_errors[0]
+
+
+async def _say(log: Log, wave: Sequence[tuple[Dialogue, Sequence[Turn]]]) -> None:
+    sender = TurnSender(log, "quality")
+    sent = []
+    for talk, turns in wave:
+        for turn in turns:
+            value = turn_value(
+                {
+                    "tenant_id": TENANT,
+                    "user_id": talk.id,
+                    "session_id": turn.session_id,
+                    "turn_id": turn.turn_id,
+                    "occurred_at": turn.occurred_at,
+                    "messages": [{"role": each.role, "content": each.content} for each in turn.messages],
+                }
+            )
+            sent.append(sender.send(read_turn(value), value))
+    await asyncio.gather(*sent)
+
+
+async def _consolidate(log: Log, talks: Sequence[Dialogue]) -> None:
+    for talk in talks:
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind="consolidate",
+            tenant_id=TENANT,
+            owner=Owner(scope="user", id=talk.id),
+            issued_by="bench.quality",
+            issued_at=datetime.now(UTC),
+        )
+        await log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())
+
+
+async def _settled(log: Log) -> None:
+    """Until no stage has anything left to read."""
+    until, quiet = time.monotonic() + WITHIN, 0
+    while quiet < QUIET:
+        quiet = quiet + 1 if await nothing_left(log) else 0
+        if time.monotonic() > until:
+            raise NotSettled(f"the stages still had something to read after {WITHIN:.0f} s")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _active(store: VectorStore, person: str) -> list[Fact]:
+    found = await store.select(FACTS, tenant_id=TENANT)
+    rows = [StoredFact.from_payload(each.payload) for each in found]
+    owned = [row for row in rows if row.owner.id == person and row.state == "active"]
+    return [row.public() for row in sorted(owned, key=lambda row: (row.subject, row.content))]
