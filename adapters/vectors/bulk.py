@@ -143,7 +143,7 @@ class Bulk:
         with translated(f"reading from {collection}"):
             answers = await self._engine.query_batch_points(collection, requests, consistency=MAJORITY)
         return [
-            checks.found(answer.points, tenants=(each.tenant_id,), collection=collection, dense_name=DENSE)
+            checks.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
             for each, answer in zip(asked, answers, strict=True)
         ]
 
