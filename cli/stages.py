@@ -13,6 +13,7 @@ from ..agents.consolidation.stage import Consolidation
 from ..agents.observer.stage import Observer
 from ..agents.recorder import Recorder
 from ..agents.reflector.stage import Reflector
+from ..agents.spending import TierSpending
 from ..memory.policies import MemoryPolicy
 from ..schemas.errors import Fatal
 from ..schemas.topics import TURNS, StageName
@@ -148,7 +149,11 @@ def build_stage(
             send_durably=runner.sender.durable,
             policy=ports.policy,
             partitions=partitions,
-            paid_model_allowed=settings.paid_model_allowed,
+            spending=TierSpending(
+                paid_model_allowed=settings.paid_model_allowed,
+                model=ports.completions.model,
+                costs_money=ports.completions.costs_money,
+            ),
             now=utc_now,
         )
     raise Fatal(f"the stage {name} is not there yet")

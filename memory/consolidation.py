@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -43,6 +44,15 @@ def due(counters: Counters, policy: ConsolidationPolicy) -> bool:
         return False
     happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
     return happened and counters.turns >= policy.turns
+
+
+def scheduled(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
+    """When the next run of a schedule falls due; None without a schedule, and where nothing has come since.
+
+    `last`: when the last run was, whatever became of it; without one, when the first turn was counted."""
+    if policy.trigger != "schedule" or not counters.turns or last is None:
+        return None
+    return last + timedelta(seconds=policy.every)
 
 
 # ------------------------------------------------------------------------------------------- the model's answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 from uuid import UUID, uuid5
 
@@ -94,6 +95,21 @@ def command_id(run: str, n: int) -> str:
 def retry_command_id(run: str, attempt: int) -> str:
     """Of the `consolidate` that tries a deferred run again."""
     return _derive(f"command/{run}/retry/{attempt}")
+
+
+def errand_command_id(run: str, kind: str, attempt: int) -> str:
+    """Of what consolidation asks itself for after a run."""
+    return _derive(f"command/{run}/after/{kind}/{attempt}")
+
+
+def scheduled_command_id(owner: str, at: datetime) -> str:
+    """Of the `consolidate` that falls due at a time."""
+    return _derive(f"command/schedule/{owner}/{at.astimezone(UTC).isoformat()}")
+
+
+def digest_id(owner: str) -> str:
+    """An owner has one."""
+    return _derive(f"digest/{owner}")
 
 
 def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:

@@ -93,8 +93,6 @@ class OwnerRow(StoredRow):
     """One a kind, in the order in which they are done."""
     counted_since: Instant | None = None
     """When the first of the counted turns came: what a schedule without a run reckons from."""
-    last_run_at: Instant | None = None
-    """Of the last `consolidate` that was neither paused nor deferred."""
     changed_facts: Count = 0
     """Changes of facts that were heard of or proposed since the last prune."""
     pruned_to: str = ""

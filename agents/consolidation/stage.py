@@ -3,14 +3,14 @@
 route    decode; a lane per owner, over both topics; a command that cannot be decoded is the reflector's to refuse
 decide   done before? → nothing
          a reflected turn → counted; enough happened since the last run? → a run
-         consolidate      → a run, whatever the counts say
-         prune, digest, hygiene → refused: they come with a later version; other kinds → passed over
-         a run: unconsolidated episodes and known facts → the model → proposals
-store    consolidated_at on the episodes that were looked at
-publish  the proposals as facts.apply on memory.commands (the reflector writes facts), results
+         a command of our kinds → a run of that kind, whatever the counts say; other kinds → passed over
+         a run: its steps one after the other (plan.py) → proposals, effects, the owner's row
+store    fields of episodes, the digest
+publish  proposals as facts.apply on memory.commands (the reflector writes facts), results
 
-A model that is away past a minute defers the run: the counters stand, and a timer sends `consolidate` later.
-One writer: of the table progress, of the episodes' field consolidated_at. docs/design/consolidation.md.
+A model that is away past a minute defers what is left of a run, and a timer sends a command later; so it is with what
+follows a run (prune, hygiene, digest), and with a schedule. One writer: of the table progress, of the collection
+`digests`, of the episodes' field consolidated_at. docs/design/consolidation.md.
 """
 
 from __future__ import annotations
@@ -20,72 +20,39 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 import structlog
-from pydantic import JsonValue
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.consolidation import Counters, counted, due, in_commands
+from ...memory.consolidation import counted, due
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
-from ...schemas.cloudevents import CloudEvent, rfc3339
-from ...schemas.collections import EPISODES
-from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, FactsApply, ResultError, ResultStatus
-from ...schemas.episodes import EpisodesRecorded
-from ...schemas.errors import Poison, Transient
-from ...schemas.outcomes import Outcome, OutRecord, SetFields, Source
-from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RESULTS, Topic
+from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
+from ...schemas.errors import Transient
+from ...schemas.outcomes import Outcome, OutRecord, Source, Write
+from ...schemas.topics import COMMANDS, EPISODES_RECORDED, Topic
 from ...schemas.turns import Owner
-from ...streams.codec import decode
 from ...streams.deadletters import dead_letter
 from ...streams.metrics import StageMetrics
 from ...streams.ports import Record
 from ...streams.retry import Calls
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
-from ..routing import is_misplaced
-from .rows import (
-    RUNS_KEPT,
-    OwnerRow,
-    RunRecord,
-    SessionTurns,
-    Waiting,
-    is_owner_key,
-    owner_row,
-    session_row_key,
-    turns_of,
-)
-from .run import NotRun, Proposing, Runs
+from ..spending import Spending
+from .asking import Asking
+from .following import Reminder, recorded, tried_again, upcoming, with_run
+from .looking import Lookup
+from .plan import Steps
+from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
+from .run import Runs
+from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result
+from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
+from .work import CommandWork, TurnWork, Work, routed
 
 log = structlog.get_logger(__name__)
-SOURCE = "/memstream/consolidation"
 TICK = 0.2
-LATER_KINDS = CONSOLIDATION_KINDS - {"consolidate"}
-
-
-@dataclass(frozen=True, slots=True)
-class TurnWork:
-    recorded: EpisodesRecorded
-    owner_key: str
-
-    @property
-    def id(self) -> str:
-        return self.recorded.turn_id
-
-
-@dataclass(frozen=True, slots=True)
-class CommandWork:
-    command: Command
-    owner_key: str
-
-    @property
-    def id(self) -> str:
-        return self.command.command_id
-
-
-Work = TurnWork | CommandWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +63,9 @@ class Concluded:
     record: RunRecord | None = None
     """None: there was no run."""
     records: tuple[OutRecord, ...] = ()
-    writes: tuple[SetFields, ...] = ()
+    writes: tuple[Write, ...] = ()
+    why: str = ""
+    """What stood in the run's way."""
 
 
 class Consolidation:
@@ -115,7 +84,7 @@ class Consolidation:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         policy: MemoryPolicy,
         partitions: int,
-        paid_model_allowed: bool,
+        spending: Spending,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -124,24 +93,14 @@ class Consolidation:
         self._send_durably = send_durably
         self._policy = policy.consolidation
         self._partitions = partitions
+        self._spending = spending
         self._now = now
-        patience = policy.observe.patience
-        self._runs = Runs(
-            store=store,
-            completions=completions,
-            calls=calls,
-            policy=policy.consolidation,
-            paid_model_allowed=paid_model_allowed,
-            patience=patience,
-        )
-        self._reminders = Reminders(pause=patience, clock=monotonic)
+        self._pause = policy.observe.patience
+        asking = Asking(completions=completions, calls=calls, spending=spending, patience=self._pause)
+        self._steps = Steps(Lookup(store, calls), asking, policy)
+        self._runs = Runs(self._steps.of, spending)
+        self._reminders = Reminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._model_is_back)
-        if self._runs.paused:
-            log.warning(
-                "consolidation_paused",
-                why=f"tier free spends nothing, and {completions.model} costs money",
-                remedy="set MEMSTREAM_TIER=standard; observation and recall go on meanwhile",
-            )
 
     # ------------------------------------------------------------------------------------------------ route
     def letters(self, topic: str) -> bool:
@@ -149,18 +108,7 @@ class Consolidation:
         return topic == EPISODES_RECORDED.name
 
     def route(self, record: Record) -> Routed[Work]:
-        work: Work
-        if record.position.topic == COMMANDS.name:
-            command = decode(record, Command)
-            if command.owner is None:
-                raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
-            work = CommandWork(command, command.key)
-        else:
-            recorded = decode(record, EpisodesRecorded)
-            work = TurnWork(recorded, recorded.owner.key(recorded.tenant_id))
-        if is_misplaced(record, work.owner_key, partitions=self._partitions):
-            raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
-        return Routed(work.owner_key, work)
+        return routed(record, partitions=self._partitions)
 
     def last(self, work: Work, rows: Rows) -> Decided | None:
         if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
@@ -184,22 +132,29 @@ class Consolidation:
         self._remember(owner_row(rows, work.owner_key), work.owner_key, record.position.partition)
 
     async def _turn(self, work: TurnWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
-        recorded, owner_key = work.recorded, work.owner_key
-        session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
-        if recorded.turn_number <= turns_of(rows, owner_key, session):
+        told, owner_key = work.recorded, work.owner_key
+        session = ids.session_key(told.tenant_id, told.user_id, told.session_id)
+        if told.turn_number <= turns_of(rows, owner_key, session):
             self._metrics.counted("duplicate")
             return None
-        row = row.model_copy(update={"counters": counted(row.counters, recorded)})
+        row = row.model_copy(
+            update={
+                "counters": counted(row.counters, told),
+                "counted_since": row.counted_since or self._now(),
+                "changed_facts": row.changed_facts + len(told.fact_ids),
+            }
+        )
         done = Concluded(row)
-        if row.waiting is None and due(row.counters, self._policy):  # one that waits has its reminder
-            run = ids.run_id(owner_key, ids.turn_cause(session, recorded.turn_id))
-            done = await self._run(run, recorded.tenant_id, recorded.owner, row, record)
+        again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
+        if again and due(row.counters, self._policy):
+            run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
+            done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
         outcome = Outcome(
             source=_source(record, work.id),
-            after={session_row_key(owner_key, session): SessionTurns(turn_number=recorded.turn_number).to_bytes()},
+            after={session_row_key(owner_key, session): SessionTurns(turn_number=told.turn_number).to_bytes()},
             writes=done.writes,
             records=done.records,
-            tenant_id=recorded.tenant_id,
+            tenant_id=told.tenant_id,
         )
         return _decided(done.row, owner_key, outcome)
 
@@ -211,146 +166,62 @@ class Consolidation:
             return None
         row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
         done = Concluded(row)
-        if command.kind in LATER_KINDS:
-            message = f"{command.kind} comes with a later version"
-            result = self._result(command, "refused", ResultError(code="not_yet", message=message))
-        elif command.expires_at is not None and command.expires_at < self._now():
-            result = self._result(command, "expired")
+        result: CommandResult
+        if command.expires_at is not None and command.expires_at < self._now():
+            result = plain_result(command, "expired", self._now())
         else:
-            run = ids.run_id(owner_key, command.command_id)
-            done = await self._run(run, command.tenant_id, command.owner, row, record)
-            result = self._run_result(command, done.record)
+            asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner, command)
+            done = await self._run(cast(Kind, command.kind), asked, row, record)
+            assert done.record is not None  # a command always makes one
+            result = run_result(command, done.record, done.why)
         outcome = Outcome(
             source=_source(record, work.id),
             writes=done.writes,
-            records=(*done.records, _result_record(result, owner_key)),
+            records=(*done.records, result_record(result, owner_key)),
             tenant_id=command.tenant_id,
         )
         return _decided(done.row, owner_key, outcome)
 
     # ------------------------------------------------------------------------------------------------ a run
-    async def _run(self, run_id: str, tenant_id: str, owner: Owner, row: OwnerRow, record: Record) -> Concluded:
-        """Generate, and what follows from it."""
-        owner_key = owner.key(tenant_id)
-        made = await self._runs.run(tenant_id, owner_key)
-        if isinstance(made, NotRun):
-            ran, done = self._not_run(made, run_id, tenant_id, owner, row, record)
-        else:
-            ran, done = self._persist(made, run_id, tenant_id, owner, row)
-        self._metrics.counted(f"run_{ran.status}")
-        for reason, n in ran.dropped.items():
+    def _asked(self, run_id: str, tenant_id: str, owner: Owner, command: Command | None = None) -> Asked:
+        return Asked(tenant_id, owner, run_id, self._now(), command.args if command else {})
+
+    async def _run(self, kind: Kind, asked: Asked, row: OwnerRow, record: Record) -> Concluded:
+        """Decide, and what follows from it."""
+        ran = await self._runs.run(kind, asked, row)
+        commands = proposals([did for _, did in ran.did], asked)
+        made = recorded(ran, asked, commands)
+        row = with_run(
+            ran.row,
+            ran,
+            made,
+            asked,
+            after=self._steps.after_run,
+            pause=self._pause,
+            after_run=self._policy.after_run,
+        )
+        letters: tuple[OutRecord, ...] = ()
+        if ran.poison is not None:
+            self._metrics.refused(record.position.topic, ran.poison.reason)
+            letters = (dead_letter(record, stage=self.name, reason=ran.poison.reason, error=ran.poison, attempts=1),)
+        self._told(made)
+        sent = tuple(command_record(command) for command in commands)
+        return Concluded(row, made, (*sent, *letters), ran.writes, ran.why)
+
+    def _told(self, made: RunRecord) -> None:
+        self._metrics.counted(f"run_{made.status}" if made.kind == "consolidate" else f"{made.kind}_{made.status}")
+        for reason, n in made.dropped.items():
             self._metrics.counted(f"dropped_{reason}", n)
         log.info(
             "consolidation_run",
-            run_id=run_id,
-            status=ran.status,
-            episodes=ran.episodes,
-            facts=ran.facts_shown,
-            changes=ran.changes,
-            dropped=ran.dropped or None,
-        )
-        return done
-
-    def _persist(
-        self, made: Proposing, run_id: str, tenant_id: str, owner: Owner, row: OwnerRow
-    ) -> tuple[RunRecord, Concluded]:
-        """Proposals as commands of at most 20 changes, the episodes marked, the counters at what is left."""
-        now, prompt = self._now(), made.prompt
-        commands = [
-            Command(
-                command_id=ids.command_id(run_id, n),
-                kind="facts.apply",
-                tenant_id=tenant_id,
-                owner=owner,
-                args=FactsApply(run_id=run_id, changes=changes, model=made.model, prompt=prompt.name).to_payload(),
-                issued_by=SOURCE,
-                issued_at=now,
-            )
-            for n, changes in enumerate(in_commands(made.changes))
-        ]
-        ran = RunRecord(
-            run_id=run_id,
-            status="done",
-            at=now,
-            episodes=len(prompt.episodes),
-            facts_shown=len(prompt.facts),
-            changes=len(made.changes),
-            dropped=made.dropped,
-            command_ids=tuple(command.command_id for command in commands),
-            model=made.model,
-            prompt=prompt.name,
-            usage=made.usage,
-        )
-        looked_at = SetFields(
-            collection=EPISODES,
-            tenant_id=tenant_id,
-            ids=tuple(episode.episode_id for episode in prompt.shown_episodes),
-            fields={"consolidated_at": rfc3339(now)},
-        )
-        row = _with_run(row, ran).model_copy(update={"counters": Counters(episodes=made.left), "waiting": None})
-        return ran, Concluded(row, ran, tuple(_command_record(command) for command in commands), (looked_at,))
-
-    def _not_run(
-        self, made: NotRun, run_id: str, tenant_id: str, owner: Owner, row: OwnerRow, record: Record
-    ) -> tuple[RunRecord, Concluded]:
-        """nothing: the counters begin anew. failed: they do too, so that the next try sees more than this one; the
-        event is a dead letter. paused, deferred: they stand, and the run waits."""
-        shown = made.prompt
-        ran = RunRecord(
-            run_id=run_id,
+            run_id=made.run_id,
+            kind=made.kind,
             status=made.status,
-            at=self._now(),
-            episodes=len(shown.episodes) if shown else 0,
-            facts_shown=len(shown.facts) if shown else 0,
-            model=self._runs.completions.model if made.status == "failed" else None,
-            prompt=shown.name if shown else None,
-        )
-        if made.status in ("nothing", "failed"):
-            row = _with_run(row, ran).model_copy(update={"counters": Counters(), "waiting": None})
-            letters: tuple[OutRecord, ...] = ()
-            if made.poison is not None:
-                reason = made.poison.reason
-                self._metrics.refused(record.position.topic, reason)
-                letters = (dead_letter(record, stage=self.name, reason=reason, error=made.poison, attempts=1),)
-            return ran, Concluded(row, ran, letters)
-        if row.waiting is None:
-            waiting = Waiting(tenant_id=tenant_id, owner=owner, run_id=run_id)
-        else:
-            waiting = row.waiting.model_copy(update={"attempt": row.waiting.attempt + 1})
-        return ran, Concluded(_with_run(row, ran).model_copy(update={"waiting": waiting}), ran)
-
-    # ------------------------------------------------------------------------------------------------ results
-    def _result(
-        self,
-        command: Command,
-        status: ResultStatus,
-        error: ResultError | None = None,
-        result: dict[str, JsonValue] | None = None,
-    ) -> CommandResult:
-        return CommandResult(command_id=command.command_id, status=status, error=error, result=result, at=self._now())
-
-    def _run_result(self, command: Command, ran: RunRecord | None) -> CommandResult:
-        """The run; its verdicts come as results of the commands that it names."""
-        assert ran is not None  # a command always makes one
-        result: dict[str, JsonValue] = {
-            "run_id": ran.run_id,
-            "status": ran.status,
-            "episodes": ran.episodes,
-            "changes": ran.changes,
-            "command_ids": list(ran.command_ids),
-            "dropped": dict(ran.dropped),
-        }
-        if ran.status in ("done", "nothing"):
-            return self._result(command, "applied", result=result)
-        status: ResultStatus = "refused" if ran.status == "paused" else "failed"
-        codes = {"paused": "paused_by_tier", "deferred": "model_away", "failed": "refused_by_model"}
-        messages = {
-            "paused": "tier free spends nothing and the model costs money: set MEMSTREAM_TIER=standard",
-            "deferred": "the model is away; the run is tried again by itself",
-            "failed": "the model's answer could not be used, also after one repair; the command is a dead letter",
-        }
-        return self._result(
-            command, status, ResultError(code=codes[ran.status], message=messages[ran.status]), result=result
+            phases={part.name: part.status for part in made.phases},
+            episodes=made.episodes,
+            facts=made.facts_shown,
+            changes=made.changes,
+            dropped=made.dropped or None,
         )
 
     # ------------------------------------------------------------------------------------------------ effects
@@ -368,11 +239,15 @@ class Consolidation:
                     self._remember(OwnerRow.read(raw), key, partition, at_once=True)
 
     def _remember(self, row: OwnerRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
-        """A run that waits for the model is tried again; one that waits for another tier needs a restart."""
-        if row.waiting is None or self._runs.paused:
+        """What waits for the model is tried again; what waits for another tier needs a restart."""
+        now, tenant_id = self._now(), ids.split(owner_key)[0]
+        paused = self._spending.paused(tenant_id) is not None or "standard" not in self._spending.phases(tenant_id)
+        reminder = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
+        if reminder is None:
             self._reminders.done(owner_key)
-        else:
-            self._reminders.wait(owner_key, partition, row.waiting, at_once=at_once)
+            return
+        seconds = 0.0 if at_once and reminder.for_model else max(0.0, (reminder.at - now).total_seconds())
+        self._reminders.wait(owner_key, partition, reminder, seconds=seconds)
 
     def _model_is_back(self, breaker: str) -> None:
         component, _, tenant_id = breaker.partition(":")
@@ -380,29 +255,25 @@ class Consolidation:
             self._reminders.wake(tenant_id)
 
     async def background(self) -> None:
-        """Sends itself `consolidate`, at most 50 a second, for owners whose run waits."""
+        """Sends itself what is due, at most 50 commands a second."""
         while True:
-            for waiting in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
+            for reminder in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
                 try:
-                    await self._remind(waiting)
+                    await self._remind(reminder)
                 except Transient as away:  # due again after the pause
                     log.warning("reminder_not_sent", why=str(away))
             await asyncio.sleep(TICK)
 
-    async def _remind(self, waiting: Waiting) -> None:
+    async def _remind(self, reminder: Reminder) -> None:
         command = Command(
-            command_id=ids.retry_command_id(waiting.run_id, waiting.attempt),
-            kind="consolidate",
-            tenant_id=waiting.tenant_id,
-            owner=waiting.owner,
+            command_id=reminder.command_id,
+            kind=reminder.kind,
+            tenant_id=reminder.tenant_id,
+            owner=reminder.owner,
             issued_by=SOURCE,
             issued_at=self._now(),
         )
-        await self._send_durably(_command_record(command))
-
-
-def _with_run(row: OwnerRow, ran: RunRecord) -> OwnerRow:
-    return row.model_copy(update={"runs": (*row.runs, ran)[-RUNS_KEPT:]})
+        await self._send_durably(command_record(command))
 
 
 def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
@@ -412,13 +283,3 @@ def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
 def _source(record: Record, event_id: str) -> Source:
     position = record.position
     return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
-
-
-def _command_record(command: Command) -> OutRecord:
-    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", command.key, command.issued_at)
-    return OutRecord.of(COMMANDS.name, command.key, command, event)
-
-
-def _result_record(result: CommandResult, owner_key: str) -> OutRecord:
-    event = CloudEvent(result.command_id, SOURCE, "memstream.command.result.v1", owner_key, result.at)
-    return OutRecord.of(RESULTS.name, result.command_id, result, event)

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from memstream.adapters.ports import A, Completion, CompletionRequest, Point, Usage
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import OwnerRow
+from memstream.agents.spending import TierSpending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas import ids
 from memstream.schemas.commands import Command, FactsApply
@@ -91,7 +92,9 @@ class Consolidating:
             send_durably=self.bench.send_durably,
             policy=MemoryPolicy(**policy),
             partitions=PARTITIONS,
-            paid_model_allowed=paid_model_allowed,
+            spending=TierSpending(
+                paid_model_allowed=paid_model_allowed, model=self.model.model, costs_money=self.model.costs_money
+            ),
             now=self.bench.now,
             monotonic=self.time,
         )
@@ -332,7 +335,10 @@ async def test_an_answer_that_cannot_be_used_is_a_dead_letter_and_the_turn_count
 async def test_other_kinds(it: Consolidating) -> None:
     for kind in ("prune", "digest", "hygiene"):
         await it.bench.run(it.command(kind, command_id=kind))
-    assert [each.status for each in it.bench.results()] == ["refused"] * 3
+    assert [each.status for each in it.bench.results()] == ["applied"] * 3
+    assert [(run.kind, run.status) for run in it.row().runs] == [
+        (kind, "nothing") for kind in ("prune", "digest", "hygiene")
+    ]
     sent = len(it.bench.sent)
     await it.bench.run(it.command("facts.apply", command_id="x"))
     await it.bench.run(it.command("dance", command_id="y"))

@@ -1,0 +1,84 @@
+"""What consolidation sends: proposals and its own commands on memory.commands, results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pydantic import JsonValue
+
+from ...memory.consolidation import in_commands
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent
+from ...schemas.commands import Command, CommandResult, FactsApply, ResultError, ResultStatus
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import COMMANDS, RESULTS
+from .rows import RunRecord, RunStatus
+from .steps import Asked, Did
+
+SOURCE: Final = "/memstream/consolidation"
+CODES: Final[dict[RunStatus, str]] = {
+    "paused": "paused_by_tier",
+    "deferred": "model_away",
+    "failed": "refused_by_model",
+}
+MESSAGES: Final[dict[RunStatus, str]] = {
+    "paused": "the tier spends nothing on it: set MEMSTREAM_TIER=standard",
+    "deferred": "the model is away; the run is tried again by itself",
+    "failed": "the model's answer could not be used, also after one repair; the command is a dead letter",
+}
+
+
+def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
+    """`facts.apply` commands of at most 20 changes, each of one step: it names model and prompt."""
+    chunks = [(one, changes) for one in did for changes in in_commands(one.changes)]
+    return tuple(
+        Command(
+            command_id=ids.command_id(asked.run_id, n),
+            kind="facts.apply",
+            tenant_id=asked.tenant_id,
+            owner=asked.owner,
+            args=FactsApply(run_id=asked.run_id, changes=changes, model=one.model, prompt=one.prompt).to_payload(),
+            issued_by=SOURCE,
+            issued_at=asked.now,
+        )
+        for n, (one, changes) in enumerate(chunks)
+    )
+
+
+def run_result(command: Command, ran: RunRecord, why: str) -> CommandResult:
+    """The run; its verdicts come as results of the commands that it names."""
+    phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in ran.phases]
+    result: dict[str, JsonValue] = {
+        "run_id": ran.run_id,
+        "status": ran.status,
+        "episodes": ran.episodes,
+        "changes": ran.changes,
+        "command_ids": list(ran.command_ids),
+        "dropped": dict(ran.dropped),
+        "phases": phases,
+    }
+    status: ResultStatus = "applied"
+    error: ResultError | None = None
+    if ran.status not in ("done", "nothing"):
+        status = "refused" if ran.status == "paused" else "failed"
+        message = why if ran.status == "paused" and why else MESSAGES[ran.status]
+        error = ResultError(code=CODES[ran.status], message=message[:1_000])
+    return CommandResult(command_id=command.command_id, status=status, error=error, result=result, at=ran.at)
+
+
+def plain_result(
+    command: Command, status: ResultStatus, at: datetime, error: ResultError | None = None
+) -> CommandResult:
+    return CommandResult(command_id=command.command_id, status=status, error=error, at=at)
+
+
+def command_record(command: Command) -> OutRecord:
+    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", command.key, command.issued_at)
+    return OutRecord.of(COMMANDS.name, command.key, command, event)
+
+
+def result_record(result: CommandResult, owner_key: str) -> OutRecord:
+    event = CloudEvent(result.command_id, SOURCE, "memstream.command.result.v1", owner_key, result.at)
+    return OutRecord.of(RESULTS.name, result.command_id, result, event)
