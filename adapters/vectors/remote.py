@@ -1,32 +1,38 @@
 """A Qdrant server, by qdrant-client on aiohttp's connections.
 
-httpx looks through its whole pool at each request and each release, which costs more the more are under way; with
-`httpx-aiohttp` under the client a request costs a quarter (ADR 0010).
+The client makes a request's body and reads an answer's; what lies between is ours. Through httpx, which it brings, a
+request costs two to five times as much: it looks through its whole pool at each request and each release, and parses
+address, headers and cookies anew each time (ADR 0010).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
 
+import aiohttp
 import httpx
 import structlog
-from httpx_aiohttp import AiohttpTransport
+from pydantic import ValidationError
 from qdrant_client import AsyncQdrantClient
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.common.response_parsing import parse_response
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from yarl import URL
 
 log = structlog.get_logger(__name__)
 
-LIMITS: Final = httpx.Limits(
-    max_connections=64,
-    max_keepalive_connections=64,
-    keepalive_expiry=4.0,  # seconds that an idle connection is kept: the server closes it after 5
-)
+CONNECTIONS: Final = 64
+KEEP_ALIVE: Final = 4.0
+"""Seconds that an idle connection is kept: the server closes it after 5."""
 PORT: Final = 6333
+DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
 """What another process says that was given the port of the one before."""
+BUSY: Final = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,68 +42,122 @@ class Address:
     url: str
     api_key: str | None = None
 
+    @property
+    def base(self) -> str:
+        parts = urlsplit(self.url)
+        port = parts.port or (443 if parts.scheme == "https" else PORT)
+        return f"{parts.scheme}://{_host(parts.hostname)}:{port}{parts.path.rstrip('/')}"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {} if self.api_key is None else {"api-key": self.api_key}
+
+
+def _host(name: str | None) -> str:
+    return f"[{name}]" if name is not None and ":" in name else name or "localhost"
+
 
 Look = Callable[[], Address | None]
 """Where a server that may move is now; None when nobody knows."""
 
 
-class Connections(AiohttpTransport):
-    """What lies between the client and the server.
+class Requests:
+    """What lies between the client's API and the server, in the place of the client's own `AsyncApiClient`.
 
-    A request has `seconds` from its first byte to the answer's last; the client's own limit is for each read, which a
-    trickle of bytes escapes. `look` is asked when the server does not answer or refuses the key: from then on requests
-    go where it says. The request that found out fails all the same, and its caller tries again.
+    A request has `seconds` from its first byte to the answer's last. `look` is asked when the server does not answer or
+    refuses the key: from then on requests go where it says. The request that found out fails all the same, and its
+    caller tries again.
     """
 
     def __init__(self, *, address: Address, seconds: float, look: Look) -> None:
-        super().__init__(limits=LIMITS)
-        self._first = self._address = address
+        self._address = address
+        self._base, self._headers = address.base, address.headers
         self._seconds = seconds
         self._look = look
+        self._session: aiohttp.ClientSession | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self._address != self._first:
-            _send_to(self._address, request)
+    async def request(
+        self,
+        *,
+        type_: Any,
+        method: str,
+        url: str,
+        path_params: Mapping[str, object] | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: str | None = None,
+    ) -> Any:
+        """As the client's own: the answer as `type_`. What goes wrong is what the client would raise."""
+        path = url.format(**{name: quote(str(value), safe="") for name, value in (path_params or {}).items()})
+        query = f"?{urlencode(params)}" if params else ""
         try:
-            async with asyncio.timeout(self._seconds):
-                response = await super().handle_async_request(request)
-                await response.aread()
-        except httpx.HTTPError:
-            self._look_again()
-            raise
+            async with self._opened().request(
+                method,
+                URL(f"{self._base}{path}{query}", encoded=True),
+                data=None if content is None else content.encode(),
+                headers={**self._headers, **(headers or {})},
+            ) as response:
+                body = await response.read()
         except TimeoutError as error:
             self._look_again()
-            raise httpx.ReadTimeout(f"no whole answer within {self._seconds:g} s", request=request) from error
-        if response.status_code in NOT_OURS:
+            raise ResponseHandlingException(TimeoutError(f"no whole answer within {self._seconds:g} s")) from error
+        except (aiohttp.ClientError, OSError) as error:
             self._look_again()
-        return response
+            raise ResponseHandlingException(error) from error
+        if response.status in DONE:
+            try:
+                return parse_response(body, type_)
+            except ValidationError as error:
+                raise ResponseHandlingException(error) from error
+        if response.status in NOT_OURS:
+            self._look_again()
+        if response.status == BUSY and (after := response.headers.get("Retry-After")):
+            raise ResourceExhaustedResponse(_said(body), after)
+        raise UnexpectedResponse(response.status, response.reason or "", body, httpx.Headers(dict(response.headers)))
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Connects with the first request, in the loop that asks it."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE)
+            timeout = aiohttp.ClientTimeout(total=self._seconds)
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
 
     def _look_again(self) -> None:
         found = self._look()
         if found is not None and found != self._address:
             log.info("qdrant_moved", url=found.url)
             self._address = found
+            self._base, self._headers = found.base, found.headers
 
 
-def _send_to(address: Address, request: httpx.Request) -> None:
-    parts = urlsplit(address.url)
-    request.url = request.url.copy_with(scheme=parts.scheme, host=parts.hostname, port=parts.port or PORT)
-    request.headers["host"] = request.url.netloc.decode()
-    if address.api_key is not None:
-        request.headers["api-key"] = address.api_key
+def _said(body: bytes) -> str:
+    """What a busy server says of it."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return ""
+    status = said.get("status") if isinstance(said, dict) else None
+    return str(status.get("error", "")) if isinstance(status, dict) else ""
 
 
 def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> AsyncQdrantClient:
     """Connects with the first call."""
-    parts = urlsplit(address.url)
-    on_this_machine = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    return AsyncQdrantClient(
-        url=address.url,
-        port=None if parts.port is None and parts.scheme == "https" else PORT,
-        # As a header on this machine: as `api_key` the client warns that http is not safe, which here it is.
-        api_key=None if on_this_machine else address.api_key,
-        headers={"api-key": address.api_key} if on_this_machine and address.api_key else None,
-        timeout=int(seconds),
+    on_this_machine = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
+    client = AsyncQdrantClient(
+        url=address.base,
+        api_key=None if on_this_machine else address.api_key,  # the client warns of a key that goes over plain http
         check_compatibility=False,
-        transport=Connections(address=address, seconds=seconds, look=look),
     )
+    requests = Requests(address=address, seconds=seconds, look=look)
+    for api in vars(client.http).values():
+        if hasattr(api, "api_client"):
+            api.api_client = requests
+    client.http.client = requests  # type: ignore[assignment]  # it is asked to close
+    return client
