@@ -42,3 +42,32 @@ def test_a_quick_read_of_memory_writes_its_figures_as_json(tmp_path: Path) -> No
     told = json.loads((tmp_path / "recall.json").read_text())
     assert {(row["ratio"], row["target"]) for row in told["figures"]} == {("R4", 1.3), ("R5", 3.0)}
     assert all(row["value"] > 0 for row in told["figures"])
+
+
+def test_a_quick_run_of_what_is_remembered_writes_its_figures_as_json(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "bench.quality",
+            "--quick",
+            "--half",
+            "tune",
+            "--model",
+            "oracle",
+            "--out",
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "quality.json").read_text())["rows"]
+    assert (row["model"], row["half"], row["dialogues"]) == ("oracle", "tune", 2)
+    assert row["counts"]["facts"] > 0
+    assert row["evidence_rate"] == 1.0
+    assert {"precision", "recall", "stale_rate", "duplicate_rate"} <= row.keys()
+    assert "| oracle | tune |" in (tmp_path / "quality.md").read_text()
