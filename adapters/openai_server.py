@@ -31,6 +31,10 @@ class Refused(Exception):
     """The server will not take this request as it is (400, 413, 422); says why."""
 
 
+class Unheard(Transient):
+    """The call may have been made, its answer was not heard: it may have been charged."""
+
+
 class OpenAIServer:
     """Where a model is served.
 
@@ -70,7 +74,7 @@ class OpenAIServer:
 
     async def post(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
         """The body of the answer. Raises `Refused`, and `Transient` for all else: away, slow, busy, wrong settings."""
-        data = _encoded(body)
+        data = encoded(body)
         async with self._places:
             try:
                 async with asyncio.timeout(self._timeout):
@@ -78,7 +82,7 @@ class OpenAIServer:
                         path, content=data, options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                     )
             except TimeoutError as error:
-                raise Transient(
+                raise Unheard(
                     self._component,
                     f"{self._model} did not answer within {self._timeout:g} s",
                     remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",
@@ -92,7 +96,7 @@ class OpenAIServer:
         with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
             try:
                 return client.post(
-                    path, content=_encoded(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
+                    path, content=encoded(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                 ).content
             except (openai.APIError, httpx2.HTTPError) as error:
                 raise self._raised(error) from error
@@ -109,12 +113,15 @@ class OpenAIServer:
             return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
         cause = error.__cause__ or error
         why = shortened(str(cause) or type(cause).__name__, limit=200)
-        return Transient(
+        not_made = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+        kind = Transient if not_made else Unheard
+        return kind(
             self._component,
             f"the server of {self._model} cannot be reached: {why}",
             remedy="check OPENAI_BASE_URL and that the server is up",
         )
 
 
-def _encoded(body: Mapping[str, JsonValue]) -> bytes:
+def encoded(body: Mapping[str, JsonValue]) -> bytes:
+    """As it is sent."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

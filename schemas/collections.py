@@ -18,6 +18,8 @@ TURNS = "turns"
 WORKING = "working"
 EPISODES = "episodes"
 FACTS = "facts"
+DIGESTS = "digests"
+BUDGETS = "budgets"
 TENANT_FIELD = "tenant_id"
 
 
@@ -102,4 +104,6 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
             datetime="valid_from valid_to recorded_at expired_at",
         ),
     ),
+    CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
+    CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key")),
 )

@@ -36,6 +36,14 @@ class Transient(StageError):
         self.remedy = remedy
 
 
+class OverBudget(Transient):
+    """The budget allows no call now; `retry_after` says when asking again can help. Nobody is away: it is no failure of
+    a model, and nothing is dropped, the work waits."""
+
+    def __init__(self, message: str, *, retry_after: float, remedy: str = "") -> None:
+        super().__init__("budget", message, retry_after=retry_after, remedy=remedy)
+
+
 class Fatal(StageError):
     """A broken invariant or a wrong setting: the worker stops with this message and commits nothing."""
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 import structlog
 import tenacity
 
-from ..schemas.errors import Poison, Transient
+from ..schemas.errors import OverBudget, Poison, Transient
 from .exits import LeaseLost
 
 log = structlog.get_logger(__name__)
@@ -320,5 +320,6 @@ class Calls:
 
 
 def _goes_away(failure: BaseException) -> bool:
-    """A failure of the component, which may go away by itself. Not the lease, nor a wait that was cut short."""
-    return isinstance(failure, Transient) and not isinstance(failure, LeaseLost | Interrupted)
+    """A failure of the component, which may go away by itself. Not the lease, a wait that was cut short, or a budget
+    that is spent."""
+    return isinstance(failure, Transient) and not isinstance(failure, LeaseLost | Interrupted | OverBudget)

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 
 from ...schemas.tasks import Task
+from ..metering import Meter
 from ..ports import Completions, UsageSink
 from .by_task import CompletionsByTask
 from .fallbacks import FallbackCompletions
@@ -31,11 +32,12 @@ def create_completions(
     sink: UsageSink,
     models: Mapping[Task, str] | None = None,
     patience: float = PATIENCE,
+    meter: Meter | None = None,
 ) -> CompletionsByTask:
     """The models by name, several with commas: the first, then its fallbacks; `models`: those of single tasks. Without
     a name gpt-5-mini when there is a key, else the offline rules.
 
-    Connects nothing; a ValueError says what is missing.
+    `meter` is asked before each call that costs money. Connects nothing; a ValueError says what is missing.
     """
     made: dict[str, Completions] = {}
 
@@ -50,7 +52,13 @@ def create_completions(
         from .openai import OpenAICompletions  # the client takes most of a second to import: only who uses it pays
 
         return OpenAICompletions(
-            model=name, api_key=api_key, base_url=base_url, timeout=timeout, concurrency=concurrency, sink=sink
+            model=name,
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            concurrency=concurrency,
+            sink=sink,
+            meter=meter,
         )
 
     def chain(names: tuple[str, ...], told: str) -> Completions:

@@ -8,6 +8,7 @@ Source: contracts.md, "The model's side".
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, TypeVar
 
@@ -15,7 +16,8 @@ import structlog
 from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
-from ..openai_server import OpenAIServer, Refused
+from ..metering import Meter, Unmetered
+from ..openai_server import OpenAIServer, Refused, Unheard, encoded
 from ..openai_wire import MODEL, shortened
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..well_formed import well_formed
@@ -25,6 +27,9 @@ A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 SETTING: Final = "MEMSTREAM_MODEL"
+PATH: Final = "/chat/completions"
+LIMIT_NAMES: Final = ("max_completion_tokens", "max_tokens")
+"""How a server is told how long an answer may be: its name, and the older one that some servers want."""
 
 
 class AnswerFormat(IntEnum):
@@ -39,7 +44,7 @@ class OpenAICompletions:
     """`Completions` over the chat completions protocol.
 
     `timeout` is in seconds, for one call from first byte to last; waiting for a place does not count. `concurrency`
-    is the limit of calls under way in this process.
+    is the limit of calls under way in this process. `meter` is asked before each call and told what it took.
     """
 
     def __init__(
@@ -51,8 +56,10 @@ class OpenAICompletions:
         base_url: str | None = None,
         timeout: float = 60.0,
         concurrency: int = 64,
+        meter: Meter | None = None,
     ) -> None:
         self._model = model
+        self._meter = meter or Unmetered()
         self._sink = sink
         self._server = OpenAIServer(
             model=model,
@@ -63,6 +70,7 @@ class OpenAICompletions:
             timeout=timeout,
             concurrency=concurrency,
         )
+        self._limit_names: tuple[str, ...] = LIMIT_NAMES
         self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema and take another
 
     @property
@@ -116,15 +124,12 @@ class OpenAICompletions:
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
         """One call; its usage is recorded whatever its answer is worth."""
         wanted = _response_format(request, answer_format)
-        body = await self._server.post(
-            "/chat/completions",
-            {
-                "model": self._model,
-                "messages": _wire_messages(request, answer_format, problem),
-                **({} if wanted is None else {"response_format": wanted}),
-            },
-        )
-        reply = decode_reply(body)
+        body: dict[str, JsonValue] = {
+            "model": self._model,
+            "messages": _wire_messages(request, answer_format, problem),
+            **({} if wanted is None else {"response_format": wanted}),
+        }
+        reply = await self._metered(request, body)
         if reply is None:
             raise Transient(
                 MODEL,
@@ -133,6 +138,40 @@ class OpenAICompletions:
             )
         self._sink.record(tenant_id=request.tenant_id, task=request.task, model=self._model, usage=reply.counted)
         return reply
+
+    async def _metered(self, request: CompletionRequest[A], body: Mapping[str, JsonValue]) -> ChatReply | None:
+        """What it may cost is set aside before, what it took is settled after; None: no chat completion came."""
+        reserved = await self._meter.reserve(
+            tenant_id=request.tenant_id,
+            task=request.task,
+            model=self._model,
+            input_tokens=lambda: len(encoded(body)),  # a token has a byte at least
+        )
+        used: Usage | None = None
+        try:
+            reply = decode_reply(await self._bounded(body, reserved.max_output_tokens))
+            used = None if reply is None or reply.usage is None else reply.counted
+            return reply
+        except Unheard:
+            raise
+        except (Transient, Refused):
+            used = Usage()  # it was not made, or not taken
+            raise
+        finally:
+            reserved.settle(used)
+
+    async def _bounded(self, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
+        """The answer of a server that is told how long it may be, by the name that this server knows."""
+        if max_output_tokens is None:
+            return await self._server.post(PATH, body)
+        for name in self._limit_names:
+            try:
+                return await self._server.post(PATH, {**body, name: max_output_tokens})
+            except Refused as refused:
+                if name not in str(refused):
+                    raise
+                self._limit_names = tuple(each for each in self._limit_names if each != name)
+        return await self._server.post(PATH, body)
 
 
 def _added(one: Usage, other: Usage) -> Usage:

@@ -1,0 +1,176 @@
+"""What may be spent on models: tiers, ceilings of a tenant and day, prices (memory-model, section 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal
+
+from ...schemas.tasks import Task
+from .checks import require
+
+Tier = Literal["free", "cheap", "standard", "full", "custom"]
+Phase = Literal["light", "standard", "deep"]
+OnExceed = Literal["pause", "log"]
+Line = Literal["observation", "consolidation"]
+"""A budget line: each has ceilings of its own."""
+
+PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
+"""Of a consolidation run, in their order."""
+
+LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
+    {
+        "observations": "observation",
+        "consolidation": "consolidation",
+        "prune": "consolidation",
+        "judge": "consolidation",
+        "digest": "consolidation",
+        "summary": "consolidation",
+        "gist": "consolidation",
+        "insights": "consolidation",
+        "procedures": "consolidation",
+    }
+)
+"""`selection` has none: a reader waits for it."""
+
+TASKS_OF: Final[Mapping[Phase, tuple[Task, ...]]] = MappingProxyType(
+    {"light": (), "standard": ("consolidation",), "deep": ("judge",)}
+)
+"""What a phase cannot do without a model for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a tenant's line may spend in a day (UTC). None: as much as it likes."""
+
+    tokens: int | None
+    cost: float | None
+    """USD."""
+    on_exceed: OnExceed
+
+    def __post_init__(self) -> None:
+        require(self.tokens is None or self.tokens >= 0, f"a ceiling of tokens must be 0 or more, not {self.tokens}")
+        cost_is_one = self.cost is None or (math.isfinite(self.cost) and self.cost >= 0)
+        require(cost_is_one, f"a ceiling of cost must be 0 or more, not {self.cost}")
+        require(self.on_exceed in ("pause", "log"), f"on_exceed must be pause or log, not {self.on_exceed!r}")
+
+    @property
+    def pauses(self) -> bool:
+        return self.on_exceed == "pause" and (self.tokens is not None or self.cost is not None)
+
+    @property
+    def forbids(self) -> bool:
+        """Whether no call that costs money is ever made."""
+        return self.pauses and (self.tokens == 0 or self.cost == 0)
+
+
+NO_CEILING: Final = Ceiling(tokens=None, cost=None, on_exceed="log")
+
+
+@dataclass(frozen=True, slots=True)
+class TierPolicy:
+    """Which phases consolidation runs, and what they may spend."""
+
+    phases: tuple[Phase, ...]
+    ceiling: Ceiling
+
+
+TIERS: Final[Mapping[Tier, TierPolicy]] = MappingProxyType(
+    {
+        "free": TierPolicy(("light",), Ceiling(0, 0.0, "pause")),
+        "cheap": TierPolicy(("light", "standard"), Ceiling(50_000, 0.20, "pause")),
+        "standard": TierPolicy(PHASES, Ceiling(200_000, 1.00, "log")),
+        "full": TierPolicy(PHASES, Ceiling(1_000_000, 5.00, "log")),
+    }
+)
+"""All but `custom`, which is the operator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomTier:
+    """The tier `custom`. All of it must be set when it is chosen."""
+
+    phases: tuple[Phase, ...] | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    on_exceed: OnExceed | None = None
+
+    def __post_init__(self) -> None:
+        for phase in self.phases or ():
+            require(phase in PHASES, f"budget.custom.phases: {phase!r} is none of {', '.join(PHASES)}")
+        Ceiling(self.tokens, self.cost, self.on_exceed or "pause")
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names that are not set."""
+        return tuple(name for name in self.__dataclass_fields__ if getattr(self, name) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationBudget:
+    """What a tenant's observations may cost in a day; None: as much as is said."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    on_exceed: OnExceed = "pause"
+
+    def __post_init__(self) -> None:
+        Ceiling(self.tokens, self.cost, self.on_exceed)
+
+    @property
+    def ceiling(self) -> Ceiling:
+        return Ceiling(self.tokens, self.cost, self.on_exceed)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of a model, USD a million tokens."""
+
+    input: float
+    output: float
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            require(math.isfinite(value) and value >= 0, f"budget.prices: {name} must be 0 or more, not {value}")
+
+
+KNOWN_PRICES: Final[Mapping[str, Price]] = MappingProxyType({"gpt-5-mini": Price(input=0.25, output=2.00)})
+"""Of the default model, as its maker listed it at the end of 2025."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPolicy:
+    """What may be spent. The tier is MEMSTREAM_TIER."""
+
+    custom: CustomTier = field(default_factory=CustomTier)
+    observation: ObservationBudget = field(default_factory=ObservationBudget)
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """By model; what stands here goes before what is known."""
+    max_output_tokens: int = 8_192
+    """That an answer may have under a ceiling that pauses: what is set aside for it, and what its server is told."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.max_output_tokens >= 256,
+            f"budget.max_output_tokens must be 256 or more, not {self.max_output_tokens}",
+        )
+
+    def price(self, model: str) -> Price | None:
+        """None: nobody said what it costs."""
+        return self.prices.get(model, KNOWN_PRICES.get(model))
+
+    def tier(self, name: Tier) -> TierPolicy:
+        """Raises ValueError when it is `custom` and not all of it is set; the message says what to write."""
+        if name != "custom":
+            return TIERS[name]
+        custom = self.custom
+        if custom.phases is None or custom.tokens is None or custom.cost is None or custom.on_exceed is None:
+            raise ValueError(
+                f"the tier custom is incomplete: set {', '.join(custom.missing)} in [memory.budget.custom], such as "
+                'phases = ["light", "standard"], tokens = 100000, cost = 0.5 (USD), both a tenant and day, '
+                'on_exceed = "pause" or "log"'
+            )
+        return TierPolicy(custom.phases, Ceiling(custom.tokens, custom.cost, custom.on_exceed))
