@@ -30,9 +30,9 @@ class Remembered(BaseModel):
             at = hashes.find(wanted, at + 1)
         return at >= 0
 
-    def add(self, given: str) -> Remembered:
+    def add(self, given: str, *, kept: int = SEEN_KEPT) -> Remembered:
         hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
-        return Remembered(packed=base64.b64encode(hashes[-SEEN_KEPT * _HASH_BYTES :]).decode())
+        return Remembered(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 
     def remove(self, given: str) -> Remembered:
         unwanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()

@@ -23,12 +23,13 @@ from ..api.app import SOURCE, Services, create_app, new_followers
 from ..api.credentials import Credentials
 from ..api.health import LOG
 from ..api.limits import Limits
-from ..memory.policies import MemoryPolicy, RecallPolicy
+from ..memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from ..recall.context import Contexts
 from ..recall.reading import Reading
 from ..recall.request import RecallRequest
 from ..recall.searching import COLLECTION_OF
 from ..recall.service import Recall, Recalled
+from ..recall.telling import LogTeller, NoTeller, Teller, TellingRecall, ToldMetrics
 from ..recall.tracing import Tracing
 from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import STAGES, TURNS
@@ -214,6 +215,7 @@ class Serving:
     policy: RecallPolicy
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
+    hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -226,16 +228,30 @@ class Serving:
         mine = {LOG: (self._log.reached, self._log.why), "qdrant": (self._store.reached, self._store.why)}
         return mine if stages is None else {**stages.readiness(), **mine}
 
+    @asynccontextmanager
+    async def _telling(self) -> AsyncIterator[Teller]:
+        """Of what is recalled here, where anything is kept of it."""
+        if not self.hygiene.enabled:
+            yield NoTeller()
+            return
+        teller = LogTeller(log=self.behind.log, metrics=ToldMetrics.on(self.behind.metrics.registry))
+        async with teller.running():
+            yield teller
+
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
         """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
-        answered, then the stages drained."""
+        answered, then the stages drained; and what was recalled is told until then."""
+        async with self._telling() as teller:
+            return await self._run(sockets, teller, stopping=stopping)
+
+    async def _run(self, sockets: list[socket.socket], teller: Teller, *, stopping: asyncio.Event) -> int:
         followers = new_followers(self.behind.log, self.limits)
         recall = LateRecall(behind=self.behind, policy=self.policy)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),
             followers=followers,
-            recall=recall,
-            contexts=Contexts(recall=recall),
+            recall=TellingRecall(inner=recall, teller=teller),
+            contexts=Contexts(recall=recall, teller=teller),
             reading=Reading(store=self.behind.store),
             tracing=Tracing(store=self.behind.store, log=self.behind.log),
             readiness=self.readiness,

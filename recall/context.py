@@ -29,7 +29,8 @@ from ..schemas.recalled import Tier
 from ..schemas.turns import Owner, Sensitivity
 from .parts import Missing
 from .request import LIMIT_MAX, RecallRequest, SessionRef
-from .service import Recalls, Recollection
+from .service import Recalled, Recalls, Recollection
+from .telling import NoTeller, Teller, answered
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and whether the tool `recall` is offered beside the text."""
@@ -117,36 +118,41 @@ class Contexts:
     """The service. One instance serves any number of renderings at once."""
 
     def __init__(
-        self, *, recall: Recalls, mark: Callable[[], str] = new_mark, count: Callable[[str], int] = tokens
+        self,
+        *,
+        recall: Recalls,
+        teller: Teller | None = None,
+        mark: Callable[[], str] = new_mark,
+        count: Callable[[str], int] = tokens,
     ) -> None:
-        """`mark` is drawn for each rendering; `count` counts tokens as the caller's model does."""
+        """`teller` is told what is shown, not what was looked through for it; `mark` is drawn for each rendering;
+        `count` counts tokens as the caller's model does."""
         self._recall = recall
+        self._teller: Teller = teller or NoTeller()
         self._mark = mark
         self._count = count
 
     async def context(self, request: ContextRequest, *, now: datetime) -> Context:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        missing: tuple[Missing, ...] = ()
-        silent = False
-        memories = Memories()
-        if tiers:
-            recalled = await self._recall.recall(request.asking(tiers), now=now)
-            missing, silent = recalled.missing, recalled.silent
-            memories = Memories(
-                facts=_statements(recalled.items, "semantic"),
-                focus=_statements(recalled.items, "working"),
-                episodes=_statements(recalled.items, "episodic"),
-            )
+        recalled = await self._recall.recall(request.asking(tiers), now=now) if tiers else Recalled((), ())
+        memories = Memories(
+            facts=_statements(recalled.items, "semantic"),
+            focus=_statements(recalled.items, "working"),
+            episodes=_statements(recalled.items, "episodic"),
+        )
         policy = ContextPolicy(max_tokens=request.max_tokens, sections=request.sections, ceiling=request.ceiling)
         rendered = self._rendered(memories, policy)
+        if shown := {each.id for each in rendered.shown}:
+            told = (each for each in recalled.items if each.item.id in shown)
+            self._teller.tell(answered(request.asking(TIERS_OF_SECTIONS), told, now))
         return Context(
             text=rendered.text,
             tokens=self._count(rendered.text),
             shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
             tools=("recall",) if "recall" in request.switches else (),
-            missing=missing,
-            silent=silent,
+            missing=recalled.missing,
+            silent=recalled.silent,
         )
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:

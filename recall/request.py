@@ -75,10 +75,13 @@ class RecallRequest:
         return self.as_of or self.known_at
 
     @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The owner and the groups, each once: whose memory is read."""
+        return tuple(dict.fromkeys((self.owner, *(Owner(scope="group", id=group) for group in self.groups))))
+
+    @property
     def owner_keys(self) -> tuple[str, ...]:
-        """Of the owner and the groups, each once."""
-        owners = (self.owner, *(Owner(scope="group", id=group) for group in self.groups))
-        return tuple(dict.fromkeys(owner.key(self.tenant_id) for owner in owners))
+        return tuple(owner.key(self.tenant_id) for owner in self.owners)
 
 
 def _require(condition: bool, message: str) -> None:

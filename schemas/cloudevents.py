@@ -14,6 +14,7 @@ EventType = Literal[
     "memstream.episodes.recorded.v1",
     "memstream.fact.updated.v1",
     "memstream.fact.state.v1",
+    "memstream.recalled.v1",
     "memstream.command.v1",
     "memstream.command.result.v1",
 ]

@@ -21,7 +21,7 @@ from .commands import Command, CommandResult, FactsApply
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
-from .recalled import RecalledItem
+from .recalled import RecalledItem, RecallTold
 from .turns import Turn
 
 FOLDER = Path(__file__).resolve().parent / "json"
@@ -46,6 +46,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("episodes_recorded", EpisodesRecorded, "produced", "value on memory.episodes.recorded"),
     Published("fact", Fact, "produced", "value on memory.facts"),
     Published("fact_updated", FactUpdated, "produced", "value on memory.facts.updated"),
+    Published("recalled", RecallTold, "produced", "value on memory.recalled"),
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
 )

@@ -1,14 +1,15 @@
-"""What recall answers: one item of memory, with the parts of its score."""
+"""What recall answers: one item of memory, with the parts of its score. And what it tells of having answered:
+memory.recalled."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
-from .base import Contract, OurId, Subject, Unit
+from .base import Contract, GivenId, Hash, Instant, OurId, Subject, Unit
 from .observations import Category
-from .turns import TURN_MAX_BYTES
+from .turns import TURN_MAX_BYTES, Owner
 
 Tier = Literal["semantic", "working", "episodic", "turns"]
 TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
@@ -26,3 +27,28 @@ class RecalledItem(Contract):
     subject: Subject | None
     category: Category | None
     parts: dict[str, float]
+
+
+RECALLED_MAX = 100
+"""Items of one answer."""
+
+
+class RecalledRef(Contract):
+    """One item of an answer, without its text. `rank` from 0, best first."""
+
+    tier: Tier
+    id: OurId
+    rank: Annotated[int, Field(ge=0, lt=RECALLED_MAX)]
+
+
+class RecallTold(Contract):
+    """An answer, told to the owner whose memory was read; one that read several owners' memory (a user's and shared
+    groups') is told to each, and each counts its own. The cue is not in it: only the SHA-256 of its canonical text,
+    null without a cue. A record that comes twice has the same `recall_id`."""
+
+    recall_id: OurId
+    tenant_id: GivenId
+    owner: Owner
+    at: Instant
+    cue_hash: Hash | None = None
+    items: Annotated[tuple[RecalledRef, ...], Field(min_length=1, max_length=RECALLED_MAX)]

@@ -46,6 +46,7 @@ COMMANDS = Topic("memory.commands", "owner", "delete", 7, ("tools", "consolidati
 EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
 FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
 FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",))
+RECALLED = Topic("memory.recalled", "owner", "delete", 1, ("recall",), ("consolidation",))
 RESULTS = Topic(
     "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
 )
@@ -56,6 +57,7 @@ TOPICS: tuple[Topic, ...] = (
     OBSERVATIONS,
     COMMANDS,
     EPISODES_RECORDED,
+    RECALLED,
     FACTS_UPDATED,
     FACTS,
     RESULTS,

@@ -1,9 +1,10 @@
 """Consolidation. The way of an event through it, from top to bottom:
 
-route    decode; a lane per owner, over both topics; a command that cannot be decoded is the reflector's to refuse
+route    decode; a lane per owner, over all topics; a command that cannot be decoded is the reflector's to refuse
 decide   done before? → nothing
          a reflected turn → counted; enough happened since the last run? → a run
          a command of our kinds → a run of that kind, whatever the counts say; other kinds → passed over
+         a recall → counted on the records, and linked: recalled.py
          a run: its steps one after the other (plan.py) → proposals, effects, the owner's row
 store    fields of episodes, the digest
 publish  proposals as facts.apply on memory.commands (the reflector writes facts), results
@@ -31,7 +32,7 @@ from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
 from ...schemas.errors import Transient
 from ...schemas.outcomes import Outcome, OutRecord, Source, Write
-from ...schemas.topics import COMMANDS, EPISODES_RECORDED, Topic
+from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...schemas.turns import Owner
 from ...streams.deadletters import dead_letter
 from ...streams.metrics import StageMetrics
@@ -44,12 +45,13 @@ from .asking import Asking
 from .following import Reminder, recorded, tried_again, upcoming, with_run
 from .looking import Lookup
 from .plan import Steps
+from .recalled import Recollections
 from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
 from .run import Runs
 from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
-from .work import CommandWork, TurnWork, Work, routed
+from .work import CommandWork, RecallWork, TurnWork, Work, routed
 
 log = structlog.get_logger(__name__)
 TICK = 0.2
@@ -72,7 +74,7 @@ class Consolidation:
     """See the module. `send_durably` is for reminders, which are sent beside outcomes."""
 
     name: Literal["consolidation"] = "consolidation"
-    reads: tuple[Topic, ...] = (EPISODES_RECORDED, COMMANDS)
+    reads: tuple[Topic, ...] = (EPISODES_RECORDED, COMMANDS, RECALLED)
 
     def __init__(
         self,
@@ -99,13 +101,16 @@ class Consolidation:
         asking = Asking(completions=completions, calls=calls, spending=spending, patience=self._pause)
         self._steps = Steps(Lookup(store, calls), asking, policy)
         self._runs = Runs(self._steps.of, spending)
+        self._recollections = Recollections(
+            store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
+        )
         self._reminders = Reminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._model_is_back)
 
     # ------------------------------------------------------------------------------------------------ route
     def letters(self, topic: str) -> bool:
         """Commands that cannot be decoded are dead letters of the reflector, which reads them too."""
-        return topic == EPISODES_RECORDED.name
+        return topic != COMMANDS.name
 
     def route(self, record: Record) -> Routed[Work]:
         return routed(record, partitions=self._partitions)
@@ -113,6 +118,8 @@ class Consolidation:
     def last(self, work: Work, rows: Rows) -> Decided | None:
         if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
+        if isinstance(work, RecallWork):
+            return self._recollections.last(work.owner_key, rows)
         raw = rows.row(work.owner_key)
         row = OwnerRow() if raw is None else OwnerRow.read(raw)
         return None if row.last is None else Decided(row.last, work.owner_key, raw)
@@ -120,6 +127,12 @@ class Consolidation:
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
         if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
+            return
+        if isinstance(work, RecallWork):
+            source = _source(record, work.id)
+            counted_once = await self._recollections.decide(work.told, work.owner_key, source, rows, now=self._now())
+            if counted_once is not None:
+                yield counted_once
             return
         row = owner_row(rows, work.owner_key)
         if row.last is None or not same_source(row.last.source, record.position):

@@ -1,4 +1,4 @@
-"""The events of consolidation, decoded: a reflected turn, or a command."""
+"""The events of consolidation, decoded: a reflected turn, a command, or a recall."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ...schemas.commands import Command
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.errors import Poison
-from ...schemas.topics import COMMANDS
+from ...schemas.recalled import RecallTold
+from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.codec import decode
 from ...streams.ports import Record
 from ...streams.stage import Routed
@@ -34,7 +35,17 @@ class CommandWork:
         return self.command.command_id
 
 
-Work = TurnWork | CommandWork
+@dataclass(frozen=True, slots=True)
+class RecallWork:
+    told: RecallTold
+    owner_key: str
+
+    @property
+    def id(self) -> str:
+        return self.told.recall_id
+
+
+Work = TurnWork | CommandWork | RecallWork
 
 
 def routed(record: Record, *, partitions: int) -> Routed[Work]:
@@ -45,6 +56,9 @@ def routed(record: Record, *, partitions: int) -> Routed[Work]:
         if command.owner is None:
             raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
         work = CommandWork(command, command.key)
+    elif record.position.topic == RECALLED.name:
+        told = decode(record, RecallTold)
+        work = RecallWork(told, told.owner.key(told.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)
         work = TurnWork(recorded, recorded.owner.key(recorded.tenant_id))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 
 import click
@@ -15,9 +16,12 @@ from ...recall.parts import Missing
 from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
 from ...recall.searching import COLLECTION_OF
 from ...recall.service import Recall, Recalled, Recollection
-from ...schemas.errors import Transient
+from ...recall.telling import Answered, answered, records_of, send
+from ...schemas.errors import Fatal, Transient
+from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
 from .. import options, output
+from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..reranking import new_reranker
@@ -26,6 +30,8 @@ from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_fo
 
 COLD_PATIENCE = 30.0
 """Seconds for each part: this process starts its embedder and its connections for one read."""
+TELL_SECONDS = 2.0
+"""For telling the log what was recalled, after the answer is out."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
 
 
@@ -70,6 +76,8 @@ def recall(
             output.line(each.item.to_payload())
     else:
         output.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
+    if context.policy.hygiene.enabled:
+        run(_tell(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:
         raise CommandFailed(Exit.PARTLY, _told(recalled.missing))
 
@@ -100,6 +108,21 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
             reranker=reranker,
         )
         return await service.recall(request, now=datetime.now(UTC))
+
+
+async def _tell(settings: Settings, answer: Answered) -> None:
+    """As well as can be: a log that is away, or of an older version, is not told."""
+    records = records_of(answer)
+    if not records:
+        return
+    with suppress(TimeoutError, Transient, Fatal):
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(asyncio.timeout(TELL_SECONDS))
+            await stack.enter_async_context(tried_folders(settings, purpose="recall"))
+            log = await stack.enter_async_context(opened_log(settings, make_topics=False))
+            if await log.partitions(RECALLED.name) is not None:
+                for record in records:
+                    await send(record, to=log)
 
 
 class AwayEmbedder:

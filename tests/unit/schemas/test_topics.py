@@ -14,6 +14,7 @@ EXPECTED = {
     "memory.observations": ("owner", "delete", 7),
     "memory.commands": ("owner", "delete", 7),
     "memory.episodes.recorded": ("owner", "delete", 7),
+    "memory.recalled": ("owner", "delete", 1),
     "memory.facts.updated": ("owner", "delete", 30),
     "memory.facts": ("tenant/fact_id", "compact", None),
     "memory.commands.results": ("command id", "delete", 1),
@@ -22,7 +23,7 @@ READ = {
     "recorder": {"memory.turns"},
     "observer": {"memory.turns", "memory.commands.session"},
     "reflector": {"memory.observations", "memory.commands"},
-    "consolidation": {"memory.episodes.recorded", "memory.commands"},
+    "consolidation": {"memory.episodes.recorded", "memory.commands", "memory.recalled"},
 }
 LETTERS = {f"{name}.dlq" for names in READ.values() for name in names}
 CHANGELOGS = {

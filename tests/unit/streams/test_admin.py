@@ -33,6 +33,7 @@ def test_topics_that_meet_in_a_stage_are_companions() -> None:
         "memory.observations",
         "memory.commands",
         "memory.episodes.recorded",
+        "memory.recalled",
         "memory-reflector-ledger-changelog",
         "memory-consolidation-progress-changelog",
     }

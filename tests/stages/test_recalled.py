@@ -1,0 +1,177 @@
+"""Recalls as consolidation counts them, over the real engine: once each, on the owner's own records, and linked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from memstream.adapters.ports import Completions, Point
+from memstream.agents.consolidation import Consolidation
+from memstream.agents.consolidation.recalled import recalled_row
+from memstream.agents.spending import TierSpending
+from memstream.memory.policies import HygienePolicy, MemoryPolicy
+from memstream.schemas import ids
+from memstream.schemas.episodes import StoredEpisode
+from memstream.schemas.facts import StoredFact
+from memstream.schemas.recalled import RecalledRef, RecallTold, Tier
+from memstream.schemas.topics import RECALLED
+from memstream.schemas.turns import Owner
+from memstream.streams.crash import Step
+from memstream.streams.ports import Record
+from tests.stages.test_consolidation import Scripted
+from tests.support.memory import NOW, OWNER, episode, stored_fact
+from tests.support.stage_bench import PARTITIONS, Bench, open_bench
+
+KEY = OWNER.key("acme")
+
+
+class Recalled:
+    """Consolidation on the bench, and two records that it may hear of."""
+
+    def __init__(self, bench: Bench, **hygiene: Any) -> None:
+        self.bench = bench
+        self.number = 0
+        bench.stage = Consolidation(
+            store=bench.store,
+            completions=cast(Completions, Scripted()),
+            calls=bench.calls,
+            metrics=bench.metrics,
+            send_durably=bench.send_durably,
+            policy=MemoryPolicy(hygiene=HygienePolicy(**hygiene)),
+            partitions=PARTITIONS,
+            spending=TierSpending(paid_model_allowed=True, model="scripted", costs_money=False),
+            now=bench.now,
+        )
+
+    async def fact(self, content: str, **changes: Any) -> StoredFact:
+        made = stored_fact(content, turn=content, changes=changes)
+        [dense] = await self.bench.embedder.embed([content], tenant_id="acme")
+        await self.bench.store.insert("facts", [Point(made.fact_id, made.to_payload(), dense, content)])
+        return made
+
+    async def episode(self, content: str, **fields: Any) -> StoredEpisode:
+        made = episode(content, turn=content, **fields)
+        [dense] = await self.bench.embedder.embed([content], tenant_id="acme")
+        await self.bench.store.insert("episodes", [Point(made.episode_id, made.to_payload(), dense, content)])
+        return made
+
+    def recall(
+        self, *items: tuple[Tier, str], at: datetime = NOW, recall_id: str | None = None, **fields: Any
+    ) -> Record:
+        self.number += 1
+        told = RecallTold(
+            recall_id=recall_id or ids.run_id(KEY, str(self.number)),
+            tenant_id="acme",
+            owner=fields.pop("owner", OWNER),
+            at=at,
+            items=tuple(RecalledRef(tier=tier, id=identity, rank=n) for n, (tier, identity) in enumerate(items)),
+        )
+        return self.bench.record(RECALLED.name, told.owner.key("acme"), told, **fields)
+
+    async def fact_now(self, fact: StoredFact) -> StoredFact:
+        found = await self.bench.store.get("facts", tenant_id="acme", ids=[fact.fact_id])
+        return StoredFact.from_payload(found[fact.fact_id].payload)
+
+    async def episode_now(self, one: StoredEpisode) -> StoredEpisode:
+        found = await self.bench.store.get("episodes", tenant_id="acme", ids=[one.episode_id])
+        return StoredEpisode.from_payload(found[one.episode_id].payload)
+
+    def weights(self) -> list[float]:
+        return [link.weight for link in recalled_row(self.bench.rows, KEY).links.all()]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = await open_bench(tmp_path, "consolidation")
+    yield made
+    await made.store.close()
+
+
+async def test_a_recall_leaves_strength_count_time_and_stability_and_no_version(bench: Bench) -> None:
+    it = Recalled(bench)
+    fact = await it.fact("Likes tea", strength=0.4, reinforcement_count=3)
+    one = await it.episode("Drank tea", strength=0.4)
+    await bench.run(it.recall(("semantic", fact.fact_id), ("episodic", one.episode_id)))
+    told = await it.fact_now(fact)
+    changed = {"strength": 1.0, "retrieval_count": 1, "last_accessed_at": NOW}
+    assert told == fact.model_copy(update=changed)
+    assert await it.episode_now(one) == one.model_copy(update=changed | {"stability": 21.0})
+    assert bench.sent == [], "no event, no version"
+
+
+@pytest.mark.parametrize("step", ["decide", "table", "store", "publish"])
+async def test_a_worker_that_dies_counts_it_once(bench: Bench, step: Step) -> None:
+    it = Recalled(bench)
+    fact, one = await it.fact("Likes tea"), await it.episode("Drank tea")
+    await bench.killed(it.recall(("semantic", fact.fact_id), ("episodic", one.episode_id)), step)
+    await bench.run(it.recall(("semantic", fact.fact_id)))
+    assert ((await it.fact_now(fact)).retrieval_count, (await it.episode_now(one)).retrieval_count) == (2, 1)
+    assert it.weights() == [0.1]
+
+
+async def test_the_same_recall_under_another_offset_counts_once(bench: Bench) -> None:
+    it = Recalled(bench)
+    fact = await it.fact("Likes tea")
+    for _ in range(2):
+        await bench.run(it.recall(("semantic", fact.fact_id), recall_id=ids.run_id(KEY, "same")))
+        await bench.run(it.recall(("semantic", fact.fact_id)))
+    assert (await it.fact_now(fact)).retrieval_count == 3
+
+
+async def test_links_grow_with_each_recall_together_and_count_the_best_alone(bench: Bench) -> None:
+    it = Recalled(bench, links_together=2)
+    a, b, c = [await it.fact(text) for text in ("Likes tea", "Likes milk", "Likes cake")]
+    for _ in range(12):
+        await bench.run(it.recall(*[("semantic", each.fact_id) for each in (a, b, c)]))
+    assert it.weights() == [1.0]
+    assert (await it.fact_now(c)).retrieval_count == 12
+
+
+async def test_whatever_the_record_names_only_the_owners_own_records_change(bench: Bench) -> None:
+    it = Recalled(bench)
+    other = Owner(scope="user", id="u2")
+    theirs = await it.fact("Likes tea", owner=other, owner_key=other.key("acme"))
+    mine = await it.fact("Likes cake")
+    await bench.run(
+        it.recall(("semantic", theirs.fact_id), ("semantic", mine.fact_id), ("turns", ids.message_id("s", "t", 0)))
+    )
+    await bench.run(it.recall(("semantic", "no id of ours")))
+    assert (await it.fact_now(theirs)) == theirs
+    assert (await it.fact_now(mine)).retrieval_count == 1
+    assert it.weights() == []
+
+
+async def test_a_readers_clock_that_runs_ahead_makes_nothing_fresher_than_now_and_one_behind_nothing_older(
+    bench: Bench,
+) -> None:
+    it = Recalled(bench)
+    fact = await it.fact("Likes tea")
+    await bench.run(it.recall(("semantic", fact.fact_id), at=NOW + timedelta(days=300)))
+    ahead = (await it.fact_now(fact)).last_accessed_at
+    assert ahead is not None
+    assert ahead <= bench.now()
+    await bench.run(it.recall(("semantic", fact.fact_id), at=NOW - timedelta(days=300)))
+    assert (await it.fact_now(fact)).last_accessed_at == ahead
+
+
+async def test_with_hygiene_off_nothing_is_kept_of_recalls(bench: Bench) -> None:
+    it = Recalled(bench, enabled=False)
+    fact = await it.fact("Likes tea")
+    await bench.run(it.recall(("semantic", fact.fact_id)))
+    assert await it.fact_now(fact) == fact
+    assert bench.rows.rows == {}
+
+
+async def test_what_is_no_recall_is_a_dead_letter(bench: Bench) -> None:
+    it = Recalled(bench)
+    await bench.run(bench.record(RECALLED.name, KEY, b"{}"))
+    misplaced = it.recall(
+        ("semantic", ids.fact_id(KEY, "x")), partition=(bench.record("x", KEY, b"").position.partition + 1) % PARTITIONS
+    )
+    await bench.run(misplaced)
+    assert bench.refused == ["invalid", "invalid"]
+    assert bench.stage.letters(RECALLED.name)
