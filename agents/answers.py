@@ -6,6 +6,7 @@ the completions adapter turns into one repair).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,15 +56,17 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
 
 def strict_schema(key: str, item: type[Item]) -> dict[str, JsonValue]:
     """The JSON schema of `{key: [item]}` in strict mode: every property required, optional ones nullable."""
-    schema = item.model_json_schema(mode="validation")
-    definitions = schema.pop("$defs", {})
-    resolved: dict[str, JsonValue] = _strict(schema, definitions)
-    return {
-        "type": "object",
-        "properties": {key: {"type": "array", "items": resolved}},
-        "required": [key],
-        "additionalProperties": False,
-    }
+    return strict_object({key: item})
+
+
+def strict_object(lists: Mapping[str, type[Item]]) -> dict[str, JsonValue]:
+    """The same of an answer with several lists, by name."""
+    properties: dict[str, JsonValue] = {}
+    for key, item in lists.items():
+        schema = item.model_json_schema(mode="validation")
+        definitions = schema.pop("$defs", {})
+        properties[key] = {"type": "array", "items": _strict(schema, definitions)}
+    return {"type": "object", "properties": properties, "required": list(lists), "additionalProperties": False}
 
 
 _KEPT = ("type", "enum", "const", "description")

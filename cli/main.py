@@ -27,6 +27,8 @@ COMMANDS = {
     "recall": "Recall what memory has for a cue, ranked.",
     "trace": "Show why a fact is believed.",
     "consolidate": "Make facts of a user's episodes now.",
+    "prune": "Look through a user's facts for what should go.",
+    "digest": "Write a user's digest anew.",
     "verify": "Check that nothing was lost, doubled or mixed up.",
     "tables": "Go on after a stage's table was lost.",
     "rebuild": "Fill Qdrant's facts from the log.",

@@ -105,5 +105,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
         ),
     ),
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
-    CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key")),
+    CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
 )

@@ -7,6 +7,7 @@ replacement of a language model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
 from pydantic import JsonValue
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 from ...schemas.errors import Poison
 from ..ports import Completion, CompletionRequest, Usage, UsageSink
 from .offline_consolidator import consolidate
+from .offline_keeper import digest, judge, prune, read_pairs, summary
 from .offline_observer import observe
 from .offline_prompt import read_prompt
 
@@ -23,7 +25,7 @@ NAME: Final = "offline-rules/1"
 
 
 class OfflineCompletions:
-    """`Completions` for the tasks `observations` and `consolidation`; any other is refused by name."""
+    """`Completions` for the tasks that the stages have; any other is refused by name."""
 
     def __init__(self, *, sink: UsageSink) -> None:
         self._sink = sink
@@ -45,6 +47,18 @@ class OfflineCompletions:
                 answer = {"observations": observe(prompt)}
             case "consolidation":
                 answer = {"facts": consolidate(prompt)}
+            case "judge":
+                answer = {"judgements": judge(read_pairs(request.messages))}
+            case "prune":
+                answer = {"removals": prune(prompt), "merges": []}
+            case "digest":
+                answer = {"text": digest(prompt)}
+            case "summary":
+                answer = {"text": summary(_statements(observe(prompt)))}
+            case "insights":  # it infers nothing
+                answer = {"insights": []}
+            case "procedures":
+                answer = {"procedures": []}
             case other:
                 raise Poison("refused_by_model", f"{NAME} knows no task {other}: set OPENAI_API_KEY for a real model")
         usage = Usage(calls=1)
@@ -56,3 +70,10 @@ class OfflineCompletions:
 
     async def close(self) -> None:
         return None
+
+
+def _statements(observations: Iterable[JsonValue]) -> Iterator[tuple[str, str]]:
+    """(subject, content) of what was observed."""
+    for each in observations:
+        if isinstance(each, dict):
+            yield str(each.get("subject") or "user"), str(each.get("content") or "")

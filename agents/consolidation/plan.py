@@ -9,11 +9,15 @@ from typing import Final
 from ...memory.policies import MemoryPolicy
 from ..spending import Phase
 from .asking import Asking
+from .digesting import WriteDigest
 from .facts import FactsFromEpisodes
+from .keeping import KeepUp
 from .looking import Lookup
 from .pending import Judge, Settle
+from .pruning import Prune
 from .rows import Kind
 from .steps import Step
+from .upkeep import Upkeep
 
 CALLS_MAX: Final = 4
 """One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""
@@ -26,18 +30,28 @@ class Steps:
     lookup: Lookup
     asking: Asking
     policy: MemoryPolicy
+    upkeep: Upkeep | None = None
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
         """What follows a `consolidate` that did something, in this order (memory-model §8)."""
-        return ()
+        wanted: tuple[tuple[Kind, bool], ...] = (
+            ("prune", self.policy.prune.facts > 0),
+            ("hygiene", self.upkeep is not None),
+            ("digest", self.policy.digest.enabled),
+        )
+        return tuple(kind for kind, is_wanted in wanted if is_wanted)
 
     def of(self, kind: Kind, phases: frozenset[Phase]) -> Sequence[Step]:
         match kind:
             case "consolidate":
                 return [step for step in self._phases(phases) if step.part in phases]
-            case _:
-                return ()
+            case "prune":
+                return (Prune(self.lookup, self.asking, self.policy.prune),)
+            case "hygiene":
+                return () if self.upkeep is None else (KeepUp(self.upkeep),)
+            case "digest":
+                return (WriteDigest(self.lookup, self.asking, self.policy.digest),)
 
     def _phases(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation

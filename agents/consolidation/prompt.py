@@ -116,8 +116,8 @@ class ConsolidatePrompt:
         return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
 
     def messages(self) -> tuple[Message, ...]:
-        facts = _listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))
-        episodes = _listed(
+        facts = listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))
+        episodes = listed(
             "Episodes",
             (
                 (name, own_subject(episode.subject, episode.owner, episode.user_id), episode.content)
@@ -127,8 +127,8 @@ class ConsolidatePrompt:
         return Message("system", RULES), Message("user", f"{facts}\n\n{episodes}")
 
 
-def _listed(title: str, items: Iterable[tuple[str, str, str]]) -> str:
-    """`[id] content` lines under a heading per subject."""
+def listed(title: str, items: Iterable[tuple[str, str, str]]) -> str:
+    """`[id] content` lines under a heading per subject. `items` are (id, subject, content)."""
     by_subject: dict[str, list[str]] = {}
     for name, subject, content in items:
         by_subject.setdefault(one_line(subject), []).append(f"[{name}] {one_line(content)}")

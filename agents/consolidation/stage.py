@@ -51,6 +51,7 @@ from .run import Runs
 from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
+from .upkeep import Upkeep
 from .work import CommandWork, RecallWork, TurnWork, Work, routed
 
 log = structlog.get_logger(__name__)
@@ -88,6 +89,7 @@ class Consolidation:
         partitions: int,
         spending: Spending,
         now: Callable[[], datetime],
+        upkeep: Upkeep | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -99,7 +101,7 @@ class Consolidation:
         self._now = now
         self._pause = policy.observe.patience
         asking = Asking(completions=completions, calls=calls, spending=spending, patience=self._pause)
-        self._steps = Steps(Lookup(store, calls), asking, policy)
+        self._steps = Steps(Lookup(store, calls), asking, policy, upkeep)
         self._runs = Runs(self._steps.of, spending)
         self._recollections = Recollections(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth

@@ -2,185 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
 
-from memstream.adapters.ports import A, Completion, CompletionRequest, Point, Usage
-from memstream.agents.consolidation import Consolidation
-from memstream.agents.consolidation.rows import OwnerRow
-from memstream.agents.spending import TierSpending
-from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas import ids
-from memstream.schemas.commands import Command, FactsApply
-from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
+from memstream.schemas.commands import FactsApply
 from memstream.schemas.errors import Poison, Transient
-from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.memory import NOW, OWNER, episode, stored_fact
-from tests.support.stage_bench import PARTITIONS, Bench, open_bench
-
-Answer = Callable[[str], JsonValue]
-KEY = OWNER.key("acme")
-
-
-class Scripted:
-    """A model that answers what the test says, from the text it was shown."""
-
-    def __init__(self) -> None:
-        self.model = "scripted"
-        self.costs_money = False
-        self.answer: Answer = lambda shown: {"facts": []}
-        self.away: Exception | None = None
-        self.asked: list[str] = []
-
-    async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        if self.away is not None:
-            raise self.away
-        shown = request.messages[-1].content
-        self.asked.append(shown)
-        return Completion(request.parse(self.answer(shown)), self.model, Usage(1, 10, 5))
-
-    async def close(self) -> None:
-        return None
-
-
-class Time:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-def proposal(action: str = "new", **fields: Any) -> dict[str, JsonValue]:
-    return {
-        "subject": "user",
-        "content": "Likes tea",
-        "confidence": 0.6,
-        "category": "preference",
-        "action": action,
-        "target_fact_id": None,
-        "source_episode_ids": ["e1"],
-    } | fields
-
-
-class Consolidating:
-    """A bench with consolidation on it, and the little world that it reads."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.model = Scripted()
-        self.time = Time()
-        self.number = 0
-        self.build()
-
-    def build(self, *, paid_model_allowed: bool = False, **policy: Any) -> Consolidation:
-        policy.setdefault("observe", ObservePolicy(patience=0.05))
-        self.stage = Consolidation(
-            store=self.bench.store,
-            completions=self.model,
-            calls=self.bench.calls,
-            metrics=self.bench.metrics,
-            send_durably=self.bench.send_durably,
-            policy=MemoryPolicy(**policy),
-            partitions=PARTITIONS,
-            spending=TierSpending(
-                paid_model_allowed=paid_model_allowed, model=self.model.model, costs_money=self.model.costs_money
-            ),
-            now=self.bench.now,
-            monotonic=self.time,
-        )
-        self.bench.stage = self.stage
-        return self.stage
-
-    async def episodes(self, *contents: str) -> list[StoredEpisode]:
-        made = [episode(content, turn=f"x{n}") for n, content in enumerate(contents)]
-        vectors = await self.bench.embedder.embed([each.content for each in made], tenant_id="acme")
-        await self.bench.store.insert(
-            "episodes",
-            [
-                Point(each.episode_id, each.to_payload(), dense, each.content)
-                for each, dense in zip(made, vectors, strict=True)
-            ],
-        )
-        return made
-
-    async def facts(self, *contents: str) -> list[StoredFact]:
-        made = [stored_fact(content, turn=f"f{n}") for n, content in enumerate(contents)]
-        vectors = await self.bench.embedder.embed(list(contents), tenant_id="acme")
-        await self.bench.store.insert(
-            "facts",
-            [
-                Point(each.fact_id, each.to_payload(), dense, each.content)
-                for each, dense in zip(made, vectors, strict=True)
-            ],
-        )
-        return made
-
-    def turn(self, episodes: int = 0, **fields: Any) -> Record:
-        self.number += 1
-        defaults: dict[str, Any] = {
-            "tenant_id": "acme",
-            "owner": OWNER,
-            "user_id": "u1",
-            "session_id": "s1",
-            "turn_id": f"t{self.number}",
-            "turn_number": self.number,
-            "occurred_at": NOW,
-            "episodes": tuple(
-                RecordedEpisode(episode_id=f"{self.number}/{n}", importance=0.7, category="event")
-                for n in range(episodes)
-            ),
-        }
-        recorded = EpisodesRecorded(**(defaults | fields))
-        return self.bench.record(EPISODES_RECORDED.name, recorded.owner.key(recorded.tenant_id), recorded)
-
-    def command(self, kind: str = "consolidate", command_id: str = "c1", **fields: Any) -> Record:
-        made = Command(
-            **{"command_id": command_id, "kind": kind, "tenant_id": "acme", "owner": OWNER, "issued_at": NOW} | fields
-        )
-        return self.bench.record(COMMANDS.name, made.key, made)
-
-    async def due(self) -> Record:
-        """Three turns, and the fourth, not yet handed in, that makes a run due."""
-        for _ in range(3):
-            await self.bench.run(self.turn(2))
-        return self.turn(0)
-
-    def proposed(self) -> list[Command]:
-        commands = [Command.read(value) for value in self.bench.values(COMMANDS.name)]
-        return [each for each in commands if each.kind == "facts.apply"]
-
-    def reminders(self) -> list[Command]:
-        commands = [Command.read(value) for value in self.bench.values(COMMANDS.name)]
-        return [each for each in commands if each.kind == "consolidate"]
-
-    def row(self) -> OwnerRow:
-        return OwnerRow.model_validate_json(self.bench.rows.rows[KEY])
-
-    async def consolidated(self) -> int:
-        found = await self.bench.store.select("episodes", tenant_id="acme")
-        return sum(each.payload.get("consolidated_at") is not None for each in found)
-
-    async def remind(self) -> None:
-        """Let the timers look once."""
-        task = asyncio.create_task(self.stage.background())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
+from tests.support.consolidating import KEY, Consolidating, proposal
+from tests.support.memory import NOW
+from tests.support.stage_bench import open_bench
 
 
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
+    await bench.store.ensure("digests")
     yield Consolidating(bench)
     await bench.store.close()
 

@@ -1,0 +1,22 @@
+"""Answers that are prose: `{"text"}`, of the tasks digest and summary."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import JsonValue
+
+SCHEMA: Final[dict[str, JsonValue]] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+def parse(value: JsonValue) -> str:
+    """Line breaks stay, what is around the text goes. Raises ValueError when the outer shape is another."""
+    text = value.get("text") if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise ValueError('the answer must be an object {"text": "..."}')
+    return text.strip()

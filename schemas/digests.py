@@ -1,0 +1,49 @@
+"""The digest of an owner: a rolling summary in prose, made anew when what it stands on has changed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from .base import Contract, GivenId, Instant, ModelName, OurId
+from .observations import PromptName
+from .turns import Owner, Sensitivity
+
+TEXT_MAX = 8_000
+Count = Annotated[int, Field(ge=0)]
+
+
+class Basis(Contract):
+    """What a digest was made from, in numbers."""
+
+    facts: Count = 0
+    """Active ones."""
+    reinforcements: Count = 0
+    """Of these facts, added up."""
+    episodes: Count = 0
+
+
+class Digest(Contract):
+    """One an owner. At most 400 tokens of prose."""
+
+    digest_id: OurId
+    tenant_id: GivenId
+    owner: Owner
+    text: Annotated[str, StringConstraints(min_length=1, max_length=TEXT_MAX)]
+    at: Instant
+    basis: Basis
+    sensitivity: Sensitivity = "internal"
+    """The highest of what it was made from; nothing secret is."""
+    model: ModelName | None = None
+    prompt: PromptName | None = None
+    run_id: OurId | None = None
+
+
+class StoredDigest(Digest):
+    """As it lies in Qdrant."""
+
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+
+    def public(self) -> Digest:
+        return Digest.from_payload(self.to_payload())

@@ -1,0 +1,398 @@
+"""The phases of a run, and what follows it: pending facts, prune, digest; each by itself when another one fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.adapters.ports import Usage
+from memstream.agents.consolidation.upkeep import Asked, Kept
+from memstream.agents.spending import Granted, Paused, Phase
+from memstream.memory.policies import ConsolidationPolicy, DigestPolicy, PrunePolicy
+from memstream.schemas import ids
+from memstream.schemas.commands import Change
+from memstream.schemas.digests import Basis
+from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.facts import WAITS_FOR, StoredFact
+from memstream.schemas.outcomes import SetFields
+from memstream.schemas.topics import COMMANDS
+from memstream.streams.crash import Step
+from tests.support.consolidating import KEY, Consolidating, proposal
+from tests.support.memory import NOW, stored_fact
+from tests.support.stage_bench import open_bench
+
+
+@pytest.fixture
+async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
+    bench = await open_bench(tmp_path, "consolidation")
+    await bench.store.ensure("digests")
+    yield Consolidating(bench)
+    await bench.store.close()
+
+
+def pending(content: str, waits_for: StoredFact | None, **changes: Any) -> StoredFact:
+    metadata = {WAITS_FOR: waits_for.fact_id} if waits_for else {}
+    return stored_fact(
+        content, turn=" ".join(content.split()), changes={"state": "pending", "metadata": metadata, **changes}
+    )
+
+
+class Tier:
+    """Grants what a test says, and remembers what was settled."""
+
+    def __init__(self, *phases: Phase, refuses: str = "") -> None:
+        self._phases = frozenset(phases)
+        self._refuses = refuses
+        self.settled: list[tuple[str, int]] = []
+
+    def phases(self, tenant_id: str) -> frozenset[Phase]:
+        return self._phases
+
+    def paused(self, tenant_id: str) -> Paused | None:
+        return None
+
+    async def reserve(self, *, tenant_id: str, task: str, tokens: int) -> Granted | Paused:
+        if task == self._refuses:
+            return Paused("today's tokens are spent", retry_after=100.0)
+        return Granted(tenant_id, task, tokens)
+
+    async def settle(self, granted: Granted, usage: Usage) -> None:
+        self.settled.append((granted.task, usage.input_tokens))
+
+
+# ------------------------------------------------------------------------------------------------ pending facts
+async def test_what_settles_by_itself_asks_nobody(it: Consolidating) -> None:
+    closed = stored_fact("Works at Google", changes={"state": "superseded"})
+    stands = stored_fact("Likes tea")
+    free = pending("Works at Stripe", closed)
+    same = pending("likes  TEA", stands, content_hash=stands.content_hash)
+    early = pending("Moves to Oslo", None, valid_from=NOW + timedelta(days=90))
+    await it.store(closed, stands, free, same, early)
+    await it.bench.run(it.command())
+    assert it.model.asked == []
+    changes = {each.target_fact_id: each for each in it.changes()}
+    assert {each.action for each in changes.values()} == {"judge"}
+    assert {fact_id: each.judgement for fact_id, each in changes.items()} == {
+        free.fact_id: "coexist",
+        same.fact_id: "duplicate",
+    }
+    assert changes[same.fact_id].source_fact_ids == (stands.fact_id,)
+    (run,) = it.row().runs
+    assert (run.status, [(part.name, part.status) for part in run.phases]) == (
+        "done",
+        [("light", "done"), ("standard", "nothing"), ("deep", "nothing")],
+    )
+    assert run.phases[0].counts == {"settled": 2}
+
+
+async def test_pending_conflicts_are_judged_in_one_question(it: Consolidating) -> None:
+    google, tea = await it.facts("Works at Google", "Likes tea")
+    stripe, milk = await it.store(
+        pending("Works at Stripe", google),
+        pending("Likes milk\n[p9]", tea, recorded_at=NOW + timedelta(hours=1)),
+    )
+    it.model.answers["judge"] = lambda shown: {
+        "judgements": [
+            {"pair_id": "[P1]", "decision": "supersede", "reason": "a newer employer"},
+            {"pair_id": "p2", "decision": "coexist", "reason": None},
+            {"pair_id": "p2", "decision": "duplicate", "reason": "again"},
+            {"pair_id": "p7", "decision": "coexist", "reason": ""},
+            {"pair_id": "p1", "decision": "perhaps", "reason": ""},
+        ]
+    }
+    await it.bench.run(it.command())
+    assert it.model.asked == [
+        "Pairs:\n## user\n[p1]\nknown: Works at Google\nnew: Works at Stripe\n"
+        "[p2]\nknown: Likes tea\nnew: Likes milk [p9]"
+    ]
+    assert [(each.target_fact_id, each.judgement, each.source_fact_ids) for each in it.changes()] == [
+        (stripe.fact_id, "supersede", (google.fact_id,)),
+        (milk.fact_id, "coexist", (tea.fact_id,)),
+    ]
+    assert it.changes()[0].reason == "a newer employer"
+    (run,) = it.row().runs
+    assert run.dropped == {"unknown_pair": 2, "invalid": 1}
+    assert run.phases[-1].counts == {"pairs": 2, "judged": 2}
+
+
+async def test_at_most_twenty_pairs_are_shown(it: Consolidating) -> None:
+    (tea,) = await it.facts("Likes tea")
+    await it.store(*(pending(f"Likes tea of sort {n}", tea) for n in range(23)))
+    it.model.answers["judge"] = lambda shown: {"judgements": []}
+    await it.bench.run(it.command())
+    assert it.model.asked[0].count("known:") == 20
+
+
+async def test_a_tier_without_a_deep_phase_judges_in_the_standard_one(it: Consolidating) -> None:
+    (tea,) = await it.facts("Likes tea")
+    await it.store(pending("Likes milk", tea))
+    it.model.answers["judge"] = lambda shown: {"judgements": []}
+    tier = Tier("light", "standard")
+    it.build(spending=tier)
+    await it.bench.run(it.command())
+    assert [part.name for part in it.row().runs[-1].phases] == ["light", "standard"]
+    assert it.model.tasks == ["judge"]
+    assert tier.settled == [("judge", 10)]
+
+
+# ------------------------------------------------------------------------------------------------ each by itself
+async def test_a_part_that_fails_leaves_the_others_as_they_are(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    (tea,) = await it.facts("Likes coffee")
+    await it.store(pending("Likes milk", tea))
+    it.model.answer = lambda shown: {"facts": [proposal()]}
+    it.model.away, it.model.away_for = Poison("refused_by_model", "no JSON, also after one repair"), "judge"
+    await it.bench.run(it.command())
+    assert [each.action for each in it.changes()] == ["new"]
+    assert await it.consolidated() == 1
+    run = it.row().runs[-1]
+    assert (run.status, [(part.name, part.status) for part in run.phases]) == (
+        "done",
+        [("light", "nothing"), ("standard", "done"), ("deep", "failed")],
+    )
+    assert it.bench.results()[-1].status == "applied"
+    assert [each.topic for each in it.bench.sent if each.topic.endswith(".dlq")] == [f"{COMMANDS.name}.dlq"]
+
+
+async def test_a_part_that_waits_keeps_what_was_done_and_comes_again(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    (tea,) = await it.facts("Likes coffee")
+    await it.store(pending("Likes milk", tea))
+    it.model.answer = lambda shown: {"facts": [proposal()]}
+    it.model.away, it.model.away_for = Transient("model", "503"), "judge"
+    await it.bench.run(it.command())
+    assert await it.consolidated() == 1
+    assert (it.row().runs[-1].status, it.row().counters.turns) == ("deferred", 0)
+    it.model.away = None
+    it.bench.calls._breakers.clear()
+    it.model.answers["judge"] = lambda shown: {"judgements": [{"pair_id": "p1", "decision": "coexist", "reason": ""}]}
+    it.time.seconds += 0.1
+    await it.remind()
+    (reminder,) = it.reminders()
+    await it.bench.run(it.command(command_id=reminder.command_id))
+    assert [each.action for each in it.changes()] == ["new", "judge"]
+    assert it.model.tasks == ["consolidation", "judge"]
+    assert it.row().waiting is None
+
+
+async def test_a_budget_that_is_spent_pauses_and_is_asked_again_when_it_is_free(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.build(spending=Tier("light", "standard", "deep", refuses="consolidation"))
+    await it.bench.run(await it.due())
+    waiting = it.row().waiting
+    assert waiting is not None
+    assert (waiting.status, it.row().counters.turns, it.model.asked) == ("paused", 4, [])
+    for seconds, due in ((50.0, 0), (110.0, 1)):
+        it.time.seconds = seconds
+        await it.remind()
+        assert len(it.reminders()) == due
+    await it.bench.run(it.command())
+    error = it.bench.results()[-1].error
+    assert error is not None
+    assert (error.code, error.message) == ("paused_by_tier", "today's tokens are spent")
+
+
+async def test_a_paused_run_does_what_costs_nothing_every_few_turns(it: Consolidating) -> None:
+    it.model.costs_money = True
+    it.build()
+    await it.bench.run(await it.due())
+    assert [run.status for run in it.row().runs] == ["paused"]
+    closed = stored_fact("Works at Google", changes={"state": "superseded"})
+    await it.store(closed, pending("Works at Stripe", closed))
+    for _ in range(4):
+        await it.bench.run(it.turn(0))
+    assert [each.action for each in it.changes()] == ["judge"]
+    assert [run.status for run in it.row().runs] == ["paused", "paused"]
+
+
+# ------------------------------------------------------------------------------------------------ a schedule
+async def test_a_schedule_asks_for_runs_where_something_came(it: Consolidating) -> None:
+    it.build(consolidation=ConsolidationPolicy(trigger="schedule", every=600))
+    await it.remind()
+    assert it.reminders() == []
+    for _ in range(9):
+        await it.bench.run(it.turn(1))
+    assert it.model.asked == []
+    it.time.seconds = 590
+    await it.remind()
+    assert it.reminders() == []
+    it.time.seconds = 601
+    await it.remind()
+    (reminder,) = it.reminders()
+    other = it.build(consolidation=ConsolidationPolicy(trigger="schedule", every=600))
+    other.on_assigned(frozenset({0}), it.bench.rows)  # another worker has the partition now
+    it.time.seconds = 1_300
+    await it.remind()
+    assert {each.command_id for each in it.reminders()} == {reminder.command_id}
+    await it.bench.run(it.command(command_id=reminder.command_id))
+    await it.bench.run(it.command(command_id=reminder.command_id))
+    assert len(it.row().runs) == 1
+    sent = len(it.reminders())
+    it.time.seconds = 9_000
+    await it.remind()
+    assert len(it.reminders()) == sent  # nothing came since
+
+
+# ------------------------------------------------------------------------------------------------ prune
+async def test_prune_proposes_removals_and_merges(it: Consolidating) -> None:
+    facts = await it.facts(*(f"Collects stamps of series {n}" for n in range(18)), "Has a cat", "Has a cat named Miso")
+    shown = sorted(facts, key=lambda fact: (fact.subject, fact.recorded_at, fact.fact_id))
+    at = {fact.content: f"f{n}" for n, fact in enumerate(shown, start=1)}
+    it.model.answers["prune"] = lambda _: {
+        "removals": [
+            {"fact_id": at["Has a cat"], "reason": "redundant: said by another"},
+            {"fact_id": at["Collects stamps of series 2"], "reason": "I do not like it"},
+            {"fact_id": "f99", "reason": "noise"},
+        ],
+        "merges": [
+            {
+                "source_fact_ids": [at["Collects stamps of series 0"], at["Collects stamps of series 1"]],
+                "merged_content": "Collects stamps",
+                "reason": "one statement",
+            }
+        ],
+    }
+    await it.bench.run(it.command("prune", "p0"))
+    assert it.model.asked == []  # nothing is known to have changed
+    for n in range(5):
+        await it.bench.run(it.turn(0, fact_ids=(f"f{n}",)))
+    await it.bench.run(it.command("prune", "p1"))
+    merge, removal = it.changes()
+    by_content = {fact.content: fact for fact in facts}
+    assert (merge.action, merge.content) == ("merge", "Collects stamps")
+    assert merge.source_fact_ids == tuple(by_content[f"Collects stamps of series {n}"].fact_id for n in (0, 1))
+    assert (removal.action, removal.target_fact_id) == ("prune", by_content["Has a cat"].fact_id)
+    assert it.row().runs[-1].dropped == {"protected": 1, "unknown_fact": 1}
+    assert it.row().changed_facts == 2  # what was proposed
+    await it.bench.run(it.command("prune", "p2"))
+    assert it.model.tasks == ["prune"]
+
+
+async def test_prune_goes_on_where_it_stopped(it: Consolidating) -> None:
+    await it.facts(*(f"Owns the book {n}" for n in range(25)))
+    it.model.answers["prune"] = lambda shown: {"removals": [], "merges": []}
+    it.build(prune=PrunePolicy(max_facts=10))
+    for n in range(4):
+        await it.bench.run(it.command("prune", f"p{n}", args={"force": True}))
+    sizes = [shown.count("[f") for shown in it.model.asked]
+    assert sizes == [10, 10, 5, 10]
+    lines = [set(shown.split("\n")[2:]) for shown in it.model.asked]
+    texts = [{line.partition("] ")[2] for line in each} for each in lines]
+    assert len(texts[0] | texts[1] | texts[2]) == 25
+    assert texts[3] == texts[0]
+
+
+# ------------------------------------------------------------------------------------------------ digest
+async def test_a_digest_is_made_anew_only_when_what_it_stands_on_has_changed(it: Consolidating) -> None:
+    await it.facts("Works at Stripe")
+    await it.store(stored_fact("Has a secret", turn="t9", changes={"sensitivity": "secret"}))
+    answers = iter(["Works at Stripe.", "", "Likes tea now.", "By force."])
+    it.model.answers["digest"] = lambda shown: {"text": next(answers)}
+    await it.bench.run(it.command("digest", "d1"))
+    await it.bench.run(it.command("digest", "d2"))
+    digest = await it.digest()
+    assert digest is not None
+    assert (digest.text, digest.digest_id) == ("Works at Stripe.", ids.digest_id(KEY))
+    assert digest.basis == Basis(facts=2, reinforcements=0, episodes=0)
+    assert len(it.model.asked) == 1
+    assert "secret" not in it.model.asked[0]
+    await it.store(stored_fact("Likes tea", turn="t2"))
+    await it.bench.run(it.command("digest", "d3"))  # the model says nothing
+    assert await it.digest() == digest
+    assert it.row().runs[-1].dropped == {"empty": 1}
+    await it.bench.run(it.command("digest", "d4"))
+    assert "The digest as it was: Works at Stripe." in it.model.asked[-1]
+    await it.bench.run(it.command("digest", "d5", args={"force": True}))
+    digest = await it.digest()
+    assert digest is not None
+    assert digest.text == "By force."
+    assert len(it.model.asked) == 4
+
+
+async def test_a_digest_of_nothing_is_not_asked_for(it: Consolidating) -> None:
+    await it.bench.run(it.command("digest", args={"force": True}))
+    assert (it.model.asked, await it.digest()) == ([], None)
+    assert it.bench.results()[-1].status == "applied"
+
+
+async def test_a_digest_has_at_most_four_hundred_tokens(it: Consolidating) -> None:
+    await it.facts("Works at Stripe")
+    it.model.answers["digest"] = lambda shown: {"text": "Works at Stripe and nowhere else. " * 100}
+    it.build(digest=DigestPolicy(tokens=20))
+    await it.bench.run(it.command("digest"))
+    digest = await it.digest()
+    assert digest is not None
+    assert digest.text == "Works at Stripe and nowhere else. Works at Stripe and nowhere else."
+
+
+# ------------------------------------------------------------------------------------------------ after a run
+class Swept:
+    """Upkeep that a test can see."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+
+    async def keep(self, asked: Asked) -> Kept:
+        self.asked.append(asked)
+        change = Change(action="prune", target_fact_id="x", reason="faded")
+        write = SetFields(collection="episodes", tenant_id=asked.tenant_id, ids=(), fields={"strength": 0.5})
+        return Kept({"culled": 1}, (change,), (write,))
+
+
+async def test_prune_hygiene_and_digest_follow_a_run_one_after_the_other(it: Consolidating) -> None:
+    await it.episodes("Drank tea")
+    it.model.answers["digest"] = lambda shown: {"text": "Drank tea."}
+    swept = Swept()
+    it.build(upkeep=swept, consolidation=ConsolidationPolicy(after_run=60))
+    await it.bench.run(it.command())
+    run = it.row().runs[-1]
+    for n, kind in enumerate(("prune", "hygiene", "digest")):
+        it.time.seconds += 30
+        await it.remind()
+        assert it.reminders(kind) == []
+        it.time.seconds += 40
+        await it.remind()
+        (reminder,) = it.reminders(kind)
+        assert reminder.command_id == ids.errand_command_id(run.run_id, kind, 0)
+        await it.bench.run(it.command(kind, reminder.command_id))
+        assert len(it.row().errands) == 2 - n
+    assert [run.kind for run in it.row().runs] == ["consolidate", "prune", "hygiene", "digest"]
+    assert (len(swept.asked), it.row().runs[2].phases[0].counts) == (1, {"culled": 1})
+    assert [each.action for each in it.changes()] == ["prune"]
+    assert (await it.digest()) is not None
+    it.time.seconds += 1_000
+    sent = len(it.bench.sent)
+    await it.remind()
+    assert len(it.bench.sent) == sent
+
+
+async def test_a_digest_whose_model_is_away_is_tried_again(it: Consolidating) -> None:
+    await it.facts("Works at Stripe")
+    it.model.away = Transient("model", "503")
+    await it.bench.run(it.command("digest"))
+    assert it.bench.results()[-1].status == "failed"
+    it.model.away = None
+    it.bench.calls._breakers.clear()
+    it.model.answers["digest"] = lambda shown: {"text": "Works at Stripe."}
+    it.time.seconds += 0.1
+    await it.remind()
+    (reminder,) = it.reminders("digest")
+    await it.bench.run(it.command("digest", reminder.command_id))
+    assert (await it.digest()) is not None
+    assert it.row().errands == ()
+
+
+@pytest.mark.parametrize("step", ["table", "store", "publish"])
+async def test_killed_and_handed_in_again_a_digest_is_the_one_that_was_decided(it: Consolidating, step: Step) -> None:
+    await it.facts("Works at Stripe")
+    answers = iter(["First.", "Second."])
+    it.model.answers["digest"] = lambda shown: {"text": next(answers)}
+    await it.bench.killed(it.command("digest"), step)
+    digest = await it.digest()
+    assert digest is not None
+    assert digest.text == "First."
+    assert len({each.value for each in it.bench.sent}) == 1
