@@ -2,7 +2,8 @@
 
 The C library keeps what was freed for the next who asks, in an arena for every few threads. An outage fills buffers
 once, a restore once, in one arena and then in another: without this a worker's resident memory is for ever the most
-that it ever was, which looks like a leak and has to be paid like one.
+that it ever was, which looks like a leak and has to be paid like one. So there are few arenas, large pieces are not in
+them, and what is free in them is given back from time to time.
 """
 
 from __future__ import annotations
@@ -11,8 +12,23 @@ import asyncio
 import ctypes
 from collections.abc import Callable
 
+ARENAS = 2
+"""The main thread's and one for all others. By itself glibc makes up to eight a core, each with holes of its own."""
+LARGE = 256 * 1024
+"""Bytes. From this size on a piece comes from the system and goes back the moment it is freed. By itself glibc raises
+the limit to the largest piece that was ever freed, up to 32 MB: after one large answer of the broker, buffers of
+megabytes lie in the arenas, and what is allocated above them keeps their place when they are gone."""
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h of glibc
 EVERY = 30.0
 """Seconds. Giving back takes milliseconds, in a thread, without Python's lock."""
+
+
+def bound_arenas() -> bool:
+    """For the whole process, before it has threads. False where the C library (musl, macOS) has other ways."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is None:
+        return False
+    return all(set_option(option, value) == 1 for option, value in ((_M_ARENA_MAX, ARENAS), (_M_MMAP_THRESHOLD, LARGE)))
 
 
 def giver() -> Callable[[], None] | None:

@@ -14,13 +14,13 @@ from faust.stores.rocksdb import RocksDBOptions
 from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, Options, WriteBufferManager
 
 #: bytes of blocks that were read, of all partitions
-CACHE = 16 * 1024 * 1024
+CACHE = 8 * 1024 * 1024
 #: bytes of what was written and is not in a file yet, of all partitions
-BUFFERS = 16 * 1024 * 1024
+BUFFERS = 8 * 1024 * 1024
 #: bytes that a write buffer takes at a time: even one that holds a single row has that much
 ARENA_BLOCK = 64 * 1024
 #: bytes that the write buffer of one partition may grow to, as long as the budget has room
-WRITE_BUFFER = 4 * 1024 * 1024
+WRITE_BUFFER = 2 * 1024 * 1024
 
 
 class SharedMemoryOptions(RocksDBOptions):

@@ -22,7 +22,9 @@ from ..remembered import Remembered
 from ..stored import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
-PARSED_KEPT = 1_000
+PARSED_BYTES = 2 * 1024 * 1024
+"""Of rows, as they are stored, that are remembered parsed. As objects they take four times as much, so a number of
+sessions would not do: a thousand long ones are 40 MB, and take twenty minutes to come together."""
 
 
 class RecentMessage(RowPart):
@@ -130,8 +132,8 @@ class Sessions:
     What is remembered is only used while the table holds the very bytes that it was parsed from.
     """
 
-    def __init__(self, *, kept: int = PARSED_KEPT) -> None:
-        self._kept = kept
+    def __init__(self, *, kept_bytes: int = PARSED_BYTES) -> None:
+        self._room = kept_bytes
         self._parsed: OrderedDict[str, tuple[bytes, SessionRow]] = OrderedDict()
 
     def of(self, rows: Rows, key: str) -> SessionRow:
@@ -151,7 +153,9 @@ class Sessions:
 
     def keep(self, key: str, raw: bytes, session: SessionRow) -> None:
         """The row that is on its way into the table."""
+        before, _ = self._parsed.pop(key, (b"", session))
         self._parsed[key] = (raw, session)
-        self._parsed.move_to_end(key)
-        if len(self._parsed) > self._kept:
-            self._parsed.popitem(last=False)
+        self._room += len(before) - len(raw)
+        while self._room < 0:
+            _, (oldest, _) = self._parsed.popitem(last=False)
+            self._room += len(oldest)

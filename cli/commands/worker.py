@@ -13,6 +13,7 @@ from ...schemas.topics import STAGES, StageName
 from .. import logs
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
+from ..freed_memory import bound_arenas
 from ..running import built_stages
 from ..settings import Settings
 from ..stopping import until_stopped
@@ -35,6 +36,7 @@ def worker(context: CommandContext, stages: tuple[str, ...]) -> None:
     if len(set(stages)) < len(stages):
         raise usage("a stage is named twice")
     names = STAGES if ALL in stages else tuple(name for name in STAGES if name in stages)
+    bound_arenas()
     logs.configure(stream=sys.stdout, level=logging.INFO)
     raise SystemExit(run(_work(context.settings, context.policy, names)))
 

@@ -10,6 +10,9 @@ faust-streaming 0.15.3 and aiokafka 0.14.0:
   as "all partitions" at `aiokafka/consumer/fetcher.py:1221`. `ConsumerThread._fetch_records` passes a copy.
 - lease: neither library says that membership may have lapsed (SIGSTOP, long pause, broker away). The age of the last
   accepted Heartbeat or SyncGroup, counted from when it was sent, says so (`StageApp.check_lease`).
+- changelogs left alone: aiokafka fetches ahead of every partition that it is assigned (`aiokafka/consumer/fetcher.py:637`)
+  and Faust takes nothing of the changelogs: a restore reads them with a consumer of its own. So an answer of up to 4 MB
+  lay in memory for each, fetched anew, and larger, after every rebalance. They are paused.
 - held producer: what lies in the producer's buffer at a SIGSTOP would leave at SIGCONT on top of the new owner's
   writes (`aiokafka/producer/sender.py:277`). It is held while the lease is out.
 - fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member with the old buffer: the process
@@ -94,6 +97,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
         coordinator._send_req, coordinator.reset_generation = send_req, reset_generation
 
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._leave_changelogs(assigned)
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    def _leave_changelogs(self, assigned: set[TP]) -> None:
+        # Before the first fetch: no position is known yet. Standbys are read here.
+        consumer, app = self._ensure_consumer(), self.app
+        left = {tp for tp in assigned if tp.topic in app.tables.changelog_topics} - app.assignor.assigned_standbys()
+        consumer.pause(*(tp for tp in consumer.assignment() if tp in left))  # of aiokafka's own type
+
     async def _fetch_records(
         self,
         consumer: Any,
@@ -157,6 +170,11 @@ class Consumer(DeliversAtOnce, driver.Consumer):
             except (KafkaError, ConsumerNotStarted) as exc:
                 # In a rebalance: the new assignment starts from the committed offsets anyway.
                 log.warning("give_back_failed", error=repr(exc))
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        # Faust's look for partitions that are not fetched any more.
+        if not self._is_changelog_tp(tp):
+            super().verify_event_path(now, tp)
 
     def changelogs(self) -> ChangelogReader:
         """For a restore (`restore.Changelog`)."""

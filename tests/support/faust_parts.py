@@ -114,9 +114,14 @@ class ScriptedConsumer:
             fetch_context=contextlib.nullcontext,
         )
         self.committed: list[dict[Any, int]] = []
+        self.paused: set[TopicPartition] = set()
 
     def assignment(self) -> set[TopicPartition]:
         return {TopicPartition(*tp) for tp in self._fetcher.log}
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        assert all(isinstance(each, TopicPartition) for each in partitions)  # aiokafka looks
+        self.paused.update(partitions)
 
     def seek(self, tp: TP, offset: int) -> None:
         self._fetcher.states[tp].position = offset

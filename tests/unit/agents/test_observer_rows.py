@@ -87,7 +87,7 @@ def test_waiting_rows_are_told_from_sessions(parts: list[str], n: int) -> None:
 
 
 def test_a_session_is_parsed_once_and_never_read_stale() -> None:
-    sessions = Sessions(kept=1)
+    sessions = Sessions()
     assert sessions.of(OneRow(None), "k") == SessionRow()
     one, two = SessionRow(turns=1), SessionRow(turns=2)
     rows = OneRow(one.to_bytes())
@@ -101,5 +101,19 @@ def test_a_session_is_parsed_once_and_never_read_stale() -> None:
     assert sessions.of(rows, "k").turns == 3
     rows.raw = None
     assert sessions.of(rows, "k").turns == 0
-    sessions.keep("other", b"", two)
-    assert len(sessions._parsed) == 1
+
+
+def test_as_many_bytes_of_rows_are_remembered_as_there_is_room_for() -> None:
+    rows = {f"k{turns}": SessionRow(turns=turns) for turns in range(10, 16)}
+    size = len(rows["k10"].to_bytes())
+    sessions = Sessions(kept_bytes=3 * size)
+    for key, row in rows.items():
+        sessions.keep(key, row.to_bytes(), row)
+    sessions.keep("k14", rows["k14"].to_bytes(), rows["k14"])  # once more takes no more room, and it is the latest
+    assert list(sessions._parsed) == ["k13", "k15", "k14"]
+    sessions.keep("long", bytes(3 * size), rows["k10"])
+    assert list(sessions._parsed) == ["long"]
+    sessions.keep("longer", bytes(3 * size + 1), rows["k10"])
+    assert not sessions._parsed
+    sessions.keep("k11", rows["k11"].to_bytes(), rows["k11"])
+    assert list(sessions._parsed) == ["k11"]

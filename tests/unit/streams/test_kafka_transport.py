@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
 from aiokafka.errors import OutOfOrderSequenceNumber, RequestTimedOutError, UnknownMemberIdError
@@ -21,6 +21,7 @@ from faust.types import TP
 from memstream.streams.app import StageApp
 from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.kafka_client import back_off_metadata
+from memstream.streams.table import open_rows
 from memstream.streams.transports import kafka as ours
 from tests.support.faust_parts import (
     TOPIC,
@@ -125,6 +126,25 @@ async def test_no_partition_means_no_record(module: Any, app: StageApp) -> None:
     consumer = consumer_of(module, app)
     scripted(consumer, {P0: [record(0)]})
     assert await consumer._getmany(set(), 0.01) == {}
+
+
+# --------------------------------------------------------------------------- changelogs left alone
+@pytest.mark.parametrize("module", BOTH)
+async def test_changelogs_that_a_restore_reads_are_never_fetched_ahead(module: Any, app: StageApp) -> None:
+    table = open_rows(app, "rows")
+    mine, standby, foreign = (TP(table.changelog, number) for number in range(3))
+    consumer = consumer_of(module, app)
+    inner = scripted(consumer, {P0: [], mine: [], standby: []})  # `foreign` went away meanwhile
+    app.assignor.assigned_standbys = lambda: {standby}
+    told: list[tuple[set[TP], set[TopicPartition]]] = []
+
+    async def assigned(_: Any, partitions: set[TP], generation: int) -> None:
+        told.append((partitions, set(inner.paused)))
+
+    consumer.threadsafe_partitions_assigned = assigned
+    everything = {P0, mine, standby, foreign}
+    await consumer._thread.on_partitions_assigned(everything, 1)
+    assert told == [(everything, {TopicPartition(*mine)})]  # before anything else is done with them
 
 
 # --------------------------------------------------------------------------- 7: lease
