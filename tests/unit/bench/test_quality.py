@@ -158,6 +158,19 @@ def test_a_fact_that_ended_is_stale_and_not_right() -> None:
     assert told.wrong == ("new-job: stale: user: Works at Philips",)
 
 
+def test_what_says_something_true_and_something_ended_is_not_right() -> None:
+    both = fact("Works as a software tester at Philips", quote="I'm a software tester")
+    counts = score(TALK, [PERFECT[0], both]).counts
+    assert (counts.facts, counts.right, counts.found, counts.stale) == (2, 1, 2, 1)
+
+
+def test_what_is_optional_is_right_to_keep_and_no_loss_to_forget() -> None:
+    moving = next(talk for talk in TUNE if talk.id == "moving-house")
+    kitchen = fact("Loves the new kitchen")
+    assert (score(moving, []).counts.wanted, score(moving, []).counts.found) == (2, 0)
+    assert score(moving, [kitchen]).counts == Counts(facts=1, right=1, wanted=2, ended=2)
+
+
 def test_the_same_twice_is_doubled_but_right() -> None:
     told = score(TALK, [*PERFECT, fact("Is employed at ASML", quote="I joined ASML last week")])
     assert (told.counts.right, told.counts.doubled, told.counts.duplicate_rate) == (5, 1, 1 / 5)
