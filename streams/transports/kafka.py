@@ -10,9 +10,9 @@ faust-streaming 0.15.3 and aiokafka 0.14.0:
   as "all partitions" at `aiokafka/consumer/fetcher.py:1221`. `ConsumerThread._fetch_records` passes a copy.
 - lease: neither library says that membership may have lapsed (SIGSTOP, long pause, broker away). The age of the last
   accepted Heartbeat or SyncGroup, counted from when it was sent, says so (`StageApp.check_lease`).
-- changelogs left alone: aiokafka fetches ahead of every partition that it is assigned (`aiokafka/consumer/fetcher.py:637`)
-  and Faust takes nothing of the changelogs: a restore reads them with a consumer of its own. So an answer of up to 4 MB
-  lay in memory for each, fetched anew, and larger, after every rebalance. They are paused.
+- changelogs left alone: aiokafka fetches ahead (`aiokafka/consumer/fetcher.py:637`) of each partition that it is
+  assigned, and Faust takes nothing of the changelogs: a restore reads them with a consumer of its own. So an answer of
+  up to 4 MB lay in memory for each, fetched anew, and larger, after every rebalance. They are paused.
 - held producer: what lies in the producer's buffer at a SIGSTOP would leave at SIGCONT on top of the new owner's
   writes (`aiokafka/producer/sender.py:277`). It is held while the lease is out.
 - fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member with the old buffer: the process
