@@ -19,6 +19,7 @@ WORKING = "working"
 EPISODES = "episodes"
 FACTS = "facts"
 DIGESTS = "digests"
+PROCEDURES = "procedures"
 BUDGETS = "budgets"
 TENANT_FIELD = "tenant_id"
 
@@ -106,4 +107,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     ),
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
     CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
+    CollectionSpec(PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
 )

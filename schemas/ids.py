@@ -112,6 +112,11 @@ def digest_id(owner: str) -> str:
     return _derive(f"digest/{owner}")
 
 
+def procedure_id(owner: str, name: str) -> str:
+    """An owner has one of a name."""
+    return _derive(f"procedure/{owner}/{encode(canonical(name))}")
+
+
 def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:
     return _derive(f"command/observe/{session}/{encode(last_turn_id)}/{attempt}")
 

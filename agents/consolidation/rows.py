@@ -99,6 +99,8 @@ class OwnerRow(StoredRow):
     """Where the last prune stopped, in the order in which facts are shown to it; "": at the end."""
     derived: tuple[str, ...] = ()
     """Short hashes of the clusters that insights were looked for in, the last 64."""
+    mined: str = ""
+    """Short hash of the episodes that procedures were last looked for in."""
     commands: Remembered = Remembered()
     """The last 1 000 command ids."""
     last: Outcome | None = None
