@@ -2,25 +2,95 @@
 replaced or corrected statement changes facts").
 
 `resolve` asks the stages in their order; the first that has an answer decides. `carry_out` turns the decision into
-transitions. A further stage (zones, markers, predicates, the judge) is a function in STAGES before `_admit`.
+transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; TABLE puts both together. What
+is left is admitted as pending, for the model to judge (`judging.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ..schemas.facts import Decision, StoredFact
-from .facts import Stamp, Transition, admit_as_history, create, invalidate, newest_evidence, reinforce, supersede
+from ..schemas.facts import Decision, StoredFact, Zone
+from .claims import full_names, read
+from .facts import (
+    Stamp,
+    Transition,
+    add_detail,
+    admit_as_history,
+    backdate,
+    create,
+    create_pending,
+    invalidate,
+    newest_evidence,
+    reinforce,
+    supersede,
+)
+from .locales import locale
 from .policies import ConflictPolicy, MemoryPolicy
+from .relations import Relation, relate
 from .statements import Statement
-from .zones import Measured, Near, measure
+from .zones import Near, similarity_of, zone_of
 
-Kind = Literal["admit", "dedup", "replace", "correct", "history", "nothing"]
-"""admit: a new row. dedup: an equal row gets the evidence. replace: the old row was true until now. correct: the old
-row was never true. history: the new row was true before the old one. nothing: it is too late to take back."""
+Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
+Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
+"""admit: a new row. pending: a new row that is not believed yet. dedup: a row that says it gets the evidence. detail:
+that row gets the new words too. replace: the old rows were true until now. correct: they were never true. history: the
+new row was true before the old one. nothing: it is too late to take back, or makes no fact."""
+
+_ANYWHERE: Mapping[Relation, Verdict] = {
+    Relation.APART: "admit",
+    Relation.BESIDE: "admit",
+    Relation.GUESSED: "pending",
+    Relation.REORDERED: "pending",
+}
+_SAME: Mapping[Relation, Verdict] = {
+    Relation.SAME: "reinforce",
+    Relation.LESS: "reinforce",
+    Relation.MORE: "updated",
+}
+_CONTRADICTED: Mapping[Relation, Verdict] = {
+    Relation.DENIED: "supersede",
+    Relation.VALUE: "supersede",
+    Relation.OTHER: "supersede",
+}
+TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
+    "HOT": {
+        **_ANYWHERE,
+        **_SAME,
+        **_CONTRADICTED,
+        Relation.DIFFERS: "pending",
+        Relation.UNCLEAR: "reinforce",
+    },
+    "NEAR-DUP": {
+        **_ANYWHERE,
+        **_SAME,
+        **_CONTRADICTED,
+        Relation.DIFFERS: "pending",
+        Relation.UNCLEAR: "reinforce",
+    },
+    "CONFLICT-CHECK": {
+        **_ANYWHERE,
+        **_SAME,
+        **_CONTRADICTED,
+        Relation.DIFFERS: "pending",
+        Relation.UNCLEAR: "pending",
+    },
+    "COLD": {
+        **_ANYWHERE,
+        **_SAME,
+        **_CONTRADICTED,
+        Relation.DIFFERS: "admit",
+        Relation.UNCLEAR: "admit",
+    },
+}
+"""memory-model §6, the table of outcomes, with its columns told apart by what the texts say."""
+
+_WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
+_BY_MARKER = (Relation.DENIED, Relation.GUESSED)
+_BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +102,30 @@ class Neighbours:
     equal: StoredFact | None = None
     """Same subject, same content hash."""
     near: tuple[Near, ...] = ()
-    """Same subject, the nearest by embedding."""
+    """Same subject: the nearest by embedding, and those with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
     """Same subject, same content hash, no longer believed. Looked at for proposals only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A neighbour, and what the table makes of it."""
+
+    fact: StoredFact
+    relation: Relation
+    zone: Zone
+    similarity: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        return TABLE[self.zone][self.relation]
+
+    @property
+    def stage(self) -> str:
+        """The stage of the pipeline that knew."""
+        if self.relation in _BY_MARKER:
+            return "markers"
+        return "zones" if self.relation in _BY_ZONE else "predicates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +134,28 @@ class Question:
     makes_fact: bool
     """False: the statement goes no further than to close what it replaces (a retraction, or routed elsewhere)."""
     neighbours: Neighbours
-    measured: Measured
+    weighed: tuple[Weighed, ...]
+    """The nearest first."""
+    now: datetime
+
+    @property
+    def begun(self) -> bool:
+        """A clock that is ahead of ours makes no future."""
+        return self.statement.begins <= max(self.now, self.statement.occurred_at)
+
+    def one_of(self, *verdicts: Verdict) -> Weighed | None:
+        """The neighbour for the first of these verdicts that there is; the nearest of several."""
+        return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
+
+    def contradicted(self) -> tuple[Weighed, ...]:
+        return tuple(each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact))
+
+    def _holds(self, fact: StoredFact) -> bool:
+        """Whether the row is believed for the time that the statement is about."""
+        over = self.statement.valid_to is not None and self.statement.valid_to <= self.now
+        ended = fact.valid_to is not None and fact.valid_to <= self.statement.begins
+        ahead = fact.state == "pending" and fact.valid_from > self.statement.begins
+        return not (over or ended or ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,118 +165,89 @@ class Resolution:
     kind: Kind
     stage: str
     reason: str
-    closes: StoredFact | None = None
-    """The old row of replace and correct."""
+    closes: tuple[StoredFact, ...] = ()
+    """The old rows of replace and correct; of history and pending those that the new one would close."""
     into: StoredFact | None = None
-    """The existing row that takes the evidence (dedup), or the place of the old one."""
-    closed_at: datetime | None = None
-    """valid_to: of the old row (replace), of the new one (history)."""
-    measured: Measured | None = None
+    """The existing row that takes the evidence (dedup, detail), or the place of the old ones."""
+    weighed: Weighed | None = None
     makes_fact: bool = True
 
     def decision(self, other: str | None) -> Decision:
-        measured = self.measured
+        weighed = self.weighed
         return Decision(
             stage=self.stage,
-            zone=measured.zone if measured else None,
-            similarity=measured.similarity if measured else None,
+            zone=weighed.zone if weighed else _WITHOUT_NEIGHBOURS.get(self.stage),
+            similarity=weighed.similarity if weighed else None,
             other_fact_id=other,
         )
 
 
 def resolve(
-    statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, makes_fact: bool = True
+    statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
-    measured = measure(statement.content, neighbours.near, policy)
-    question = Question(statement, makes_fact, neighbours, measured)
+    weighed = weigh(statement, neighbours.near, policy)
+    question = Question(statement, makes_fact, neighbours, weighed, now)
     return next(found for stage in STAGES if (found := stage(question)) is not None)
 
 
-def carry_out(
-    resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
-) -> tuple[Transition, ...]:
-    """The transitions of a decision, the old row's first."""
-    old, into = resolution.closes, resolution.into
-    reason = resolution.reason
-    if resolution.kind == "nothing":
-        return ()
-    if resolution.kind == "admit":
-        nearest = resolution.measured.fact if resolution.measured else None
-        decision = resolution.decision(nearest.fact_id if nearest else None)
-        return (create(statement, stamp, reason=reason, decision=decision),)
-    if resolution.kind == "dedup":
-        assert into is not None
-        again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=resolution.decision(None))
-        return (again,) if again else ()
-    if resolution.kind == "history":
-        assert resolution.closed_at is not None
-        decision = resolution.decision(old.fact_id if old else None)
-        return (admit_as_history(statement, stamp, closed_at=resolution.closed_at, reason=reason, decision=decision),)
-    return _close(resolution, statement, stamp, policy)
+def predicates_looked_up(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
+    """By which predicates rows have to be found that no similarity finds."""
+    return full_names(statement.content, locale(policy.locale))
 
 
-def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
-    """The old row closes, whatever becomes of the new statement; what takes its place is linked both ways."""
-    old, into, reason = resolution.closes, resolution.into, resolution.reason
-    assert old is not None
-    successor = into.fact_id if into else (statement.fact_id if resolution.makes_fact else None)
-    decision = resolution.decision(successor)
-    if resolution.kind == "correct":
-        closed = invalidate(old, stamp, by=successor, reason=reason, decision=decision)
-    else:
-        assert resolution.closed_at is not None
-        closed = supersede(old, stamp, by=successor, valid_to=resolution.closed_at, reason=reason, decision=decision)
-    decision = resolution.decision(old.fact_id)
-    reason = "corrects an earlier statement" if resolution.kind == "correct" else "replaces an older statement"
-    if into is not None:
-        again = reinforce(
-            into, statement, stamp, policy.confidence, reason=reason, decision=decision, supersedes=old.fact_id
-        )
-        return (closed, again) if again else (closed,)
-    if not resolution.makes_fact:
-        return (closed,)
-    valid_from = statement.valid_from or old.valid_from if resolution.kind == "correct" else None
-    opened = create(statement, stamp, reason=reason, decision=decision, valid_from=valid_from, supersedes=old.fact_id)
-    return closed, opened
+def contradicted(
+    statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy, *, now: datetime
+) -> tuple[StoredFact, ...]:
+    """The rows that cannot hold beside it, late or not."""
+    question = Question(statement, True, Neighbours(near=near), weigh(statement, near, policy), now)
+    return tuple(each.fact for each in question.contradicted())
+
+
+def weigh(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[Weighed, ...]:
+    """The neighbours by zone and relation, the nearest first."""
+    pack = locale(policy.locale)
+    claims = read(statement.content, pack)
+    weighed = []
+    for each in near:
+        related = relate(read(each.fact.content, pack), claims, pack)
+        similarity = similarity_of(statement.content, each, policy)
+        zone = zone_of(similarity, related, policy)
+        weighed.append(Weighed(each.fact, related.relation, zone, similarity))
+    return tuple(sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True))
 
 
 # ------------------------------------------------------------------------------------------------------ stages
 def _replaces(question: Question) -> Resolution | None:
-    """The speaker said which statement this one takes the place of: no similarity is looked at."""
+    """The speaker said which statement this one takes the place of: no similarity is looked at. Whatever else it
+    contradicts gives way with it."""
     old, statement = question.neighbours.replaced, question.statement
     if old is None or _same(old, statement):
         return None
-    equal = question.neighbours.equal
-    into = equal if question.makes_fact and equal is not None and equal.fact_id != old.fact_id else None
+    into = _believed_already(question, old) if question.makes_fact else None
+    others = () if not question.makes_fact else _in_time(question, old)
     if statement.is_correction:
         return Resolution(
             "correct",
             "replaces",
             "corrected: it was never true",
-            closes=old,
+            closes=(old, *others),
             into=into,
             makes_fact=question.makes_fact,
         )
-    later = max(old.valid_from, statement.begins)
     if is_late(statement, old):
         if not question.makes_fact:
-            return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=old)
+            return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
         if into is not None:
-            return None  # an equal row takes the evidence; nothing is closed
+            return None  # the row that says it takes the evidence; nothing is closed
         return Resolution(
-            "history",
-            "replaces",
-            "told late: it was so before what is known now",
-            closes=old,
-            closed_at=later,
+            "history", "replaces", "told late: it was so before what is known now", closes=(old,), makes_fact=True
         )
     return Resolution(
         "replace",
         "replaces",
         "replaced by a newer statement" if question.makes_fact else "taken back by the speaker",
-        closes=old,
+        closes=(old, *others),
         into=into,
-        closed_at=later,
         makes_fact=question.makes_fact,
     )
 
@@ -179,11 +262,59 @@ def _exact(question: Question) -> Resolution | None:
     return None if equal is None else Resolution("dedup", "exact", "said again", into=equal)
 
 
+def _same_statement(question: Question) -> Resolution | None:
+    """Said already, in other words or with less; or said again with more. What it contradicts besides gives way."""
+    found = question.one_of("reinforce", "updated")
+    if found is None:
+        return None
+    others = _in_time(question, found.fact) if found.fact.state == "active" else ()
+    if others:
+        return Resolution("replace", found.stage, found.relation.value, closes=others, into=found.fact, weighed=found)
+    kind: Kind = "detail" if found.verdict == "updated" else "dedup"
+    return Resolution(kind, found.stage, found.relation.value, into=found.fact, weighed=found)
+
+
+def _contradicts(question: Question) -> Resolution | None:
+    """It closes what cannot hold beside it, unless it was said before that, or begins only later."""
+    against = question.contradicted()
+    if not against:
+        return None
+    first, statement = against[0], question.statement
+    rows = tuple(each.fact for each in against)
+    if not question.begun:
+        waits = tuple(row for row in rows if row.state == "active")
+        return Resolution("pending", first.stage, "it begins in the future", closes=waits, weighed=first)
+    if statement.is_correction:
+        return Resolution("correct", first.stage, "corrected: it was never true", closes=rows, weighed=first)
+    newer = tuple(row for row in rows if is_late(statement, row))
+    if newer:
+        reason = "told late: it was so before what is known now"
+        return Resolution("history", first.stage, reason, closes=newer, weighed=first)
+    return Resolution("replace", first.stage, first.relation.value, closes=rows, weighed=first)
+
+
+def _open(question: Question) -> Resolution | None:
+    """A model has to weigh it against a row that is believed; or its time has not come."""
+    against = question.one_of("pending")
+    if against is not None and against.fact.state == "active":
+        return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
+    return None if question.begun else Resolution("pending", "admit", "it begins in the future")
+
+
 def _admit(question: Question) -> Resolution:
-    return Resolution("admit", "admit", "new", measured=question.measured)
+    nearest = next(iter(question.weighed), None)
+    return Resolution("admit", "admit", nearest.relation.value if nearest else "new", weighed=nearest)
 
 
-STAGES: tuple[Callable[[Question], Resolution | None], ...] = (_replaces, _routed_elsewhere, _exact, _admit)
+STAGES: tuple[Callable[[Question], Resolution | None], ...] = (
+    _replaces,
+    _routed_elsewhere,
+    _exact,
+    _same_statement,
+    _contradicts,
+    _open,
+    _admit,
+)
 
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
@@ -194,4 +325,98 @@ def is_late(statement: Statement, old: StoredFact) -> bool:
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
-    return old.subject == statement.subject and old.content_hash == statement.content_hash
+    """Saying the same once more is a refresh, not a replacement."""
+    return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
+
+
+def _believed_already(question: Question, old: StoredFact) -> StoredFact | None:
+    """The row, another than the replaced one, that says what the statement says."""
+    equal, same = question.neighbours.equal, question.one_of("reinforce")
+    found = equal or (same.fact if same is not None else None)
+    return found if found is not None and found.fact_id != old.fact_id else None
+
+
+def _in_time(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+    """Other rows that it contradicts, of those that are not newer than it."""
+    rows = (each.fact for each in question.contradicted())
+    return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
+
+
+# -------------------------------------------------------------------------------------------------- transitions
+def carry_out(
+    resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
+) -> tuple[Transition, ...]:
+    """The transitions of a decision, the old rows' first."""
+    into, reason = resolution.into, resolution.reason
+    first = next(iter(resolution.closes), None)
+    other = first or (resolution.weighed.fact if resolution.weighed else None)
+    decision = resolution.decision(other.fact_id if other else None)
+    match resolution.kind:
+        case "nothing":
+            return ()
+        case "admit":
+            return (create(statement, stamp, reason=reason, decision=decision),)
+        case "pending":
+            waits_for = first.fact_id if first else None
+            return (create_pending(statement, stamp, waits_for=waits_for, reason=reason, decision=decision),)
+        case "history":
+            closed_at = min(max(row.valid_from, statement.begins) for row in resolution.closes)
+            return (admit_as_history(statement, stamp, closed_at=closed_at, reason=reason, decision=decision),)
+        case "dedup" | "detail":
+            assert into is not None
+            decision = resolution.decision(None)
+            if resolution.kind == "detail":
+                return (add_detail(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
+            return _said_again(resolution, into, statement, stamp, policy, decision)
+        case _:
+            return _close(resolution, statement, stamp, policy)
+
+
+def _said_again(
+    resolution: Resolution,
+    into: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    decision: Decision,
+) -> tuple[Transition, ...]:
+    """An equal text only reinforces; the same statement in other words, from earlier on, takes that over."""
+    reason = resolution.reason
+    if resolution.stage != "exact" and statement.begins < into.valid_from:
+        return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
+    again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=decision)
+    return (again,) if again else ()
+
+
+def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
+    """The old rows close, whatever becomes of the new statement; what takes their place is linked both ways (to the
+    first of several)."""
+    olds, into, reason = resolution.closes, resolution.into, resolution.reason
+    successor = into.fact_id if into else (statement.fact_id if resolution.makes_fact else None)
+    decision = resolution.decision(successor)
+    closed = tuple(_closed(resolution, old, successor, statement, stamp, decision) for old in olds)
+    decision = resolution.decision(olds[0].fact_id)
+    first = olds[0].fact_id
+    reason = "corrects an earlier statement" if resolution.kind == "correct" else "replaces an older statement"
+    if into is not None:
+        again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=decision, supersedes=first)
+        return (*closed, again) if again else closed
+    if not resolution.makes_fact:
+        return closed
+    valid_from = statement.valid_from or olds[0].valid_from if resolution.kind == "correct" else None
+    opened = create(statement, stamp, reason=reason, decision=decision, valid_from=valid_from, supersedes=first)
+    return (*closed, opened)
+
+
+def _closed(
+    resolution: Resolution,
+    old: StoredFact,
+    successor: str | None,
+    statement: Statement,
+    stamp: Stamp,
+    decision: Decision,
+) -> Transition:
+    if resolution.kind == "correct":
+        return invalidate(old, stamp, by=successor, reason=resolution.reason, decision=decision)
+    valid_to = max(old.valid_from, statement.begins)
+    return supersede(old, stamp, by=successor, valid_to=valid_to, reason=resolution.reason, decision=decision)

@@ -113,9 +113,8 @@ def reinforce(
     evidence, added = _with_evidence(fact.evidence, statement.evidence)
     if not added:
         return None
-    confidence = max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))
     update = {
-        "confidence": confidence,
+        "confidence": _reinforced(fact, added, policy),
         "last_reinforced_at": stamp.now,
         "supersedes": fact.supersedes or supersedes,
         **_strengthened(fact, statement, evidence, added),
@@ -127,17 +126,44 @@ def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str,
     """Same statement, better wording or more detail: the row stays the same row."""
     evidence, added = _with_evidence(fact.evidence, statement.evidence)
     fields = {
-        "content": statement.content,
-        "content_hash": statement.content_hash,
+        **_reworded(statement, stamp),
         "category": statement.category,
         "confidence": statement.confidence,
         "valid_from": min(fact.valid_from, statement.valid_from or fact.valid_from),
-        "embedder": stamp.embedder,
         **_strengthened(fact, statement, evidence, added),
     }
     if added:
         fields["last_reinforced_at"] = stamp.now
     return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def add_detail(
+    fact: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: ConfidencePolicy,
+    *,
+    reason: str,
+    decision: Decision,
+) -> Transition:
+    """The same was said again with more: the row takes the new words, and their time if that began earlier."""
+    fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
+    return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def backdate(
+    fact: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: ConfidencePolicy,
+    *,
+    reason: str,
+    decision: Decision,
+) -> Transition:
+    """The same was said again, and that it holds from earlier on: the row keeps its words and takes that over."""
+    return Transition(
+        "updated", _next(fact, stamp, _heard_again(fact, statement, stamp, policy)), fact, reason, decision
+    )
 
 
 def supersede(
@@ -162,7 +188,14 @@ def prune(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) ->
 
 
 def merge(
-    sources: Sequence[StoredFact], *, content: str, confidence: float | None, stamp: Stamp, reason: str, stage: str
+    sources: Sequence[StoredFact],
+    *,
+    content: str,
+    predicate: str | None,
+    confidence: float | None,
+    stamp: Stamp,
+    reason: str,
+    stage: str,
 ) -> tuple[Transition, ...]:
     """Several rows say one thing: the first survives under the merged text with the evidence of all, from the
     earliest of their times on; the others are superseded by it, and, since it covers their time, hold for none
@@ -179,6 +212,7 @@ def merge(
         stamp,
         {
             "content": content,
+            "predicate": predicate,
             "content_hash": ids.content_hash(content),
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
             "valid_from": min(source.valid_from for source in sources),
@@ -215,6 +249,7 @@ def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredF
         tenant_id=statement.tenant_id,
         owner=statement.owner,
         subject=statement.subject,
+        predicate=statement.predicate,
         content=statement.content,
         category=statement.category,
         confidence=statement.confidence,
@@ -254,6 +289,29 @@ def _strengthened(
         "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITIES.index),
         "trust": max(trusts, key=TRUST.index),
         "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
+    }
+
+
+def _reinforced(fact: StoredFact, added: int, policy: ConfidencePolicy) -> float:
+    return max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))
+
+
+def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
+    return {
+        "content": statement.content,
+        "content_hash": statement.content_hash,
+        "predicate": statement.predicate,
+        "embedder": stamp.embedder,
+    }
+
+
+def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy) -> dict[str, object]:
+    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    return {
+        "confidence": _reinforced(fact, added, policy),
+        "valid_from": min(fact.valid_from, statement.begins),
+        "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
+        **_strengthened(fact, statement, evidence, added),
     }
 
 

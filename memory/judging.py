@@ -6,6 +6,7 @@ when it begins. A judgement comes from a model, or from `settles_without_model`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from ..schemas.commands import Judgement
@@ -39,31 +40,48 @@ def settle_pending(
     policy: MemoryPolicy,
     *,
     why: str,
+    rivals: Sequence[StoredFact] = (),
 ) -> tuple[Transition, ...]:
-    """The transitions of a judgement, the old row's first.
+    """The transitions of a judgement, the old rows' first.
 
     coexist: approved. supersede: the known row closes where the new one begins; one that is closed already stays as it
     is. duplicate: the pending row closes, and the known one, if it is still believed, takes its evidence. A pending row
     of an older turn than the newest that speaks for the known one does not take its place: it is history (late rule).
+    `rivals` are other believed rows that it contradicts (said since it began to wait): it takes their place, or is
+    history, likewise.
     """
     decision = Decision(stage=STAGE, other_fact_id=known.fact_id if known else pending.waits_for)
     if known is not None and judgement == "duplicate":
         return _duplicate(pending, known, stamp, policy, why=why or "says the same", decision=decision)
-    if known is None or judgement == "coexist":
-        return (approve(pending, stamp, reason=why or "both hold", decision=decision),)
-    if known.state not in READABLE:
-        return (approve(pending, stamp, reason="what it waited for is closed", decision=decision),)
-    closed_at = max(known.valid_from, pending.valid_from)
-    newest = newest_evidence(known)
-    if newest is not None and speaks_from(pending) < newest:
+    waited_for = (known,) if known is not None and judgement == "supersede" and known.state in READABLE else ()
+    closes = (*waited_for, *rivals)
+    newer = [row for row in closes if _is_newer(row, pending)]
+    if newer:
         reason = "told late: it was so before what is known now"
+        closed_at = min(max(row.valid_from, pending.valid_from) for row in newer)
         return (supersede(pending, stamp, by=None, valid_to=closed_at, reason=reason, decision=decision),)
+    if not closes:
+        reason = why or ("both hold" if judgement == "coexist" else "what it waited for is closed")
+        return (approve(pending, stamp, reason=reason, decision=decision),)
     why = why or "replaced by a newer statement"
     other = decision.model_copy(update={"other_fact_id": pending.fact_id})
-    return (
-        supersede(known, stamp, by=pending.fact_id, valid_to=closed_at, reason=why, decision=other),
-        approve(pending, stamp, supersedes=known.fact_id, reason=why, decision=decision),
+    closed = (
+        supersede(
+            row,
+            stamp,
+            by=pending.fact_id,
+            valid_to=max(row.valid_from, pending.valid_from),
+            reason=why,
+            decision=other,
+        )
+        for row in closes
     )
+    return (*closed, approve(pending, stamp, supersedes=closes[0].fact_id, reason=why, decision=decision))
+
+
+def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
+    newest = newest_evidence(row)
+    return newest is not None and speaks_from(pending) < newest
 
 
 def speaks_from(fact: StoredFact) -> datetime:

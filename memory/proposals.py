@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from ..schemas.commands import Change, VerdictName
 from ..schemas.facts import Decision, StoredFact
-from .conflict import Neighbours, carry_out, resolve
+from .conflict import Neighbours, carry_out, contradicted, resolve
 from .facts import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
 from .judging import settle_pending
 from .policies import MemoryPolicy
-from .statements import Statement
+from .statements import Statement, of_fact
 from .zones import words
 
 STAGE = "proposal"
@@ -48,7 +48,7 @@ def settle(
     if change.action == "new":
         return _admitted(statement, neighbours, stamp, policy)
     if change.action == "judge":
-        return _judged(change, targets, stamp, policy)
+        return _judged(change, targets, neighbours, stamp, policy)
     gone = next((target for target in targets if target.state != "active"), None)
     if gone is not None:
         return Settled("stale", f"{gone.fact_id} is {gone.state}", gone.fact_id)
@@ -69,7 +69,7 @@ def settle(
         return Settled("refused", reason, target.fact_id)
     if change.action == "prune":
         return Settled("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
-    return _merged(change, targets, neighbours, stamp, why)
+    return _merged(change, targets, statement, neighbours, stamp, policy, why)
 
 
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> Settled:
@@ -77,7 +77,7 @@ def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy
     if over is not None and neighbours.equal is None:
         # An old fact may become true again, but not from the very turns that it was believed from.
         return Settled("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
-    resolution = resolve(statement, neighbours, policy.conflict)
+    resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
     into = resolution.into
     if into is not None and not transitions:
@@ -85,7 +85,9 @@ def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy
     return Settled("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
 
 
-def _judged(change: Change, targets: Sequence[StoredFact], stamp: Stamp, policy: MemoryPolicy) -> Settled:
+def _judged(
+    change: Change, targets: Sequence[StoredFact], neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
+) -> Settled:
     assert change.judgement is not None  # held by Change
     pending, known = targets[0], next(iter(targets[1:]), None)
     if pending.state != "pending":
@@ -95,7 +97,12 @@ def _judged(change: Change, targets: Sequence[StoredFact], stamp: Stamp, policy:
     if change.judgement != "duplicate" and pending.valid_from > stamp.now:
         reason = f"it begins at {pending.valid_from.isoformat()}: it stays pending until then"
         return Settled("refused", reason, pending.fact_id)
-    transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason)
+    rivals = tuple(
+        row
+        for row in contradicted(of_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
+        if row.state == "active" and row.fact_id != (known.fact_id if known else None)
+    )
+    transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
     return Settled("applied", transitions[-1].reason, pending.fact_id, transitions)
 
 
@@ -121,6 +128,9 @@ def _updated(
         if again is None:
             return Settled("duplicate", "it says that already", target.fact_id)
         return Settled("applied", "said again", target.fact_id, (again,))
+    against = _contradicted_besides((target,), statement, neighbours, stamp, policy)
+    if against is not None:
+        return against
     if not moved:
         done = update(target, statement, stamp, reason=why, decision=Decision(stage=STAGE))
         return Settled("applied", why, target.fact_id, (done,))
@@ -133,6 +143,18 @@ def _updated(
         again = reinforce(target, statement, stamp, policy.confidence, reason=reason, decision=Decision(stage="detail"))
         return Settled("applied" if again else "duplicate", reason, target.fact_id, (again,) if again else ())
     return _admitted(statement, neighbours, stamp, policy)
+
+
+def _contradicted_besides(
+    targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
+) -> Settled | None:
+    """A rewording may not say what a row that it does not name rules out: that would be a change of that row."""
+    named = {target.fact_id for target in targets}
+    rows = contradicted(statement, neighbours.near, policy.conflict, now=stamp.now)
+    other = next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
+    if other is None:
+        return None
+    return Settled("refused", f"it contradicts {other.fact_id}: propose it as new", targets[0].fact_id)
 
 
 def _became_another(
@@ -160,7 +182,15 @@ def _became_another(
     return Settled("applied", why, equal.fact_id, (closed, again) if again else (closed,))
 
 
-def _merged(change: Change, targets: Sequence[StoredFact], neighbours: Neighbours, stamp: Stamp, why: str) -> Settled:
+def _merged(
+    change: Change,
+    targets: Sequence[StoredFact],
+    statement: Statement,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    why: str,
+) -> Settled:
     if len({target.fact_id for target in targets}) < len(targets):
         return Settled("refused", "a fact cannot be merged with itself", targets[0].fact_id)
     if len({target.subject for target in targets}) > 1:
@@ -168,8 +198,17 @@ def _merged(change: Change, targets: Sequence[StoredFact], neighbours: Neighbour
     equal = neighbours.equal
     if equal is not None and equal.fact_id not in {target.fact_id for target in targets}:
         return Settled("refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id)
+    against = _contradicted_besides(targets, statement, neighbours, stamp, policy)
+    if against is not None:
+        return against
     assert change.content is not None  # held by Change
     transitions = merge(
-        targets, content=change.content, confidence=change.confidence, stamp=stamp, reason=why, stage=STAGE
+        targets,
+        content=change.content,
+        predicate=statement.predicate,
+        confidence=change.confidence,
+        stamp=stamp,
+        reason=why,
+        stage=STAGE,
     )
     return Settled("applied", why, targets[0].fact_id, transitions)

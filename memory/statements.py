@@ -12,6 +12,8 @@ from ..schemas.episodes import StoredEpisode
 from ..schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ..schemas.observations import Category, Observation, Observed
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity
+from .claims import predicate_of
+from .locales import locale
 from .policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
 
@@ -37,6 +39,8 @@ class Statement:
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     is_correction: bool = False
+    predicate: str | None = None
+    """What it says of its subject, where the locale pack knows it."""
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
 
@@ -72,6 +76,7 @@ def of_observation(
         sensitivity=observation.sensitivity,
         trust=trust_of(observation.source_role),
         is_correction=observation.is_correction,
+        predicate=predicate_of(observation.content, locale(policy.conflict.locale)),
         evidence=(
             Evidence(
                 turn_id=observed.turn_id,
@@ -100,6 +105,7 @@ def of_fact(fact: StoredFact) -> Statement:
         valid_to=fact.valid_to,
         sensitivity=fact.sensitivity,
         trust=fact.trust,
+        predicate=fact.predicate,
         evidence=fact.evidence,
         source_episode_ids=fact.source_episode_ids,
     )
@@ -123,18 +129,20 @@ def of_change(
     known = sorted(episodes, key=lambda episode: episode.occurred_at)
     people = {episode.user_id for episode in known}
     subject = change.subject or (target.subject if target else "user")
+    content = change.content or (target.content if target else "")
     return Statement(
         fact_id=ids.fact_id(owner.key(tenant_id), cause),
         tenant_id=tenant_id,
         owner=owner,
         subject=own_subject(subject, owner, people.pop()) if len(people) == 1 else subject,
-        content=change.content or (target.content if target else ""),
+        content=content,
         category=change.category or (target.category if target else "knowledge"),
         confidence=_first(change.confidence, target.confidence if target else None, policy.confidence.consolidated),
         occurred_at=known[-1].occurred_at if known else issued_at,
         valid_from=change.valid_from or min((episode.valid_from for episode in known), default=None),
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
+        predicate=predicate_of(content, locale(policy.conflict.locale)),
         evidence=evidence_of(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
     )

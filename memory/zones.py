@@ -1,7 +1,4 @@
-"""How near two statements are, in the terms of the embedder that measured it (memory-model §6, conflict pipeline 2).
-
-This version computes the zone and writes it into every decision; it acts from the next one on.
-"""
+"""How near two statements are, in the terms of the embedder that measured it (memory-model §6, conflict pipeline 2)."""
 
 from __future__ import annotations
 
@@ -13,23 +10,17 @@ from dataclasses import dataclass
 from ..schemas import ids
 from ..schemas.facts import StoredFact, Zone
 from .policies import ConflictPolicy
+from .relations import SAME_STATEMENT, Related, Relation
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A neighbour and its cosine similarity, -1 to 1."""
+    """A neighbour and its cosine similarity, -1 to 1; None: it was not found by nearness."""
 
     fact: StoredFact
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    zone: Zone
-    similarity: float | None
-    fact: StoredFact | None
+    similarity: float | None = None
 
 
 def words(text: str) -> frozenset[str]:
@@ -47,21 +38,36 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(x * y for x, y in zip(one, other, strict=True)) / norm if norm else 0.0
 
 
-def measure(content: str, neighbours: Sequence[Near], policy: ConflictPolicy) -> Measured:
-    """The zone of the nearest neighbour. Under a lexical embedder nearness is the share of common words, and
-    CONFLICT-CHECK needs the same known predicate, which this version does not know."""
-    if not neighbours:
-        return Measured("COLD", None, None)
+def similarity_of(content: str, near: Near, policy: ConflictPolicy) -> float | None:
+    """What the zone goes by. Under a lexical embedder nearness is the share of common words."""
     if policy.lexical:
-        best = max(neighbours, key=lambda near: jaccard(content, near.fact.content))
-        shared = jaccard(content, best.fact.content)
-        return Measured("NEAR-DUP" if shared >= policy.jaccard_near_dup else "COLD", round(shared, 6), best.fact)
-    best = max(neighbours, key=lambda near: near.similarity)
-    similarity = round(min(1.0, max(-1.0, best.similarity)), 6)
-    return Measured(_zone(similarity, policy), similarity, best.fact)
+        return round(jaccard(content, near.fact.content), 6)
+    return None if near.similarity is None else round(min(1.0, max(-1.0, near.similarity)), 6)
 
 
-def _zone(similarity: float, policy: ConflictPolicy) -> Zone:
+def zone_of(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+    """By similarity, but for what the texts tell better: the same statement in other words is at least NEAR-DUP
+    however far its words lie, and the same words in another order are CONFLICT-CHECK however near.
+
+    Under a lexical embedder there is no HOT, and CONFLICT-CHECK needs the same predicate.
+    """
+    if related.relation is Relation.REORDERED:
+        return "CONFLICT-CHECK"
+    measured = _lexical(similarity, related, policy) if policy.lexical else _dense(similarity, policy)
+    if related.relation in SAME_STATEMENT and measured != "HOT":
+        return "NEAR-DUP"
+    return measured
+
+
+def _lexical(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+    if similarity is not None and similarity >= policy.jaccard_near_dup:
+        return "NEAR-DUP"
+    return "CONFLICT-CHECK" if related.same_predicate else "COLD"
+
+
+def _dense(similarity: float | None, policy: ConflictPolicy) -> Zone:
+    if similarity is None:
+        return "COLD"
     if policy.hot is not None and similarity >= policy.hot:
         return "HOT"
     if similarity >= policy.near_dup:

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...adapters.ports import VectorStore
-from ...memory.conflict import Neighbours
+from ...memory.conflict import Neighbours, predicates_looked_up
 from ...memory.facts import Stamp
 from ...memory.policies import MemoryPolicy
 from ...memory.proposals import Settled, settle
-from ...memory.statements import of_change
+from ...memory.statements import Statement, of_change
 from ...memory.zones import Near
 from ...schemas import ids
 from ...schemas.collections import EPISODES
@@ -125,14 +125,19 @@ async def _settle(
     neighbours = Neighbours()
     if change.content is not None and change.action in ("new", "update", "merge"):
         equal = await view.equal(statement.subject, statement.content_hash)
-        near: tuple[Near, ...] = ()
         closed: tuple[StoredFact, ...] = ()
-        if equal is None and change.action != "merge":
-            vector = vectors[change.content]
-            near = await view.near(statement.subject, vector, limit=policy.conflict.neighbours)
+        if equal is None:
             closed = await view.closed(statement.subject, statement.content_hash)
+        near = await _near(statement, vectors[change.content], view, policy)
         neighbours = Neighbours(equal=equal, near=near, closed=closed)
+    if change.action == "judge":
+        neighbours = Neighbours(near=await _near(statement, None, view, policy))
     return settle(change, statement, targets=targets, neighbours=neighbours, stamp=stamp, policy=policy)
+
+
+async def _near(statement: Statement, vector: Vector | None, view: FactsView, policy: MemoryPolicy) -> tuple[Near, ...]:
+    predicates = predicates_looked_up(statement, policy.conflict)
+    return await view.neighbours(statement.subject, vector, predicates, limit=policy.conflict.neighbours)
 
 
 def _targets(change: Proposal) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...memory.conflict import Neighbours, carry_out, resolve
+from ...memory.conflict import Neighbours, carry_out, predicates_looked_up, resolve
 from ...memory.facts import Stamp, Transition
 from ...memory.policies import MemoryPolicy
 from ...memory.routing import Route, route, trust_of
@@ -100,16 +100,29 @@ async def _change_facts(
     equal = await view.equal(statement.subject, statement.content_hash) if makes_fact else None
     vector = vectors.get(statement.content)
     near: tuple[Near, ...] = ()
-    if replaced is None and equal is None and makes_fact and vector is not None:
-        near = await view.near(statement.subject, vector, limit=policy.conflict.neighbours)
+    if equal is None and makes_fact:
+        near = await view.neighbours(
+            statement.subject,
+            vector,
+            predicates_looked_up(statement, policy.conflict),
+            limit=policy.conflict.neighbours,
+        )
     resolution = resolve(
-        statement, Neighbours(replaced=replaced, equal=equal, near=near), policy.conflict, makes_fact=makes_fact
+        statement,
+        Neighbours(replaced=replaced, equal=equal, near=near),
+        policy.conflict,
+        now=stamp.now,
+        makes_fact=makes_fact,
     )
     transitions = carry_out(resolution, statement, stamp, policy)
     for transition in transitions:
-        created = transition.fact.fact_id == statement.fact_id
-        view.take(transition, vector if created else None)
+        worded = transition.fact.content == statement.content
+        view.take(transition, vector if worded and _is_new_text(transition) else None)
     return transitions
+
+
+def _is_new_text(transition: Transition) -> bool:
+    return transition.before is None or transition.before.content != transition.fact.content
 
 
 def _cause(observed: Observed, observation: Observation) -> FactCause:

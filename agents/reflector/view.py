@@ -110,7 +110,28 @@ class FactsView:
             for fact, score in rows
             if fact is not None and fact.subject == subject and self._mine(fact, READABLE)
         ]
-        return tuple(sorted(near, key=lambda each: -each.similarity)[:limit])
+        return tuple(sorted(near, key=lambda each: similarity[each.fact.fact_id], reverse=True)[:limit])
+
+    async def neighbours(
+        self, subject: str, dense: Vector | None, predicates: Sequence[str], *, limit: int
+    ) -> tuple[Near, ...]:
+        """The nearest, and whatever has one of these predicates, however its words lie: a predicate that has one
+        value at a time is looked up by name."""
+        near = () if dense is None else await self.near(subject, dense, limit=limit)
+        found = {each.fact.fact_id for each in near}
+        named = await self.of_predicate(subject, predicates)
+        return (*near, *(Near(fact) for fact in named if fact.fact_id not in found))
+
+    async def of_predicate(self, subject: str, predicates: Sequence[str]) -> tuple[StoredFact, ...]:
+        """Rows of the same subject with one of these predicates, the oldest first."""
+        if not predicates:
+            return ()
+        any_of = models.FieldCondition(key="predicate", match=models.MatchAny(any=list(predicates)))
+        same = await self._matching(
+            [any_of, field_is("subject", subject)],
+            lambda each: each.predicate in predicates and each.subject == subject,
+        )
+        return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
 
     # ------------------------------------------------------------------------------------------------ changes
     def take(self, transition: Transition, dense: Vector | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..locales import locale
 from .checks import require, unit
 
 
@@ -26,7 +27,7 @@ class ConfidencePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConflictPolicy:
-    """Similarity zones; they belong to the embedder (memory-model §6). In this version they are told, not acted on."""
+    """When two statements meet (memory-model §6). The zones of similarity belong to the embedder."""
 
     hot: float | None = 0.95
     near_dup: float = 0.85
@@ -35,10 +36,13 @@ class ConflictPolicy:
     lexical: bool = False
     """True for the hashing embedder: NEAR-DUP by token Jaccard, and there is no HOT."""
     jaccard_near_dup: float = 0.8
+    locale: str = "en"
+    """The pack that statements are taken apart with (memory/locales)."""
 
     def __post_init__(self) -> None:
         bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
         for bound in [*bounds, self.jaccard_near_dup]:
             unit("conflict zone", bound)
+        locale(self.locale)
         require(bounds == sorted(bounds), "conflict zones must rise: conflict_check, near_dup, hot")
         require(1 <= self.neighbours <= 100, f"conflict.neighbours must be 1 to 100, not {self.neighbours}")

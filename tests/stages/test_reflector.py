@@ -175,7 +175,7 @@ async def test_two_tenants_and_two_users_never_meet(bench: Bench) -> None:
     talks = [Talk(bench, **person) for person in people]
     said = [await talk.tell("Works at Google") for talk in talks]
     await talks[0].tell("Works at Stripe", replaces_observation_id=said[0].observation_id)
-    await talks[3].tell("Works at Shopify", replaces_observation_id=said[0].observation_id)  # another's entry
+    await talks[3].tell("Speaks Dutch", replaces_observation_id=said[0].observation_id)  # another's entry
     for tenant, active in (("acme", 2), ("other", 3)):
         rows = await bench.store.select("facts", tenant_id=tenant)
         assert sum(row.payload["state"] == "active" for row in rows) == active

@@ -10,7 +10,7 @@ from memstream.memory.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts import Stamp, Transition
 from memstream.memory.policies import ConflictPolicy, MemoryPolicy
 from memstream.memory.statements import Statement
-from memstream.memory.zones import Near, cosine, measure
+from memstream.memory.zones import Near, cosine
 from memstream.schemas.facts import StoredFact
 from tests.support.memory import NOW, statement, stored_fact
 
@@ -21,7 +21,7 @@ OLD = stored_fact("Works at Google", turn="t1", number=1)
 
 def settle(new: Statement, *, makes_fact: bool = True, **neighbours: object) -> tuple[Transition, ...]:
     found = Neighbours(**neighbours)  # type: ignore[arg-type]
-    return carry_out(resolve(new, found, POLICY.conflict, makes_fact=makes_fact), new, STAMP, POLICY)
+    return carry_out(resolve(new, found, POLICY.conflict, now=STAMP.now, makes_fact=makes_fact), new, STAMP, POLICY)
 
 
 def stripe(number: int = 2, **fields: object) -> Statement:
@@ -124,7 +124,7 @@ def test_what_makes_no_fact_and_replaces_none_does_nothing() -> None:
     assert settle(stripe(), makes_fact=False, equal=OLD) == ()
 
 
-def near(content: str, similarity: float) -> Near:
+def near(content: str, similarity: float | None) -> Near:
     return Near(stored_fact(content), similarity)
 
 
@@ -132,24 +132,16 @@ def near(content: str, similarity: float) -> Near:
     ("similarity", "zone"),
     [(0.95, "HOT"), (0.949, "NEAR-DUP"), (0.85, "NEAR-DUP"), (0.41, "CONFLICT-CHECK"), (0.40, "COLD"), (-1, "COLD")],
 )
-def test_the_zone_stands_in_the_decision_but_does_not_act_yet(similarity: float, zone: str) -> None:
-    neighbours = (near("Works at Google", similarity), near("Lives in Rome", -1.0))
-    (opened,) = settle(stripe(), near=neighbours)
+def test_the_decision_tells_zone_similarity_and_the_other_fact(similarity: float, zone: str) -> None:
+    (opened,) = settle(statement("Speaks French"), near=(near("Speaks Spanish", similarity), near("Has a dog", -1.0)))
     assert (opened.action, opened.fact.state) == ("new", "active")
     assert (opened.decision.zone, opened.decision.similarity) == (zone, similarity)
-    assert opened.decision.other_fact_id == OLD.fact_id
+    assert opened.decision.other_fact_id == near("Speaks Spanish", 0).fact.fact_id
 
 
 def test_without_neighbours_it_is_cold() -> None:
     (opened,) = settle(stripe())
     assert (opened.decision.zone, opened.decision.similarity, opened.decision.other_fact_id) == ("COLD", None, None)
-
-
-def test_a_lexical_embedder_goes_by_common_words_and_has_no_hot() -> None:
-    lexical = ConflictPolicy(lexical=True)
-    same = measure("At Google he works", (near("He works at Google", 1.0),), lexical)
-    assert (same.zone, same.similarity) == ("NEAR-DUP", 1.0)
-    assert measure("Works at Stripe", (near("Works at Google", 0.99),), lexical).zone == "COLD"
 
 
 def test_cosine() -> None:

@@ -106,7 +106,9 @@ def test_supersede_closes_in_the_world_and_invalidate_in_our_store() -> None:
 
 def test_a_merge_keeps_the_first_and_all_evidence() -> None:
     sources = [stored_fact(text, turn=f"t{n}", number=n) for n, text in enumerate(("A", "B", "C"), start=1)]
-    *gone, kept = facts.merge(sources, content="A, B and C", confidence=None, stamp=STAMP, reason="", stage="proposal")
+    *gone, kept = facts.merge(
+        sources, content="A, B and C", predicate=None, confidence=None, stamp=STAMP, reason="", stage="proposal"
+    )
     assert [change.action for change in (*gone, kept)] == ["merged"] * 3
     assert [change.fact.state for change in gone] == ["superseded"] * 2
     assert all(change.fact.superseded_by == kept.fact.fact_id for change in gone)

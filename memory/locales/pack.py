@@ -1,0 +1,86 @@
+"""What a locale pack holds. Words are lower case; in phrases verbs stand in their base form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Valued = Literal["single", "multi", "unsure"]
+"""How many values a predicate has at one time: one (an employer), several (languages), or who knows (`prefers`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One predicate and the phrases that mean it. In a phrase `#` stands for a number and `*` for one or two words;
+    both belong to the object."""
+
+    predicate: str
+    valued: Valued
+    phrases: tuple[str, ...]
+    value: str | None = None
+    """A word that the phrase itself says of the object: `is engaged to` says `engaged`."""
+    denied: bool = False
+    """The phrase says the contrary (dislikes), or that it is over (left)."""
+    happened: bool = False
+    """Its past tells what is so now: moved to, joined."""
+    named: bool = False
+    """Only with a proper name in the object: one moves to Rome, or to another team."""
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Phrases that change what a statement says. Each is looked for within the clause that speaks of the subject."""
+
+    negations: tuple[str, ...]
+    endings: tuple[str, ...]
+    """It was so: no longer, used to."""
+    hedges: tuple[str, ...]
+    """Plans and guesses: they claim nothing."""
+    additive: tuple[str, ...]
+    contrasts: tuple[str, ...]
+    """What follows is what it is not: `Bern, not Basel`."""
+    former: tuple[tuple[str, str], ...]
+    """(before the old value, before the new one): switched *from* tea *to* coffee."""
+    others: frozenset[str]
+    """Words after which a clause speaks of somebody or something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locale:
+    name: str
+    rules: tuple[Rule, ...]
+    ends: tuple[str, ...]
+    """Phrases that end whatever their object was: quit, gave up, broke up with."""
+    markers: Markers
+    contractions: Mapping[str, str]
+    copulas: frozenset[str]
+    """Base forms of what joins X and V in "X is V"."""
+    auxiliaries: frozenset[str]
+    """Carry no meaning of their own before another verb."""
+    verbs: Mapping[str, tuple[str, str]]
+    """Form → (base form, one of base, present, past, participle)."""
+    subjects: frozenset[str]
+    """How a statement names the one that it is about."""
+    people: frozenset[str]
+    """Who has a life of their own: what is said of them is not said of the subject."""
+    occupations: frozenset[str]
+    occupation_endings: tuple[str, ...]
+    not_occupations: frozenset[str]
+    stop_words: frozenset[str]
+    """Say nothing about whether two statements are the same."""
+    adverbs: frozenset[str]
+    """Of the stop words those that may stand before or between verbs."""
+    separators: frozenset[str]
+    """Prepositions and the like: between two of them stands one thing."""
+    both_ways: frozenset[str]
+    """Of the separators those around which order means nothing: tea *and* coffee."""
+    name_makers: frozenset[str]
+    """Before a name they make another name: York, New York."""
+    numbers: Mapping[str, str]
+    same_words: Mapping[str, str]
+    """Spellings, units and synonyms, each under one word."""
+    suffixes: tuple[tuple[str, str], ...]
+    """(ending, what stands in its place) in the order in which they are tried on a word."""
+    agents: tuple[str, ...]
+    """Endings of who does something: a teacher teaches."""

@@ -1,0 +1,135 @@
+"""A statement's words, so that spelling, inflection and number do not tell two of them apart; pure.
+
+Which words those are is the locale pack's to say.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from .locales import Locale
+
+_TOKEN = re.compile(r"\d+(?:[.:/]\d+)*|[^\W\d_]+(?:['.&@+-]?[^\W_]+)*(?:[+#]+(?!\w))?|[€$%;,]|\.(?=\s+[A-Z])")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
+_ABBREVIATION = 3
+"""A full stop after so few letters ends no sentence (Dr., St.)."""
+_SHORTEST_STEM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    """Lower case."""
+    base: str
+    """Of a verb its base form; else the text."""
+    word: str
+    """What it is compared by: its stem, or a number in digits."""
+    tense: str | None = None
+    """Of a verb: base, present, past, participle."""
+    is_name: bool = False
+    is_number: bool = False
+
+    @property
+    def is_break(self) -> bool:
+        return self.text in (",", ";", ".")
+
+
+def tokens(text: str, pack: Locale) -> list[Token]:
+    plain = unicodedata.normalize("NFC", text).replace("’", "'")
+    for short, long in pack.contractions.items():
+        plain = re.sub(rf"{re.escape(short)}(?!\w)", long, plain, flags=re.IGNORECASE)
+    plain = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", plain))
+    found = [_token(part, place, pack) for place, part in enumerate(_parts(plain, pack))]
+    kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
+    return list(_named(_counted(kept), pack))
+
+
+def _parts(plain: str, pack: Locale) -> Iterator[str]:
+    for part in _TOKEN.findall(plain):
+        pieces = part.split("-")
+        if len(pieces) > 1 and all(piece.lower() in pack.numbers for piece in pieces):
+            yield from pieces
+        else:
+            yield part
+
+
+def _token(part: str, place: int, pack: Locale) -> Token:
+    text = part.lower()
+    if text[0].isdigit():
+        return Token(text, text, _number(text), is_number=True)
+    if text in pack.numbers:
+        return Token(text, text, pack.numbers[text], is_number=True)
+    name = place > 0 and part[0].isupper()
+    base, tense = pack.verbs.get(text, (text, None)) if not name else (text, None)
+    word = pack.same_words.get(text) or (text.removesuffix("'s") if name else stem(base, pack))
+    return Token(text, base, word, tense, is_name=name)
+
+
+def stem(word: str, pack: Locale) -> str:
+    """A word without its endings: smokes, smoking, smoked → smok. Not a word of the language; only compared."""
+    for ending, instead in pack.suffixes:
+        left = word.removesuffix(ending)
+        if left != word and len(left) >= _SHORTEST_STEM - (len(ending) < 3):
+            if left + instead == word:
+                return word
+            word = pack.same_words.get(left + instead, left + instead)
+    doubled = len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "aeioulsz"
+    return word[:-1] if doubled else word
+
+
+def akin(one: str, other: str, pack: Locale) -> bool:
+    """One word, or who does it: teach, teacher."""
+    short, long = sorted((one, other), key=len)
+    return short == long or (len(short) > _SHORTEST_STEM and long.removeprefix(short) in pack.agents)
+
+
+def _number(text: str) -> str:
+    """1.80 is 1.8, 7:00 is 7."""
+    plain = text.removesuffix(":00")
+    return plain.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.\d+", plain) else plain.lstrip("0") or "0"
+
+
+def _abbreviates(found: Sequence[Token], place: int) -> bool:
+    return place > 0 and len(found[place - 1].text) <= _ABBREVIATION
+
+
+def _counted(found: Sequence[Token]) -> list[Token]:
+    """twenty five → 25."""
+    done: list[Token] = []
+    for token in found:
+        last = done[-1] if done else None
+        spelled = token.is_number and not token.text[0].isdigit()
+        if (
+            last is not None
+            and spelled
+            and last.is_number
+            and last.word.endswith("0")
+            and len(last.word) > len(token.word)
+        ):
+            done[-1] = replace(last, word=str(int(last.word) + int(token.word)))
+        else:
+            done.append(token)
+    return done
+
+
+def _named(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
+    """New York is one name, and not York."""
+    before: Token | None = None
+    for token in found:
+        if before is not None:
+            if token.is_name:
+                yield replace(token, text=f"{before.text} {token.text}", word=f"{before.word} {token.word}")
+                before = None
+                continue
+            yield before
+            before = None
+        if token.is_name and token.text in pack.name_makers:
+            before = token
+        else:
+            yield token
+    if before is not None:
+        yield before
