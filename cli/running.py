@@ -19,7 +19,7 @@ from ..adapters.ports import Completions, Embedder, UsageSink
 from ..adapters.vectors.store import QdrantStore
 from ..agents.reflector.state import check_facts_present
 from ..memory.policies import ConflictPolicy, MemoryPolicy
-from ..schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from ..schemas.collections import DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
 from ..schemas.errors import Fatal
 from ..schemas.topics import StageName
 from ..streams import admin
@@ -43,7 +43,7 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "recorder": (TURNS,),
     "observer": (WORKING,),
     "reflector": (EPISODES, FACTS),
-    "consolidation": (DIGESTS, EPISODES, FACTS),
+    "consolidation": (DIGESTS, EPISODES, FACTS, PROCEDURES),
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"

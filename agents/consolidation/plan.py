@@ -11,9 +11,12 @@ from ..spending import Phase
 from .asking import Asking
 from .digesting import WriteDigest
 from .facts import FactsFromEpisodes
+from .insights import Insights
 from .keeping import KeepUp
 from .looking import Lookup
 from .pending import Judge, Settle
+from .procedures import Procedures
+from .promoting import Promote
 from .pruning import Prune
 from .rows import Kind
 from .steps import Step
@@ -58,6 +61,9 @@ class Steps:
         return (
             Settle(lookup),
             FactsFromEpisodes(lookup, asking, policy),
+            Promote(lookup, policy),
             # A tier without a deep phase judges all the same: who waits to be judged is not believed meanwhile.
             Judge(lookup, asking, policy, "deep" if "deep" in phases else "standard"),
+            Insights(lookup, asking, policy),
+            Procedures(lookup, asking, policy),
         )

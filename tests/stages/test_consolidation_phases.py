@@ -9,27 +9,25 @@ from typing import Any
 
 import pytest
 
-from memstream.adapters.ports import Usage
-from memstream.agents.consolidation.upkeep import Asked, Kept
+from memstream.adapters.ports import Point, Usage
 from memstream.agents.spending import Granted, Paused, Phase
 from memstream.memory.policies import ConsolidationPolicy, DigestPolicy, PrunePolicy
 from memstream.schemas import ids
-from memstream.schemas.commands import Change
 from memstream.schemas.digests import Basis
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.facts import WAITS_FOR, StoredFact
-from memstream.schemas.outcomes import SetFields
+from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.topics import COMMANDS
 from memstream.streams.crash import Step
 from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW, stored_fact
+from tests.support.memory import NOW, episode, stored_fact
 from tests.support.stage_bench import open_bench
 
 
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("digests")
+    await bench.store.ensure("digests", "procedures")
     yield Consolidating(bench)
     await bench.store.close()
 
@@ -330,27 +328,15 @@ async def test_a_digest_has_at_most_four_hundred_tokens(it: Consolidating) -> No
 
 
 # ------------------------------------------------------------------------------------------------ after a run
-class Swept:
-    """Upkeep that a test can see."""
-
-    def __init__(self) -> None:
-        self.asked: list[Asked] = []
-
-    async def keep(self, asked: Asked) -> Kept:
-        self.asked.append(asked)
-        change = Change(action="prune", target_fact_id="x", reason="faded")
-        write = SetFields(collection="episodes", tenant_id=asked.tenant_id, ids=(), fields={"strength": 0.5})
-        return Kept({"culled": 1}, (change,), (write,))
-
-
 async def test_prune_hygiene_and_digest_follow_a_run_one_after_the_other(it: Consolidating) -> None:
     await it.episodes("Drank tea")
     it.model.answers["digest"] = lambda shown: {"text": "Drank tea."}
-    swept = Swept()
-    it.build(upkeep=swept, consolidation=ConsolidationPolicy(after_run=60))
+    it.build(consolidation=ConsolidationPolicy(after_run=60))
     await it.bench.run(it.command())
     run = it.row().runs[-1]
-    for n, kind in enumerate(("prune", "hygiene", "digest")):
+    kinds = [errand.kind for errand in it.row().errands]
+    assert [kind for kind in kinds if kind != "hygiene"] == ["prune", "digest"]
+    for n, kind in enumerate(kinds, start=1):
         it.time.seconds += 30
         await it.remind()
         assert it.reminders(kind) == []
@@ -359,10 +345,8 @@ async def test_prune_hygiene_and_digest_follow_a_run_one_after_the_other(it: Con
         (reminder,) = it.reminders(kind)
         assert reminder.command_id == ids.errand_command_id(run.run_id, kind, 0)
         await it.bench.run(it.command(kind, reminder.command_id))
-        assert len(it.row().errands) == 2 - n
-    assert [run.kind for run in it.row().runs] == ["consolidate", "prune", "hygiene", "digest"]
-    assert (len(swept.asked), it.row().runs[2].phases[0].counts) == (1, {"culled": 1})
-    assert [each.action for each in it.changes()] == ["prune"]
+        assert len(it.row().errands) == len(kinds) - n
+    assert [each.kind for each in it.row().runs] == ["consolidate", *kinds]
     assert (await it.digest()) is not None
     it.time.seconds += 1_000
     sent = len(it.bench.sent)
@@ -396,3 +380,64 @@ async def test_killed_and_handed_in_again_a_digest_is_the_one_that_was_decided(i
     assert digest is not None
     assert digest.text == "First."
     assert len({each.value for each in it.bench.sent}) == 1
+
+
+# ------------------------------------------------------------------------------------------------ episodes together
+async def test_an_insight_is_drawn_from_a_cluster_once(it: Consolidating) -> None:
+    made = await it.episodes(*(f"Went running in the park on day {n}" for n in range(5)), "Bought a boat")
+    it.model.answers["insights"] = lambda shown: {
+        "insights": [
+            {"content": "Runs regularly", "episode_ids": ["e1", "[e2]", "e3"], "confidence": 0.7},
+            {"content": "Likes parks", "episode_ids": ["e9"], "confidence": 0.7},
+            {"content": "Owns shoes", "episode_ids": ["e1", "e1"], "confidence": 0.7},
+        ]
+    }
+    it.model.answers["procedures"] = lambda shown: {"procedures": []}
+    await it.bench.run(it.command())
+    shown = it.model.asked[it.model.tasks.index("insights")]
+    assert (shown.count("[e"), "boat" in shown) == (5, False)
+    (change,) = it.changes()
+    assert (change.action, change.content, change.category, change.confidence) == (
+        "new",
+        "Runs regularly",
+        "pattern",
+        0.7,
+    )
+    assert set(change.source_episode_ids) <= {each.episode_id for each in made[:5]}
+    assert len(change.source_episode_ids) == 3
+    assert it.row().runs[-1].dropped == {"no_source": 2}
+    await it.bench.run(it.command(command_id="c2"))
+    assert it.model.tasks == ["consolidation", "insights", "procedures"]
+
+
+async def test_procedures_are_kept_by_name(it: Consolidating) -> None:
+    await it.episodes(*(f"Made the weekly report, step {n}" for n in range(5)))
+    steps = iter([["Ask for figures", "Write it"], ["Ask for figures", "Write it", "Send it"]])
+    it.model.answers["insights"] = lambda shown: {"insights": []}
+    it.model.answers["procedures"] = lambda shown: {
+        "procedures": [
+            {"name": "Weekly  report", "trigger": "On Fridays", "steps": list(next(steps))},
+            {"name": "Nothing to do", "trigger": "Never", "steps": []},
+        ]
+    }
+    await it.bench.run(it.command())
+    await it.episodes(*(f"Made the weekly report, step {n}" for n in range(6)))
+    await it.bench.run(it.command(command_id="c2"))
+    (found,) = await it.bench.store.select("procedures", tenant_id="acme")
+    procedure = StoredProcedure.from_payload(found.payload)
+    assert (procedure.name, len(procedure.steps), procedure.owner_key) == ("Weekly report", 3, KEY)
+    assert it.row().runs[-1].phases[-1].counts["procedures"] == 1
+    assert "Known procedures: Weekly report" in it.model.asked[-1]
+
+
+async def test_what_is_recalled_again_and_again_becomes_a_fact_once(it: Consolidating) -> None:
+    often = episode("Sold the house", turn="t1", retrieval_count=3, occurred_at=NOW - timedelta(days=9))
+    believed = episode("Works at Stripe", turn="t2", retrieval_count=9, occurred_at=NOW - timedelta(days=9))
+    for each in (often, believed):
+        await it.bench.store.insert("episodes", [Point(each.episode_id, each.to_payload(), [1.0] + [0.0] * 2047)])
+    (fact,) = await it.store(stored_fact("Works at Stripe", turn="t2"))
+    assert fact.evidence[0].observation_id == believed.observation_id
+    await it.bench.run(it.command())
+    assert [(each.content, each.source_episode_ids) for each in it.changes()] == [
+        ("Sold the house", (often.episode_id,))
+    ]

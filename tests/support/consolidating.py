@@ -11,7 +11,6 @@ from pydantic import JsonValue
 from memstream.adapters.ports import A, Completion, CompletionRequest, Point, Usage
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import OwnerRow
-from memstream.agents.consolidation.upkeep import Upkeep
 from memstream.agents.spending import Spending, TierSpending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas.commands import Change, Command, FactsApply
@@ -35,7 +34,10 @@ class Scripted:
         self.model = "scripted"
         self.costs_money = False
         self.answer: Answer = lambda shown: {"facts": []}
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, Answer] = {
+            "insights": lambda shown: {"insights": []},
+            "procedures": lambda shown: {"procedures": []},
+        }
         self.away: Exception | None = None
         self.away_for: str | None = None
         """The one task that `away` is about; None: all."""
@@ -90,7 +92,6 @@ class Consolidating:
         *,
         paid_model_allowed: bool = False,
         spending: Spending | None = None,
-        upkeep: Upkeep | None = None,
         **policy: Any,
     ) -> Consolidation:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
@@ -102,7 +103,6 @@ class Consolidating:
             send_durably=self.bench.send_durably,
             policy=MemoryPolicy(**policy),
             partitions=PARTITIONS,
-            upkeep=upkeep,
             spending=spending
             or TierSpending(
                 paid_model_allowed=paid_model_allowed, model=self.model.model, costs_money=self.model.costs_money
