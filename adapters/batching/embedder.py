@@ -11,7 +11,7 @@ from .gatherer import Gatherer, GatherPolicy
 
 CHARACTERS: Final = 200_000
 """In one batch: some 50 000 tokens, where the largest servers take 300 000 a call."""
-REMOTE: Final = GatherPolicy(items=32, weight=CHARACTERS, linger=0.005, at_once=16)
+REMOTE: Final = GatherPolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
 """A server: several calls under way; 32 texts are what the most modest of the common servers takes in one."""
 LOCAL: Final = GatherPolicy(items=64, weight=CHARACTERS, at_once=1)
 """A model in this process, on one thread: what arrives while it computes is computed together next."""

@@ -33,7 +33,7 @@ class GatherPolicy:
     """At most so many (points, ids, texts) in a batch; one member that has more goes alone."""
     weight: int = 8 * 1024 * 1024
     """At most so much (bytes, characters) in a batch, likewise."""
-    linger: float = 0.003
+    linger: float = 0.01
     """Seconds that the first of a batch waits at most while other calls are under way."""
     at_once: int = 4
     """Calls under way at a time; with one, `linger` has no effect."""

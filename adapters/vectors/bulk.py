@@ -4,9 +4,9 @@
 - insert: one upsert, INSERT_ONLY
 - put: one upsert whose `update_filter` ties each id to its tenant
 - set fields, new vectors, delete: one request whose filter does the same
-- last: one batch of ordered queries, each with its own filter
-- compare and set: an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each id to its
-  tenant, its expected version and the absence of its cause; a read
+- query: one batch, each with its own filter
+- compare and set: an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each id to
+  its tenant, its expected version and the absence of its cause; a read
 
 A filter is evaluated for each point of an upsert, and `has_id` is a condition like any other: that is how the points of
 one request have conditions of their own. Nothing here checks points: the caller has (checks.py).
@@ -27,7 +27,7 @@ from ..ports import CasResult, Found, Payload
 from . import checks
 from .conditions import any_of, each_of, equals, of_points, of_tenants
 from .engine import DENSE, QdrantEngine
-from .errors import translated
+from .errors import not_qdrants, translated
 
 PAGE = 1_000
 """Records asked for at once."""
@@ -86,13 +86,11 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
-    """See `VectorStore.last`; `condition` names the tenant."""
+class Query:
+    """Records by a filter that names the tenant, in the order that it says."""
 
     tenant_id: str
-    condition: models.Filter
-    order_by: str
-    limit: int
+    request: models.QueryRequest
 
 
 class Bulk:
@@ -130,18 +128,14 @@ class Bulk:
             for named in asked
         ]
 
-    async def last(self, collection: str, asked: Sequence[Last]) -> list[list[Found]]:
-        requests = [
-            models.QueryRequest(
-                query=models.OrderByQuery(order_by=models.OrderBy(key=each.order_by, direction=models.Direction.DESC)),
-                filter=each.condition,
-                limit=each.limit,
-                with_payload=True,
+    async def query(self, collection: str, asked: Sequence[Query]) -> list[list[Found]]:
+        doing = f"searching {collection}"
+        with translated(doing):
+            answers = await self._engine.query_batch_points(
+                collection, [each.request for each in asked], consistency=MAJORITY
             )
-            for each in asked
-        ]
-        with translated(f"reading from {collection}"):
-            answers = await self._engine.query_batch_points(collection, requests, consistency=MAJORITY)
+        if len(answers) != len(asked):
+            raise not_qdrants(doing, f"{len(answers)} lists for {len(asked)} queries")
         return [
             checks.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
             for each, answer in zip(asked, answers, strict=True)

@@ -145,7 +145,7 @@ def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
 
 
 def _query_request(model: models.QueryRequest, condition: Any) -> Any:
-    """One of a batch: nearest to a vector, or in the order of a field."""
+    """One of a batch: nearest to a vector, in the order of a field, or else of their ids."""
     offered = {"query", "using", "filter", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
     if unknown or model.with_vector or not isinstance(model.with_payload, bool | None):
@@ -153,11 +153,15 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
     wanted = model.query
     return edge.QueryRequest(
         limit=10 if model.limit is None else model.limit,
-        query=order_by(wanted.order_by) if isinstance(wanted, models.OrderByQuery) else query(wanted, model.using),
+        query=None if wanted is None else _order(wanted, model.using),
         filter=condition,
         with_payload=bool(model.with_payload),
         with_vector=False,
     )
+
+
+def _order(wanted: Any, using: str | None) -> Any:
+    return order_by(wanted.order_by) if isinstance(wanted, models.OrderByQuery) else query(wanted, using)
 
 
 def point(model: models.PointStruct) -> Any:

@@ -32,20 +32,21 @@ def translated(doing: str) -> Iterator[None]:
         ) from error
     except ResponseHandlingException as error:
         if isinstance(error.source, ValidationError):
-            raise _not_qdrants(doing, "an answer of another form") from error
+            raise not_qdrants(doing, "an answer of another form") from error
         raise Transient(
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
         ) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException) as error:
         # A proxy's page instead of an answer, or a Retry-After that is a date: the client lets these through.
-        raise _not_qdrants(doing, _said(error)) from error
+        raise not_qdrants(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
     except EngineRefused as error:
         raise _for_status(error.status, f"{doing}: {error}") from error
 
 
-def _not_qdrants(doing: str, said: str) -> Transient:
+def not_qdrants(doing: str, said: str) -> Transient:
+    """Something answers, and it is no Qdrant."""
     return Transient(COMPONENT, f"{doing}: the answer is not Qdrant's: {said}", remedy=AWAY_REMEDY)
 
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from ..batching.gatherer import Gatherer, GatherPolicy
 from ..ports import CasResult, Found, Payload
-from .bulk import CHUNK_BYTES, Bulk, Encoded, Last, Named, Swap, Vectors
+from .bulk import CHUNK_BYTES, Bulk, Encoded, Named, Query, Swap, Vectors
 
-POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.003, at_once=4)
+POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
 """Of each collection, for its writes and for its reads."""
 
 
@@ -58,7 +58,7 @@ class Records:
         self._policy = policy
         self._writes: dict[str, Gatherer[_Write, CasResult | None]] = {}
         self._reads: dict[str, Gatherer[tuple[Named, bool], dict[str, Found]]] = {}
-        self._lasts: dict[str, Gatherer[Last, list[Found]]] = {}
+        self._queries: dict[str, Gatherer[Query, list[Found]]] = {}
 
     async def read(self, collection: str, named: Named, *, with_dense: bool) -> dict[str, Found]:
         if not named.ids:
@@ -72,14 +72,14 @@ class Records:
             queue = self._reads[collection] = Gatherer(run=run, policy=self._policy)
         return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
 
-    async def last(self, collection: str, asked: Last) -> list[Found]:
-        queue = self._lasts.get(collection)
+    async def query(self, collection: str, asked: Query) -> list[Found]:
+        queue = self._queries.get(collection)
         if queue is None:
 
-            async def run(together: Sequence[Last]) -> list[list[Found]]:
-                return await self._bulk.last(collection, together)
+            async def run(together: Sequence[Query]) -> list[list[Found]]:
+                return await self._bulk.query(collection, together)
 
-            queue = self._lasts[collection] = Gatherer(run=run, policy=self._policy)
+            queue = self._queries[collection] = Gatherer(run=run, policy=self._policy)
         return await queue.ask(asked)
 
     async def insert(self, collection: str, points: Sequence[Encoded]) -> None:
@@ -128,7 +128,7 @@ class Records:
         await asyncio.gather(
             *(queue.drain() for queue in self._writes.values()),
             *(queue.drain() for queue in self._reads.values()),
-            *(queue.drain() for queue in self._lasts.values()),
+            *(queue.drain() for queue in self._queries.values()),
         )
 
     async def _write_points(self, collection: str, write: _Insert | _Put) -> None:

@@ -30,13 +30,16 @@ from ..ports import (
     Ranking,
 )
 from . import checks
-from .bulk import PAGE, Bulk, Encoded, Last, Named, Swap, Vectors
+from .bulk import PAGE, Bulk, Encoded, Named, Query, Swap, Vectors
 from .collections import checked_version, ensure_collections
 from .conditions import of_tenant
 from .engine import DENSE, SPARSE, WINDOW, QdrantEngine, Row
 from .errors import translated
 from .lexical import LexicalEncoder
 from .records import POLICY, Records
+
+FEW = 64
+"""Who wants all that match, or at most so many, asks for so many together with what others ask: mostly that is all."""
 
 
 class QdrantStore:
@@ -114,6 +117,12 @@ class QdrantStore:
         as it is. Records without a value in `order_by` come last, whichever the direction."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
+        if order_by is None and from_id is None and fields is None and (limit is None or limit <= FEW):
+            size = FEW if limit is None else limit
+            few = models.QueryRequest(filter=condition, limit=size, with_payload=True)
+            found = await self._records.query(collection, Query(tenant_id, few))
+            if limit is not None or len(found) < size:
+                return found
         wanted = True if fields is None else [TENANT_FIELD, *fields]
         if order_by is None:
             return await self._select_by_id(collection, tenant_id, condition, limit, from_id, wanted=wanted)
@@ -187,8 +196,9 @@ class QdrantStore:
         limit: int,
     ) -> list[Found]:
         self._spec(collection)
-        asked = Last(checks.given(tenant_id), of_tenant(tenant_id, where), order_by, limit)
-        return await self._records.last(collection, asked)
+        order = models.OrderByQuery(order_by=models.OrderBy(key=order_by, direction=models.Direction.DESC))
+        request = models.QueryRequest(query=order, filter=of_tenant(tenant_id, where), limit=limit, with_payload=True)
+        return await self._records.query(collection, Query(tenant_id, request))
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
@@ -336,11 +346,10 @@ class QdrantStore:
         where: models.Filter | None,
         limit: int,
     ) -> list[Found]:
-        with translated(f"searching {collection}"):
-            answer = await self._engine.query_points(
-                collection, query=query, using=using, query_filter=of_tenant(tenant_id, where), limit=limit
-            )
-        return checks.scored(answer.points, tenants=(tenant_id,), collection=collection)
+        request = models.QueryRequest.model_construct(  # as in `search`
+            query=query, using=using, filter=of_tenant(tenant_id, where), limit=limit, with_payload=True
+        )
+        return await self._records.query(collection, Query(tenant_id, request))
 
     def _found(self, records: Sequence[Row], tenant_id: str, collection: str) -> list[Found]:
         return checks.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
@@ -355,7 +364,12 @@ class QdrantStore:
             size = checks.payload_size(point.payload, what)
             vector = self._vectors(spec, point, what)
             encoded.append(
-                Encoded(tenant_id, size, models.PointStruct(id=point.id, vector=vector, payload=point.payload))
+                # Built without validation: all of it was looked at, and a vector has thousands of numbers.
+                Encoded(
+                    tenant_id,
+                    size,
+                    models.PointStruct.model_construct(id=point.id, vector=vector, payload=point.payload),
+                )
             )
         return encoded
 

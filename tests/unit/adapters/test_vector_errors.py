@@ -157,14 +157,17 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
     nobodys = {**record, "payload": {"content": "secret"}}
     served: list[dict[str, Any]] = []
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.json_response({"result": {"points": served, "next_page_offset": None}, "status": "ok", "time": 0})
+    async def answer(request: web.Request) -> web.Response:
+        page = {"points": served, "next_page_offset": None}
+        result = [page] if request.path.endswith("/batch") else page
+        return web.json_response({"result": result, "status": "ok", "time": 0})
 
     async with scripted(answer) as store:
         for served[:] in ([record], [nobodys]):
             for read in (
                 store.get("facts", tenant_id="acme", ids=["00000000-0000-5000-8000-000000000001"]),
                 store.select("facts", tenant_id="acme"),
+                store.select("facts", tenant_id="acme", limit=3),
                 store.select("facts", tenant_id="acme", order_by="version"),
                 store.nearest("facts", tenant_id="acme", dense=[1, 0], limit=1),
                 store.lexical("facts", tenant_id="acme", text="secret", limit=1),
@@ -176,11 +179,15 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
 
 async def test_every_read_and_write_carries_the_tenant_and_writes_wait_strongly() -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
-    row = {"id": "00000000-0000-0000-0000-000000000001", "payload": {"tenant_id": "acme", "version": 1, "applied": []}}
+    row: dict[str, Any] = {"id": "00000000-0000-0000-0000-000000000001", "payload": {"tenant_id": "acme", "version": 1, "applied": []}}
+    row |= {"version": 1, "score": 0.0}
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append((request.path, request.query_string, await request.json()))
+        body = await request.json()
+        asked.extend((request.path, request.query_string, each) for each in body.get("searches", [body]))
         result: Any = {"operation_id": 1, "status": "completed", "count": 0, "points": [row]}
+        if "searches" in body:
+            result = [result]
         return web.json_response({"result": result, "status": "ok", "time": 0})
 
     async with scripted(answer) as store:
