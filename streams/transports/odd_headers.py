@@ -2,18 +2,19 @@ r"""Reads Kafka records whose header names are not UTF-8, as any producer may wr
 
 aiokafka's parser decodes the names strictly, inside the fetcher (`aiokafka/record/_crecords/default_records.pyx`), so
 one such record ends every consumer that comes to it, again after each restart, before any code of ours has seen it.
-Here its own fast parser goes first. Where it gives up, the rest of that batch is read by aiokafka's slow one with names
-decoded leniently (`b"\xff"` becomes `\xff` in four characters), and the record is a record like any other.
+Here its own fast parser goes first, untouched: a wrapper around each batch and each record took a third of a restore.
+Where it gives up, the rest of what was fetched is read by aiokafka's slow one with names decoded leniently (`b"\xff"`
+becomes `\xff` in four characters), and the record is a record like any other.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from aiokafka.consumer import fetcher
+from aiokafka.consumer.fetcher import PartitionRecords
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
@@ -26,22 +27,54 @@ _WITH_HEADERS = 2
 """The format ("magic") since which records have headers."""
 
 
-class TolerantRecords:
-    """`MemoryRecords` of aiokafka: the batches that a broker sent for one partition."""
+class KeptRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
+    """aiokafka's own parser of the batches that a broker sent for one partition, with the bytes that it was given."""
 
     def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.data = data
+
+
+class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
+    """The records of one partition as the fetcher takes them. As long as nothing is odd, all of it is aiokafka's."""
+
+    _lenient = False
+
+    def __next__(self) -> Any:
+        while True:
+            try:
+                return next(self._records_iterator)
+            except StopIteration:
+                self._records_iterator = None  # as aiokafka does: breaks a cycle
+                raise
+            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser tells one by the other
+                if self._lenient:
+                    raise
+                self._lenient = True
+                self._records = _LenientRecords(self._records.data, behind=self.next_fetch_offset)
+                self._records_iterator = self._unpack_records()  # passes over what was read of the batch
+
+
+class _LenientRecords:
+    """Like `MemoryRecords`, from the first batch on that reaches to `behind` or further."""
+
+    def __init__(self, data: bytes, *, behind: int) -> None:
         self._data = data
         self._records = MemoryRecords(data)
         self._place = 0
-
-    def size_in_bytes(self) -> int:
-        return int(self._records.size_in_bytes())
+        self._ahead: Any = self._parsed()
+        while self._ahead is not None and self._ahead.next_offset <= behind:
+            self._ahead = self._parsed()
 
     def has_next(self) -> bool:
-        return bool(self._records.has_next())
+        return self._ahead is not None
 
     def next_batch(self) -> Any:
-        batch = self._records.next_batch()
+        batch, self._ahead = self._ahead, self._parsed()
+        return batch
+
+    def _parsed(self) -> Any:
+        batch = self._records.next_batch() if self._records.has_next() else None
         if batch is None:
             return None
         begin = self._place
@@ -49,11 +82,11 @@ class TolerantRecords:
         self._place = begin + _LENGTH_AT + _LENGTH.size + length
         if self._data[begin + _MAGIC_AT] < _WITH_HEADERS or batch.is_control_batch:
             return batch
-        return _TolerantBatch(batch, memoryview(self._data)[begin : self._place])
+        return _LenientBatch(batch, memoryview(self._data)[begin : self._place])
 
 
-class _TolerantBatch:
-    """A batch that was parsed by nobody yet. Everything but the records is the batch's own."""
+class _LenientBatch:
+    """Everything but the records is the batch's own."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
         self._batch = batch
@@ -63,13 +96,7 @@ class _TolerantBatch:
         return getattr(self._batch, name)
 
     def __iter__(self) -> Iterator[Any]:
-        read = 0
-        try:
-            for record in self._batch:
-                yield record
-                read += 1
-        except (UnicodeDecodeError, CorruptRecordException):  # the slow parser tells one by the other
-            yield from islice(_leniently(self._raw), read, None)
+        return _leniently(self._raw)
 
 
 def _leniently(raw: memoryview) -> Iterator[Any]:
@@ -92,6 +119,7 @@ class _LenientBytes(bytearray):
 
 
 def read_odd_headers() -> None:
-    """From now on every aiokafka consumer of this process reads them. The fetcher makes its parsers by this name and
+    """From now on every aiokafka consumer of this process reads them. The fetcher makes its parsers by these names and
     keeps the bytes to itself, so there is no object to wrap."""
-    fetcher.MemoryRecords = TolerantRecords
+    fetcher.MemoryRecords = KeptRecords
+    fetcher.PartitionRecords = TolerantPartition

@@ -6,11 +6,14 @@ import struct
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
+from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import calc_crc32c
 
-from memstream.streams.transports.odd_headers import TolerantRecords, read_odd_headers
+from memstream.streams.transports.odd_headers import KeptRecords, TolerantPartition, read_odd_headers
 from tests.support.odd_records import GZIP, NONE, Odd, batch_of
 
 GOOD: Odd = (b"k", b"good", [(b"ce_id", b"1"), (b"empty", None)])
@@ -18,13 +21,18 @@ ODD: Odd = (b"k", b"odd", [(b"\xff\xfe", b"x"), (b"r\xe9sum\xe9", None), (b"ce_i
 NAMES = [r"\xff\xfe", r"r\xe9sum\xe9", "ce_id"]
 
 
-def read(records: Any) -> list[Any]:
-    found = []
-    while records.has_next():
-        batch = records.next_batch()
-        assert batch.validate_crc()
-        found += list(batch)
-    return found
+def fetched(data: bytes, *, partition: Any = TolerantPartition, records: Any = KeptRecords, offset: int = 0) -> Any:
+    """The records as the fetcher hands them out, one by one, from `offset` on."""
+    return partition(
+        TopicPartition("t", 0),
+        records(data),
+        aborted_transactions=[],
+        fetch_offset=offset,
+        key_deserializer=None,
+        value_deserializer=None,
+        check_crcs=True,
+        isolation_level=READ_COMMITTED,
+    )
 
 
 def shown(records: list[Any]) -> list[tuple[int, bytes, list[str]]]:
@@ -34,7 +42,7 @@ def shown(records: list[Any]) -> list[tuple[int, bytes, list[str]]]:
 def test_aiokafka_itself_stops_at_such_a_name() -> None:
     """When it no longer does, odd_headers.py can go."""
     with pytest.raises((UnicodeDecodeError, CorruptRecordException)):
-        read(MemoryRecords(batch_of([GOOD, ODD])))
+        list(fetched(batch_of([GOOD, ODD]), partition=PartitionRecords, records=MemoryRecords))
 
 
 @pytest.mark.parametrize("compression", [NONE, GZIP])
@@ -42,40 +50,68 @@ def test_aiokafka_itself_stops_at_such_a_name() -> None:
 def test_an_odd_name_is_escaped_and_its_neighbours_are_read_once(place: int, compression: int) -> None:
     records = [GOOD] * 5
     records[place] = ODD
-    found = read(TolerantRecords(batch_of(records, compression=compression)))
+    found = list(fetched(batch_of(records, compression=compression)))
     names = [["ce_id", "empty"]] * 5
     names[place] = NAMES
     assert shown(found) == [(n, records[n][1], names[n]) for n in range(5)]
-    assert found[place].headers == [(NAMES[0], b"x"), (NAMES[1], None), ("ce_id", b"2")]
+    assert found[place].headers == ((NAMES[0], b"x"), (NAMES[1], None), ("ce_id", b"2"))
     assert all(each.key == b"k" and each.timestamp > 0 for each in found)
 
 
-def test_several_batches_and_one_that_is_cut_off() -> None:
-    batches = [batch_of([GOOD, GOOD]), batch_of([ODD]), batch_of([GOOD, ODD], compression=GZIP), batch_of([GOOD])]
-    data = b"".join(batches) + batch_of([GOOD])[:-1]  # a fetch ends in the middle of a batch
-    records = TolerantRecords(data)
-    assert records.size_in_bytes() == MemoryRecords(data).size_in_bytes()
-    assert [value for _, value, _ in shown(read(records))] == [b"good", b"good", b"odd", b"good", b"odd", b"good"]
+def numbered(batches: list[list[Odd]], compression: int = NONE, *, wanted: int = 0) -> bytes:
+    """Batches with offsets that go on, as a log has them; from the one on that has the offset `wanted`."""
+    data, offset = b"", 0
+    for records in batches:
+        batch = bytearray(batch_of(records, compression=compression))
+        struct.pack_into(">q", batch, 0, offset)  # not under the checksum: a broker sets it
+        offset += len(records)
+        data += bytes(batch) if offset > wanted else b""
+    return data
 
 
-def test_what_is_asked_of_a_batch_is_answered_by_aiokafka() -> None:
-    data = batch_of([GOOD, ODD])
-    ours, theirs = TolerantRecords(data).next_batch(), MemoryRecords(data).next_batch()
-    for name in ("base_offset", "next_offset", "producer_id", "is_transactional", "is_control_batch"):
-        assert getattr(ours, name) == getattr(theirs, name)
+@pytest.mark.parametrize("compression", [NONE, GZIP])
+@pytest.mark.parametrize("offset", range(7))
+def test_several_batches_and_one_that_is_cut_off(offset: int, compression: int) -> None:
+    data = numbered([[GOOD, GOOD], [ODD], [GOOD, ODD], [GOOD], [ODD]], compression, wanted=offset)
+    reading = fetched(data + batch_of([GOOD])[:-1], offset=offset)  # a fetch ends in the middle of a batch
+    found = [(each.offset, each.value) for each in reading]
+    values = [b"good", b"good", b"odd", b"good", b"odd", b"good", b"odd"]
+    assert found == list(enumerate(values))[offset:]
+    assert reading.next_fetch_offset == 7
+
+
+def test_what_nobody_wrote_oddly_is_read_by_aiokafka_alone() -> None:
+    data = numbered([[GOOD, GOOD], [GOOD]])
+    reading = fetched(data)
+    assert len(list(reading)) == 3
+    assert isinstance(reading._records, MemoryRecords)
+    assert reading._records.size_in_bytes() == len(data)
 
 
 def test_a_record_that_is_corrupt_stays_an_error() -> None:
     data = bytearray(batch_of([GOOD, ODD, GOOD]))
     struct.pack_into(">i", data, 57, 9)  # more records than there are
-    found = iter(TolerantRecords(bytes(data)).next_batch())
-    assert [next(found).value for _ in range(3)] == [b"good", b"odd", b"good"]
+    struct.pack_into(">I", data, 17, calc_crc32c(bytes(data[21:])))
+    reading = fetched(bytes(data))
+    assert [next(reading).value for _ in range(3)] == [b"good", b"odd", b"good"]
     with pytest.raises(CorruptRecordException):
-        next(found)
+        next(reading)
+
+
+def test_a_batch_whose_checksum_is_wrong_stays_an_error() -> None:
+    data = bytearray(numbered([[GOOD], [ODD, GOOD]]))
+    data[-1] ^= 1
+    reading = fetched(bytes(data))
+    assert next(reading).value == b"good"
+    with pytest.raises(CorruptRecordException):
+        next(reading)
+    assert reading.next_fetch_offset == 1
 
 
 def test_every_consumer_of_the_process_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "MemoryRecords", MemoryRecords)
+    monkeypatch.setattr(fetcher, "PartitionRecords", PartitionRecords)
     read_odd_headers()
     read_odd_headers()
-    assert fetcher.MemoryRecords is TolerantRecords
+    assert fetcher.MemoryRecords is KeptRecords
+    assert fetcher.PartitionRecords is TolerantPartition
