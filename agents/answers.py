@@ -54,6 +54,13 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
     return Answer(tuple(usable), len(found) - len(usable))
 
 
+def parse_any(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
+    """The same, where an object without the list says nothing: of tasks that most often have nothing to say."""
+    if isinstance(value, dict) and value.get(key) is None:
+        return Answer((), 0)
+    return parse_items(value, key, item)
+
+
 def strict_schema(key: str, item: type[Item]) -> dict[str, JsonValue]:
     """The JSON schema of `{key: [item]}` in strict mode: every property required, optional ones nullable."""
     return strict_object({key: item})

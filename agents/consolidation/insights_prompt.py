@@ -13,7 +13,7 @@ from ...adapters.ports import Message
 from ...memory.statements import own_subject
 from ...schemas.base import Unit
 from ...schemas.episodes import StoredEpisode
-from ..answers import Answer, Item, Statement, parse_items, short_id, strict_schema
+from ..answers import Answer, Item, Statement, parse_any, short_id, strict_schema
 from .prompt import listed
 
 TASK: Final = "insights"
@@ -49,8 +49,8 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("insights", InsightItem)
 
 
 def parse(value: JsonValue) -> Answer[InsightItem]:
-    """Raises ValueError when the outer shape is another."""
-    return parse_items(value, "insights", InsightItem)
+    """Raises ValueError when it is no object, or has something else than a list."""
+    return parse_any(value, "insights", InsightItem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ...adapters.ports import Message
 from ...memory.text import one_line
 from ...schemas.base import REASON_MAX
 from ...schemas.facts import StoredFact
-from ..answers import Answer, Item, parse_items, short_id, strict_schema
+from ..answers import Answer, Item, parse_any, short_id, strict_schema
 
 TASK: Final = "judge"
 VERSION: Final = "judge/v1"
@@ -48,8 +48,8 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("judgements", JudgementItem)
 
 
 def parse(value: JsonValue) -> Answer[JudgementItem]:
-    """Raises ValueError when the outer shape is another."""
-    return parse_items(value, "judgements", JudgementItem)
+    """Raises ValueError when it is no object, or has something else than a list."""
+    return parse_any(value, "judgements", JudgementItem)
 
 
 @dataclass(frozen=True, slots=True)

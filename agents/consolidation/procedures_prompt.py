@@ -14,7 +14,7 @@ from ...memory.statements import own_subject
 from ...memory.text import one_line
 from ...schemas.episodes import StoredEpisode
 from ...schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
-from ..answers import Answer, Item, parse_items, strict_schema
+from ..answers import Answer, Item, parse_any, strict_schema
 from .prompt import listed
 
 TASK: Final = "procedures"
@@ -54,8 +54,8 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("procedures", ProcedureItem)
 
 
 def parse(value: JsonValue) -> Answer[ProcedureItem]:
-    """Raises ValueError when the outer shape is another."""
-    return parse_items(value, "procedures", ProcedureItem)
+    """Raises ValueError when it is no object, or has something else than a list."""
+    return parse_any(value, "procedures", ProcedureItem)
 
 
 @dataclass(frozen=True, slots=True)

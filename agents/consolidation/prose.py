@@ -15,8 +15,9 @@ SCHEMA: Final[dict[str, JsonValue]] = {
 
 
 def parse(value: JsonValue) -> str:
-    """Line breaks stay, what is around the text goes. Raises ValueError when the outer shape is another."""
-    text = value.get("text") if isinstance(value, dict) else None
+    """Line breaks stay, what is around the text goes; an object without a text says nothing. Raises ValueError when it
+    is no object, or the text is none."""
+    text = (value.get("text") or "") if isinstance(value, dict) else None
     if not isinstance(text, str):
         raise ValueError('the answer must be an object {"text": "..."}')
     return text.strip()

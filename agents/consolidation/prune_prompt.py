@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from ...adapters.ports import Message
 from ...memory.pruning import Merge, Removal
 from ...schemas.facts import StoredFact
-from ..answers import Item, ShortId, parse_items, short_id, strict_object
+from ..answers import Item, ShortId, parse_any, short_id, strict_object
 from .prompt import listed
 
 TASK: Final = "prune"
@@ -66,8 +66,8 @@ class PruneAnswer:
 
 
 def parse(value: JsonValue) -> PruneAnswer:
-    """Raises ValueError when the outer shape is another."""
-    removals, merges = parse_items(value, "removals", RemovalItem), parse_items(value, "merges", MergeItem)
+    """Raises ValueError when it is no object, or has something else than a list."""
+    removals, merges = parse_any(value, "removals", RemovalItem), parse_any(value, "merges", MergeItem)
     return PruneAnswer(
         tuple(Removal(each.fact_id or "", each.reason) for _, each in removals.items),
         tuple(Merge(tuple(each.source_fact_ids), each.merged_content, each.reason) for _, each in merges.items),
