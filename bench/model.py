@@ -202,6 +202,8 @@ class Calls:
     """What the model was asked since the last `reset`."""
 
     chats: int
+    observing: int
+    """Of these, the observer's."""
     tokens: int
     most_in_hand: int
 
@@ -229,7 +231,8 @@ class Model:
     async def calls(self) -> Calls:
         told = (await self._client.get("/stats")).json()
         chats = sum(count for task, count in told["calls"].items() if task != "embeddings")
-        return Calls(chats, told["tokens_in"] + told["tokens_out"], told["most_in_hand"])
+        observing = told["calls"].get("observations", 0)
+        return Calls(chats, observing, told["tokens_in"] + told["tokens_out"], told["most_in_hand"])
 
     async def each_call(self) -> list[tuple[list[str], float, float]]:
         """Turn ids, when it came (seconds since 1970), how long it took (seconds)."""
