@@ -7,7 +7,6 @@ httpx with typed parameters (ADR 0008). Answers are decoded by models of our own
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +14,7 @@ import httpx2
 import openai
 from openai import HttpxBinaryResponseContent
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from ..schemas.errors import Transient
 from .openai_wire import failure_of, is_refusal, shortened, to_transient
@@ -124,4 +124,4 @@ class OpenAIServer:
 
 def encoded(body: Mapping[str, JsonValue]) -> bytes:
     """As it is sent."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_json(body)

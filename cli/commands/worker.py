@@ -14,6 +14,7 @@ from .. import logs
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..freed_memory import bound_arenas
+from ..lasting import keep_what_is_there
 from ..running import built_stages
 from ..settings import Settings
 from ..stopping import until_stopped
@@ -47,6 +48,7 @@ async def _work(settings: Settings, policy: MemoryPolicy, names: tuple[StageName
             own_folders(settings, purpose=f"worker {' '.join(names)}") as folders,
             built_stages(names, settings=settings, policy=policy, folders=folders) as stages,
         ):
+            keep_what_is_there()
             running.set()
             return await stages.run(stopping=stopping)
 
