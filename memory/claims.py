@@ -15,7 +15,7 @@ from .wording import Token, tokens
 PREDICATE_MAX = 64
 _MARKERS_WITHIN = 5
 """Negations and hedges stand this near to a clause's beginning, or they are said of something else."""
-_WHOSE_AT_MOST = 5
+_WHOSE_AT_MOST = 7
 """Words before the verb that say of whom or of what it speaks."""
 
 Segment = tuple[str, ...]
@@ -137,6 +137,10 @@ class _Clause:
     hedged: bool = False
     added: bool = False
     past: bool = False
+    over: bool = False
+    """It was so, or never was: whichever its tense, it speaks of now."""
+    ongoing: bool = False
+    """`is moving`: of what happens once, it is still to come."""
     former: Segment = ()
 
 
@@ -154,8 +158,16 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     attribute = bool(head) and not (person and not _is_value(clause.tokens, pack))
     if attribute and _rule(head + clause.tokens, pack) is not None:
         clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
-    if attribute and clause.tokens and clause.tokens[0].base in pack.copulas:
-        return [_attribute(clause, head, rest, pack)]
+    if head and any(_matches(clause.tokens, phrase, pack) for phrase in pack.ended):
+        clause.denied, clause.past = True, False
+        return [_claim(clause, (), None, "unsure", head, rest, pack)]
+    if attribute and clause.tokens:
+        value = _value_at(clause.tokens, pack)
+        if value:
+            return [_attribute(clause, head, clause.tokens[value:], rest, pack)]
+    if not head and (changed := _changed(clause.tokens, pack)) is not None:
+        clause.past = False
+        return [_attribute(clause, *changed, rest, pack)]
     return _said(clause, whose, rest, pack)
 
 
@@ -180,12 +192,12 @@ def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
     """The words before the verb, where the clause does not begin with one: `sister` lives in Oslo, `rent` is 900."""
     if not found or _is_verb(found, 0, pack) or _begins_with_marker(found, pack):
         return ()
+    joined = False
     for place in range(1, min(len(found), _WHOSE_AT_MOST + 1)):
         token = found[place]
         if token.tense in ("present", "past") and token.text != "'s":
-            return found[:place]
-        if token.text in pack.separators and token.text not in ("of", "and"):
-            return ()
+            return found[:place] if not joined or token.base in pack.copulas else ()
+        joined = joined or token.text in pack.separators
     return ()
 
 
@@ -200,7 +212,8 @@ def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
 def _begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
     markers = pack.markers
     return any(
-        _starts(found, phrase) for phrase in (*markers.hedges, *markers.endings, *markers.negations, *markers.additive)
+        _starts(found, phrase)
+        for phrase in (*markers.hedges, *markers.endings, *markers.never, *markers.negations, *markers.additive)
     )
 
 
@@ -227,14 +240,15 @@ def _take_markers(clause: _Clause, pack: Locale) -> None:
     while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
         clause.hedged = True
     while _take(clause, markers.endings, within=len(clause.tokens)):
-        clause.denied = True
-    if _take(clause, markers.negations, within=_negatable(clause.tokens)):
-        clause.denied = True
+        clause.denied = clause.over = True
+    clause.over |= _take(clause, markers.never, within=_negatable(clause.tokens))
+    clause.denied |= clause.over or _take(clause, markers.negations, within=_negatable(clause.tokens))
     while _take(clause, markers.additive, within=len(clause.tokens)):
         clause.added = True
-    for place, token in enumerate(clause.tokens):
-        if place and token.text in markers.contrasts:
-            clause.former = _content(clause.tokens[place + 1 :], pack)
+    for place in range(1, len(clause.tokens)):
+        phrase = next((each for each in markers.contrasts if _starts(clause.tokens[place:], each)), None)
+        if phrase is not None:
+            clause.former = _content(clause.tokens[place + len(phrase.split()) :], pack)
             del clause.tokens[place:]
             break
 
@@ -268,9 +282,15 @@ def _take_auxiliaries(clause: _Clause, pack: Locale) -> None:
         and found[1].text.endswith("ing")
     ):
         clause.past = found[0].tense == "past"
+        clause.ongoing = True
         clause.tokens = found[1:]
         return
     clause.past = bool(found) and found[0].tense == "past"
+    over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
+    if clause.over:
+        clause.past = False
+    if clause.past and over is not None:
+        clause.denied, clause.past, clause.tokens = True, False, found[:over]
 
 
 def _take_former(clause: _Clause, pack: Locale) -> None:
@@ -289,6 +309,9 @@ def _take_former(clause: _Clause, pack: Locale) -> None:
 # ------------------------------------------------------------------------------------------------ predicates
 def _said(clause: _Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
     found = clause.tokens
+    if any(_ends_work(found, phrase, pack) for phrase in pack.ends_work):
+        clause.denied, clause.past = True, False
+        return [_claim(clause, whose, name, "single", (), (), pack) for name in ("works_at", "works_as")]
     ended = max((phrase for phrase in pack.ends if _matches(found, phrase, pack)), key=len, default=None)
     if ended is not None and not clause.former:
         after = found[_matches(found, ended, pack) or 0 :]
@@ -302,9 +325,17 @@ def _said(clause: _Clause, whose: Segment, rest: Sequence[Token], pack: Locale) 
         return _unruled(clause, whose, rest, pack)
     rule, after = matched
     clause.denied ^= rule.denied
+    clause.hedged |= rule.happened and clause.ongoing
     clause.past = clause.past and not rule.happened
     claims = [_claim(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=rule.value)]
     return claims + _role_and_employer(clause, whose, rule.predicate, after, pack)
+
+
+def _ends_work(found: Sequence[Token], phrase: str, pack: Locale) -> bool:
+    size = _matches(found, phrase, pack)
+    return size is not None and all(
+        token.is_number or token.text in pack.times for token in _counted(found[size:], pack)
+    )
 
 
 def _unruled(clause: _Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
@@ -350,10 +381,9 @@ def _rule(found: Sequence[Token], pack: Locale) -> tuple[Rule, list[Token]] | No
             size = len(phrase.split())
             if end is None or (best is not None and best[0] >= size):
                 continue
-            captured = [
-                t for t, word in zip(found[:end], _aligned(found, phrase, pack), strict=False) if word in ("#", "*")
-            ]
-            after = [*captured, *found[end:]]
+            spelled = zip(found[:end], _aligned(found, phrase, pack), strict=True)
+            captured = [token for token, word in spelled if word in ("#", "*", "") and _counts(token, pack)]
+            after = [*found[end:], *captured] if size == end else [*captured, *found[end:]]
             if rule.named and not any(token.is_name for token in after):
                 continue
             best = size, rule, after
@@ -376,7 +406,7 @@ def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
             and place
             and word not in (found[place].base, found[place].text)
             and not (word == "#" and found[place].is_number)
-            and found[place].text in pack.stop_words - pack.separators
+            and (found[place].text in pack.stop_words - pack.separators or _says_how(found[place], pack))
         ):
             done.append("")
             place += 1
@@ -396,11 +426,31 @@ def _is_value(found: Sequence[Token], pack: Locale) -> bool:
     return len(found) > 1 and found[0].base in pack.copulas and found[1].is_name
 
 
-def _attribute(clause: _Clause, head: Sequence[Token], rest: Sequence[Token], pack: Locale) -> Claim:
+def _value_at(found: Sequence[Token], pack: Locale) -> int:
+    """Where V begins in `X is V`; 0: that is not what is said."""
+    if found[0].base in pack.copulas:
+        return 1
+    return next((size for phrase in pack.becomes if (size := _matches(found, phrase, pack))), 0)
+
+
+def _changed(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]] | None:
+    """X and V of `changed X to V`."""
+    for verb, before in pack.sets:
+        if found and found[0].base == verb:
+            place = next((place for place, token in enumerate(found) if token.text == before), 0)
+            if 1 < place < len(found) - 1 and not any(token.text in pack.separators for token in found[1:place]):
+                return found[1:place], found[place + 1 :]
+    return None
+
+
+def _attribute(
+    clause: _Clause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
+) -> Claim:
     """`X is V`: one V at a time, whatever X is."""
-    plain = (pack.same_words.get(token.text, token.text.removesuffix("'s")) for token in head)
+    clause.past = clause.past and not clause.denied and value is clause.tokens
+    plain = (pack.same_words.get(token.text, token.text.removesuffix("'s")) for token in head if _counts(token, pack))
     name = "_".join(word.replace(" ", "_") for word in plain)[:PREDICATE_MAX]
-    return _claim(clause, (), name or None, "single" if name else "unsure", clause.tokens[1:], rest, pack)
+    return _claim(clause, (), name or None, "single" if name else "unsure", value, rest, pack)
 
 
 def _claim(
@@ -439,20 +489,33 @@ def _claim(
     )
 
 
+def _counted(found: Sequence[Token], pack: Locale) -> list[Token]:
+    return [token for token in found if _counts(token, pack)]
+
+
 def _content(found: Sequence[Token], pack: Locale) -> Segment:
-    return tuple(token.word for token in found if _counts(token, pack))
+    return tuple(token.word for token in _counted(found, pack))
 
 
 def _counts(token: Token, pack: Locale) -> bool:
     return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
 
 
+def _says_how(token: Token, pack: Locale) -> bool:
+    manner = token.text.endswith(pack.manner) and len(token.text) > len(pack.manner) + 2
+    return manner and not token.is_name and token.text not in pack.not_manner
+
+
 def _segments(found: Sequence[Token], pack: Locale, *, stops: bool) -> list[list[Token]]:
     """Split at prepositions; `stops`: without words that say nothing."""
     segments: list[list[Token]] = [[]]
     for token in found:
-        if token.text in pack.separators or token.is_number:
-            segments.append([token] if token.is_number else [])
+        if token.text in pack.separators or (token.text in pack.articles and segments[-1]):
+            segments.append([])
+        elif token.is_number:
+            segments.append([token])
+        elif _says_how(token, pack):
+            segments += [[token], []] if not segments[-1] else [[token]]
         elif _counts(token, pack):
             segments[-1].append(token)
     return [segment for segment in segments if segment]

@@ -66,7 +66,7 @@ def _one_predicate(old: Claim, new: Claim) -> bool:
 
 
 def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
-    if new.former and not old.denied and _within((*new.former, *_beyond(new, old)), _all(old), pack):
+    if new.former and not old.denied and _gave_way(old, new, pack):
         return Relation.DENIED
     if old.about != new.about:
         return Relation.APART
@@ -76,13 +76,20 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
         return Relation.UNCLEAR if _one_predicate(old, new) and _within(new.said, old.said, pack) else Relation.APART
     if old.denied != new.denied:
         denial, claim = (old, new) if old.denied else (new, old)
-        return Relation.DENIED if _denies(denial, claim, pack) else Relation.APART
+        if _denies(denial, claim, pack):
+            return Relation.DENIED
+        open_ = denial.predicate is None and set(denial.words) & set(_all(claim))
+        return Relation.UNCLEAR if open_ else Relation.APART
     return _compared(old, new, pack)
 
 
-def _beyond(new: Claim, old: Claim) -> Segment:
-    """Whom the new one speaks of, where the old one does not speak of them."""
-    return () if new.about == old.about else new.about
+def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
+    """What the new one says that it was before is what the old one says."""
+    differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
+    if differ and new.predicate not in _all(old):  # but `Emil is a cousin`: has a brother named Emil
+        return False
+    whom = () if new.about == old.about else new.about
+    return _within(whom, _all(old), pack) and _names(new.former, old, pack)
 
 
 def _all(claim: Claim) -> Segment:
@@ -105,14 +112,23 @@ def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
     """A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse."""
-    if denial.past and not claim.past:
-        return False
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
             return False
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
-        return first or _within(denial.said, claim.said, pack)
-    return bool(denial.words) and _within(denial.words, _all(claim), pack)
+        said = tuple(word for word in denial.said if word not in pack.times)
+        return first or _names(said, claim, pack)
+    return bool(denial.words) and _names(denial.words, claim, pack)
+
+
+def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
+    """Whether these words, but for those that say when, say what the claim is about: the car is no car loan."""
+    words = tuple(word for word in words if word not in pack.times) if set(words) - pack.times else words
+    if not words or not _within(words, _all(claim), pack):
+        return not words
+    ends = {segment[-1] for segment in (*claim.object, claim.about, claim.words[:1]) if segment}
+    named = claim.names | frozenset(word for segment in claim.object for word in segment if word in claim.names)
+    return any(akin(words[-1], end, pack) for end in ends | named)
 
 
 def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
@@ -143,10 +159,16 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
         return Relation.SAME if in_order else Relation.REORDERED
     if _counts_another(old.said, new.said, old, new):
         return Relation.VALUE
+    if old.valued == "unsure" and old.object[:1] != new.object[:1]:
+        return Relation.DIFFERS  # prefers coffee to tea: prefers tea
     if not old.object or _covers(new.object, old.object, new, pack):
         return Relation.MORE
     if not new.object or _covers(old.object, new.object, old, pack):
         return Relation.LESS
+    if old.numbers and new.numbers and not old.numbers & new.numbers:
+        mine, theirs = _masked_object(old), _masked_object(new)
+        if _covers(theirs, mine, new, pack) or _covers(mine, theirs, old, pack):
+            return Relation.VALUE
     same_thing = old.object[0] == new.object[0] and len(old.object) > 1 and len(new.object) > 1
     names = old.names - new.names, new.names - old.names
     if same_thing and new.valued == "single" and not all(names):
@@ -179,6 +201,10 @@ def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> b
 
 def _masked(words: Segment, numbers: frozenset[str]) -> list[str]:
     return sorted("#" if word in numbers else word for word in words)
+
+
+def _masked_object(claim: Claim) -> list[Segment]:
+    return [tuple("#" if word in claim.numbers else word for word in segment) for segment in claim.object]
 
 
 def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack: Locale) -> bool:

@@ -45,7 +45,7 @@ def tokens(text: str, pack: Locale) -> list[Token]:
     plain = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", plain))
     found = [_token(part, place, pack) for place, part in enumerate(_parts(plain, pack))]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
-    return list(_named(_counted(kept), pack))
+    return list(_named(_counted(kept, pack), pack))
 
 
 def _parts(plain: str, pack: Locale) -> Iterator[str]:
@@ -97,8 +97,8 @@ def _abbreviates(found: Sequence[Token], place: int) -> bool:
     return place > 0 and len(found[place - 1].text) <= _ABBREVIATION
 
 
-def _counted(found: Sequence[Token]) -> list[Token]:
-    """twenty five → 25."""
+def _counted(found: Sequence[Token], pack: Locale) -> list[Token]:
+    """twenty five → 25, 50 k → 50000."""
     done: list[Token] = []
     for token in found:
         last = done[-1] if done else None
@@ -111,6 +111,10 @@ def _counted(found: Sequence[Token]) -> list[Token]:
             and len(last.word) > len(token.word)
         ):
             done[-1] = replace(last, word=str(int(last.word) + int(token.word)))
+        elif last is not None and last.is_number and token.text in pack.multiples and last.word.isdigit():
+            factor = pack.multiples[token.text]
+            done[-1] = replace(last, word=str(int(last.word) * factor))
+            done += [token] if factor == 1 else []
         else:
             done.append(token)
     return done

@@ -285,11 +285,11 @@ def _hash(value: JsonValue) -> int:
     return hash(json.dumps(value, sort_keys=True))
 
 
-def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str, str]]]:
+def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str]]]:
     """Each piece, and what was thereby said: see History.evidence and History.spoken."""
     owner_key = fact.owner.key(fact.tenant_id)
     for each in fact.evidence:
-        said = (owner_key, each.session_id, each.turn_id, fact.subject, fact.content_hash)
+        said = (owner_key, each.session_id, each.turn_id, fact.subject)
         yield _evidence(fact, owner_key, each), said
 
 
@@ -350,3 +350,5 @@ def _message(found: Found) -> PointRow:
 
 
 _POINTS: Mapping[str, Callable[[Found], PointRow]] = {EPISODES: _episode, WORKING: _entry, TURNS: _message}
+COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
+"""Whose points follow from turns one by one; digests, procedures and accounts do not, and are not read."""

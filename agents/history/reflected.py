@@ -21,12 +21,18 @@ class _Changes:
 
     def __init__(self, history: History) -> None:
         self._events: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
+        self._heard = history.spoken
         for event in (each for rows in history.events.values() for each in rows):
             for observation_id in event.observation_ids if event.command_id is None else ():
                 self._events[event.owner_key, observation_id].append(event)
 
     def of(self, row: ObservedRow, observation_id: str) -> Sequence[EventRow]:
         return self._events.get((row.owner_key, observation_id), ())
+
+    def heard(self, row: ObservedRow, subject: str) -> bool:
+        """Whether a fact of this subject has evidence of this turn. The same statement twice in one turn, in other
+        words, changes nothing; what its words were is not kept here."""
+        return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._heard
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
         return [event for each in row.observations for event in self.of(row, each.observation_id)]
@@ -82,16 +88,17 @@ def _believed(history: History, row: ObservedRow, changes: _Changes, findings: F
     """An observation that makes a fact has made one, or another fact has taken it up."""
     if not history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
         return
-    session_id = ids.split(row.session_key)[2]
     for each in row.observations:
         if not each.semantic:
             continue
         own = ids.fact_id(row.owner_key, each.observation_id)
         events = changes.of(row, each.observation_id)
         taken_up = any(event.fact.fact_id == own or event.action in OPENING for event in events)
-        said = (row.owner_key, session_id, row.turn_id, each.subject, each.content_hash) in history.spoken
         findings.require(
-            taken_up or said, f"{named(row.name)}: an observation made no fact", row.position, f"facts/{own}"
+            taken_up or changes.heard(row, each.subject),
+            f"{named(row.name)}: an observation made no fact",
+            row.position,
+            f"facts/{own}",
         )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...schemas.budgets import StoredBudget
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName
 from ...streams.partitioner import partition_for
 from ...streams.ports import Position
@@ -294,11 +295,13 @@ class History:
     """Turns with a waiting row; looked up only for turns without any other effect."""
     evidence: dict[EvidenceRow, str] = field(default_factory=dict)
     """And where it was first seen."""
-    spoken: set[tuple[str, str, str, str, str]] = field(default_factory=set)
-    """(owner key, session id, turn id, subject, content hash) of facts with evidence of that turn."""
+    spoken: set[tuple[str, str, str, str]] = field(default_factory=set)
+    """(owner key, session id, turn id, subject) of facts with evidence of that turn."""
     stored_facts: dict[str, FactView] = field(default_factory=dict)
     points: dict[str, list[PointRow]] = field(default_factory=dict)
     """By collection."""
+    budgets: list[StoredBudget] = field(default_factory=list)
+    """Accounts of tenants, lines and days."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Records and points of ours that nobody can read, and why."""
 

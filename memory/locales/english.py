@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from .pack import Locale, Markers, Rule
 
 _REGULAR = """
+trade swap exchange replace cease close unsubscribe pass step reset rename reschedule update raise toy flirt prepare aim
+promise vary divide mention retrain qualify emigrate relocate bear outgrow recover reside hail major loathe appoint
+rent lease subscribe adore stick involve consist apply
 accept add admire adopt adore allow answer arrive ask attend avoid bake base believe belong breed bike call
 camp cancel carry celebrate change check climb code collect commute complain cook cover crave cycle dance
 deliver design detest develop die dislike divorce drop earn employ engage enjoy enroll enter exercise expect
@@ -50,15 +53,28 @@ def _regular_forms(verb: str) -> Iterator[tuple[str, str, str]]:
     yield verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s"), verb, "present"
     if verb.endswith("e"):
         stem = verb[:-1]
-    elif verb in ("stop", "plan", "drop", "skip", "jog", "ski", "prefer", "travel", "control", "knit"):
+    elif verb in (
+        "stop",
+        "plan",
+        "drop",
+        "skip",
+        "jog",
+        "ski",
+        "prefer",
+        "travel",
+        "control",
+        "knit",
+        "cancel",
+        "swap",
+    ):
         stem = verb if verb == "ski" else verb + verb[-1]
     else:
         stem = verb
     yield stem + "ed", verb, "past"
     yield (verb if verb.endswith("ee") else stem) + "ing", verb, "participle"
-    if verb == "travel":
-        yield "traveled", verb, "past"
-        yield "traveling", verb, "participle"
+    if verb in ("travel", "cancel"):
+        yield verb + "ed", verb, "past"
+        yield verb + "ing", verb, "participle"
 
 
 def _irregular_forms(line: str) -> Iterator[tuple[str, str, str]]:
@@ -182,15 +198,15 @@ _RULES = (
     Rule(_STATUS, "single", _phrases("be single"), value="single"),
     Rule(_STATUS, "single", _phrases("be widow|be widower"), value="widow"),
     Rule(_STATUS, "single", _phrases("be divorce"), value="divorce"),
-    Rule(
-        "diet",
-        "single",
-        tuple(
-            f"{verb} {kind}"
-            for kind in ("vegetarian", "vegan", "pescatarian", "omnivore", "carnivore", "flexitarian")
-            for verb in ("be", "become", "turn", "go", "eat")
-        ),
-        happened=True,
+    *(
+        Rule(
+            "diet",
+            "single",
+            tuple(f"{verb} {kind}" for verb in ("be", "become", "turn", "go")),
+            value=kind,
+            happened=True,
+        )
+        for kind in ("vegetarian", "vegan", "pescatarian", "omnivore", "carnivore", "flexitarian")
     ),
     Rule(
         "studies_at", "single", _phrases("study at|be student at|attend|be enroll at|be enroll in|go to university in")
@@ -199,7 +215,6 @@ _RULES = (
     Rule("majors_in", "single", _phrases("major in|major be")),
     Rule("weighs", "single", _phrases("weigh|weight be")),
     Rule("height", "single", _phrases("be # m tall|be # cm tall|be # ft tall|height be|be tall #")),
-    Rule("uses_phone", "single", _phrases("phone be|have phone call")),
     Rule("earns", "single", _phrases("earn|salary be|make salary of")),
     Rule("wakes_up_at", "single", _phrases("wake up at|get up at")),
     Rule("goes_to_bed_at", "single", _phrases("go to bed at|go to sleep at")),
@@ -244,8 +259,12 @@ _RULES = (
     Rule("interested_in", "multi", _phrases("be interested in|be curious about")),
     Rule("believes", "multi", _phrases("believe|believe in|think that|believe that")),
     Rule("wants", "multi", _phrases("want|need|wish")),
-    Rule("owns", "multi", _phrases("own|possess")),
-    Rule("has", "multi", _phrases("have|get|adopt|buy"), happened=True),
+    Rule("has", "multi", _phrases("have|own|possess|keep|be owner of")),
+    Rule("has", "multi", _phrases("get|adopt|buy"), happened=True),
+    Rule("native_language", "single", _phrases("native language be|mother tongue be|first language be")),
+    Rule("native_language", "single", _phrases("be native speaker of")),
+    Rule("email", "single", _phrases("email be|email address be|mail address be")),
+    Rule("phone_number", "single", _phrases("phone number be|number be|telephone number be|mobile number be")),
     Rule("prefers", "unsure", _phrases("prefer")),
 )
 
@@ -259,10 +278,21 @@ ENGLISH = Locale(
         "|be divorce from|divorce|get divorce from|give up|drop out of|drop|sell|lose|cancel"
         "|get rid of|give away|move away from"
         "|move out of|move out from|stop|cease|cut out|swear off|step down as|resign as|lay off|finish with|be over"
-        "|have outgrow|outgrow|unsubscribe from|shut down|close down"
+        "|have outgrow|outgrow|unsubscribe from|shut down|close down|lose interest in|be do with|get over|recover from"
+        "|go off|fall out with|call off|withdraw from|step back from"
+    ),
+    ends_work=_phrases(
+        "retire|be retire|be unemployed|lose job|quit job|leave job|get fire|be fire|get lay off|be lay off"
+        "|be out of work|resign|be make redundant|get make redundant|stop work|be between jobs|become unemployed"
+    ),
+    ended=_phrases("die|pass away|be dead|have pass away|be over"),
+    sets=(("change", "to"), ("update", "to"), ("reset", "to"), ("rename", "to"), ("reschedule", "to"), ("set", "to")),
+    becomes=_phrases(
+        "change to|switch to|move to|turn into|go up to|go down to|rise to|drop to|fall to|increase to|go from"
     ),
     markers=Markers(
-        negations=("not", "never", "no"),
+        negations=("not", "no"),
+        never=("never",),
         endings=(
             "no longer",
             "not any more",
@@ -275,7 +305,8 @@ ENGLISH = Locale(
             "previously",
             "not longer",
             "be former",
-            "be ex",
+            "be a former",
+            "be an ex",
         ),
         hedges=(
             "might",
@@ -328,6 +359,22 @@ ENGLISH = Locale(
             "decide whether",
             "be curious to",
             "should",
+            "talk about",
+            "talk of",
+            "look into",
+            "be open to",
+            "be unsure",
+            "be not sure",
+            "promise to",
+            "aim to",
+            "expect to",
+            "be set to",
+            "be due to",
+            "ought to",
+            "need to",
+            "be prepare to",
+            "be schedule to",
+            "flirt with",
             "if",
             "wonder",
         ),
@@ -338,12 +385,17 @@ ENGLISH = Locale(
             "besides",
             "in addition",
             "in addition to",
+            "on top of",
+            "apart from",
             "additionally",
             "another",
-            "second",
+            "on the side",
         ),
         contrasts=("not", "instead of", "rather than", "and not"),
+        until=frozenset(("until", "till")),
         former=(
+            ("leave", "for"),
+            ("quit", "for"),
             ("switch from", "to"),
             ("change from", "to"),
             ("move from", "to"),
@@ -414,8 +466,34 @@ banker barber cleaner contractor courier
 """
         )
     ),
-    occupation_endings=("eer", "ologist", "ician", "maker", "grapher", "worker", "keeper", "smith"),
-    not_occupations=frozenset(),
+    occupation_endings=(
+        *(
+            "eer",
+            "ologist",
+            "ician",
+            "maker",
+            "grapher",
+            "worker",
+            "keeper",
+            "smith",
+            "er",
+            "or",
+            "ist",
+            "man",
+            "woman",
+        ),
+    ),
+    not_occupations=frozenset(
+        _words(
+            """
+            member lover owner supporter follower believer beginner drinker eater smoker swimmer runner rider sleeper
+            riser winner stranger teenager gamer hiker perfectionist optimist pessimist feminist minimalist atheist
+            cyclist newcomer outsider introvert extrovert planner thinker listener learner survivor donor
+            hoarder foreigner human neighbor neighbour woman man partner lodger homeowner sister brother mother father
+            daughter player climber walker traveller traveler camper reader loner vegetarian commuter tenor lefthander
+            """
+        )
+    ),
     stop_words=frozenset(
         _words(
             """
@@ -437,6 +515,11 @@ happily both
 """
         )
     ),
+    manner="ly",
+    not_manner=frozenset(
+        _words("family italy july only assembly jelly belly bully butterfly supply reply daily weekly monthly silly")
+    ),
+    articles=frozenset(("a", "an", "per")),
     separators=frozenset(
         _words(
             """
@@ -448,6 +531,16 @@ per between every each daily weekly
     ),
     both_ways=frozenset(("and", "or")),
     name_makers=frozenset(("new", "saint", "st", "san", "santa", "los", "las", "el", "la", "fort", "port")),
+    times=frozenset(
+        _words(
+            """
+            january february march april may june july august september october november december monday
+            tuesday wednesday
+            thursday friday saturday sunday last next year month week ago summer winter spring autumn fall weekend
+            yesterday today tomorrow long recently
+            """
+        )
+    ),
     numbers={
         **{
             word: str(number)
@@ -474,9 +567,9 @@ sixteen seventeen eighteen nineteen twenty
         "twice": "2",
         "once": "1",
         "hundred": "100",
-        "thousand": "1000",
         "dozen": "12",
     },
+    multiples={"k": 1_000, "thousand": 1_000, "m": 1, "million": 1_000_000},
     same_words={
         **dict.fromkeys(_words("kilometre kilometres kilometer kilometers kms"), "km"),
         **dict.fromkeys(_words("metre metres meter meters"), "m"),

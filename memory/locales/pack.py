@@ -33,6 +33,8 @@ class Markers:
     """Phrases that change what a statement says. Each is looked for within the clause that speaks of the subject."""
 
     negations: tuple[str, ...]
+    never: tuple[str, ...]
+    """Negations of all times."""
     endings: tuple[str, ...]
     """It was so: no longer, used to."""
     hedges: tuple[str, ...]
@@ -40,6 +42,8 @@ class Markers:
     additive: tuple[str, ...]
     contrasts: tuple[str, ...]
     """What follows is what it is not: `Bern, not Basel`."""
+    until: frozenset[str]
+    """After a past: it is over."""
     former: tuple[tuple[str, str], ...]
     """(before the old value, before the new one): switched *from* tea *to* coffee."""
     others: frozenset[str]
@@ -52,6 +56,14 @@ class Locale:
     rules: tuple[Rule, ...]
     ends: tuple[str, ...]
     """Phrases that end whatever their object was: quit, gave up, broke up with."""
+    ends_work: tuple[str, ...]
+    """Phrases that end any occupation and employment, whichever it was."""
+    ended: tuple[str, ...]
+    """Said of a subject that is no more: the dog died."""
+    sets: tuple[tuple[str, str], ...]
+    """(verb, what stands before the value): changed the password *to* walrus."""
+    becomes: tuple[str, ...]
+    """Verb and preposition between X and its new V: the deadline moved to Monday."""
     markers: Markers
     contractions: Mapping[str, str]
     copulas: frozenset[str]
@@ -71,13 +83,21 @@ class Locale:
     """Say nothing about whether two statements are the same."""
     adverbs: frozenset[str]
     """Of the stop words those that may stand before or between verbs."""
+    manner: str
+    """Ending of words that say how (fluently): they are particulars, never what a thing is."""
+    not_manner: frozenset[str]
+    articles: frozenset[str]
     separators: frozenset[str]
     """Prepositions and the like: between two of them stands one thing."""
     both_ways: frozenset[str]
     """Of the separators those around which order means nothing: tea *and* coffee."""
     name_makers: frozenset[str]
     """Before a name they make another name: York, New York."""
+    times: frozenset[str]
+    """Words that say when: of a denial they are no object."""
     numbers: Mapping[str, str]
+    multiples: Mapping[str, int]
+    """Right after a number: 50 k."""
     same_words: Mapping[str, str]
     """Spellings, units and synonyms, each under one word."""
     suffixes: tuple[tuple[str, str], ...]

@@ -8,7 +8,7 @@ import pytest
 
 from memstream.memory.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts import Stamp, Transition
-from memstream.memory.policies import ConflictPolicy, MemoryPolicy
+from memstream.memory.policies import MemoryPolicy
 from memstream.memory.statements import Statement
 from memstream.memory.zones import Near, cosine
 from memstream.schemas.facts import StoredFact
