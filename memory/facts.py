@@ -84,8 +84,8 @@ def create_pending(
 def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
-    """A pending row is believed from now on."""
-    fields = {"state": "active", "supersedes": fact.supersedes or supersedes}
+    """A pending row is believed, and so on record, from now on."""
+    fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": stamp.now}
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
 
@@ -94,7 +94,7 @@ def admit_as_history(
 ) -> Transition:
     """A row that was true before what is believed now: written once, closed already, linked to nothing."""
     fact = _row(statement, stamp, valid_from=statement.begins)
-    fact = fact.model_copy(update={"state": "superseded", "valid_to": closed_at})
+    fact = fact.model_copy(update={"state": "superseded", "valid_to": closed_at, "closed_at": stamp.now})
     return Transition("superseded", fact, None, reason, decision)
 
 
@@ -170,7 +170,12 @@ def supersede(
     fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
 ) -> Transition:
     """It was true until `valid_to`. `by` is the row that took its place; None: it was only taken back."""
-    fields = {"state": "superseded", "superseded_by": by, "valid_to": valid_to}
+    fields = {
+        "state": "superseded",
+        "superseded_by": by,
+        "valid_to": valid_to,
+        "closed_at": _believed_until(fact, stamp),
+    }
     return Transition("superseded", _next(fact, stamp, fields), fact, reason, decision)
 
 
@@ -230,7 +235,12 @@ def merge(
             _next(
                 other,
                 stamp,
-                {"state": "superseded", "superseded_by": first.fact_id, "valid_to": other.valid_from},
+                {
+                    "state": "superseded",
+                    "superseded_by": first.fact_id,
+                    "valid_to": other.valid_from,
+                    "closed_at": _believed_until(other, stamp),
+                },
             ),
             other,
             reason,
@@ -239,6 +249,11 @@ def merge(
         for other in others
     )
     return (*gone, Transition("merged", survivor, first, reason, Decision(stage=stage)))
+
+
+def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
+    """A pending row never was."""
+    return fact.recorded_at if fact.state == "pending" else stamp.now
 
 
 def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredFact:

@@ -30,12 +30,20 @@ class Saying:
 
 
 def believed(
-    state: FactState, *, valid_to: datetime | None, expired_at: datetime | None, valid: datetime, known: datetime
+    state: FactState,
+    *,
+    valid_to: datetime | None,
+    expired_at: datetime | None,
+    closed_at: datetime | None = None,
+    valid: datetime,
+    known: datetime,
 ) -> bool:
     """Whether a fact's row was believed at `known` of the world at `valid`, as far as it tells."""
     match state:
         case "superseded":
-            return valid_to is not None and valid_to > min(valid, known)
+            if closed_at is not None and closed_at > known:
+                return True  # its end was not known then
+            return valid_to is not None and valid_to > (min(valid, known) if closed_at is None else valid)
         case "invalidated":
             return expired_at is not None and expired_at > known
         case "forgotten" | "quarantined":

@@ -45,12 +45,15 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
 
 def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
     """What was believed at `known_at` of the world at `valid`, as far as rows tell. Who invalidates or prunes a row
-    leaves when in `expired_at`; a replaced row's end after `known_at` was not known then."""
-    unended = models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=min(valid, known_at)))
-    replaced = models.Filter(must=[equals("state", "superseded"), unended])
+    leaves when in `expired_at`, who replaces one in `closed_at`: before that its end was not known. Of a row without
+    it (rebuilt, or of an older version) the end in the world stands for that."""
+    then = models.Filter(must=[_empty("closed_at"), _after("valid_to", min(valid, known_at))])
+    ended = models.Filter(must=[until("closed_at", known_at), _after("valid_to", valid)])
+    unknown = models.Filter(should=[_after("closed_at", known_at), ended, then])
+    replaced = models.Filter(must=[equals("state", "superseded"), unknown])
     standing = models.Filter(must=[equals("state", "active"), not_ended(valid)])
-    given_up = models.FieldCondition(key="expired_at", range=models.DatetimeRange(gt=known_at))
-    denied_later = models.Filter(must=[any_of("state", ("invalidated", "expired")), given_up, not_ended(valid)])
+    given_up = any_of("state", ("invalidated", "expired"))
+    denied_later = models.Filter(must=[given_up, _after("expired_at", known_at), not_ended(valid)])
     return [
         until("recorded_at", known_at),
         until("valid_from", valid),
@@ -127,6 +130,10 @@ def valid_at(moment: datetime) -> models.Filter:
 
 def until(field: str, moment: datetime) -> models.FieldCondition:
     return models.FieldCondition(key=field, range=models.DatetimeRange(lte=moment))
+
+
+def _after(field: str, moment: datetime) -> models.FieldCondition:
+    return models.FieldCondition(key=field, range=models.DatetimeRange(gt=moment))
 
 
 def _empty(field: str) -> models.IsEmptyCondition:

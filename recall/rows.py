@@ -142,6 +142,7 @@ def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
             cast(FactState, _text(payload, "state")),
             valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,
             expired_at=_moment(payload, "expired_at") if payload.get("expired_at") else None,
+            closed_at=_moment(payload, "closed_at") if payload.get("closed_at") else None,
             valid=valid,
             known=known,
         ),

@@ -102,7 +102,7 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
                 "evidence[].observation_id evidence[].session_id evidence[].turn_id"
             ),
             integer="version reinforcement_count",
-            datetime="valid_from valid_to recorded_at expired_at",
+            datetime="valid_from valid_to recorded_at expired_at closed_at",
         ),
     ),
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),

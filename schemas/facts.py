@@ -111,6 +111,9 @@ class StoredFact(Fact):
     applied: Annotated[
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
     ] = ()
+    closed_at: Instant | None = None
+    """When we learnt that a superseded row holds no longer: what was known before that day is read by it. A row that
+    was rebuilt from memory.facts has none; its `valid_to` stands in."""
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:
