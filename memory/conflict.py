@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Literal
 
 from ..schemas.facts import Decision, StoredFact, Zone
-from .claims import full_names, read
 from .facts import (
     Stamp,
     Transition,
@@ -29,6 +28,7 @@ from .facts import (
     supersede,
 )
 from .locales import locale
+from .parsing import full_names, read
 from .policies import ConflictPolicy, MemoryPolicy
 from .relations import Relation, relate
 from .statements import Statement

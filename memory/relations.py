@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .claims import Claim, Segment
+from .claims import Claim
 from .locales import Locale
-from .wording import akin
+from .wording import Segment, akin
 
 
 class Relation(Enum):

@@ -12,8 +12,8 @@ from ..schemas.episodes import StoredEpisode
 from ..schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ..schemas.observations import Category, Observation, Observed
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity
-from .claims import predicate_of
 from .locales import locale
+from .parsing import predicate_of
 from .policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
 

@@ -19,6 +19,9 @@ _ABBREVIATION = 3
 """A full stop after so few letters ends no sentence (Dr., St.)."""
 _SHORTEST_STEM = 3
 
+Segment = tuple[str, ...]
+"""Words that name one thing: what stands between two prepositions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -29,7 +32,7 @@ class Token:
     word: str
     """What it is compared by: its stem, or a number in digits."""
     tense: str | None = None
-    """Of a verb: base, present, past, participle."""
+    """Of a verb: base, present, past, participle, ongoing."""
     is_name: bool = False
     is_number: bool = False
 
@@ -45,7 +48,7 @@ def tokens(text: str, pack: Locale) -> list[Token]:
     plain = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", plain))
     found = [_token(part, place, pack) for place, part in enumerate(_parts(plain, pack))]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
-    return list(_named(_counted(kept, pack), pack))
+    return list(_named(_numbers_joined(kept, pack), pack))
 
 
 def _parts(plain: str, pack: Locale) -> Iterator[str]:
@@ -97,7 +100,7 @@ def _abbreviates(found: Sequence[Token], place: int) -> bool:
     return place > 0 and len(found[place - 1].text) <= _ABBREVIATION
 
 
-def _counted(found: Sequence[Token], pack: Locale) -> list[Token]:
+def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
     """twenty five → 25, 50 k → 50000."""
     done: list[Token] = []
     for token in found:
@@ -137,3 +140,35 @@ def _named(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
             yield token
     if before is not None:
         yield before
+
+
+def content(found: Sequence[Token], pack: Locale) -> Segment:
+    return tuple(token.word for token in counted(found, pack))
+
+
+def counted(found: Sequence[Token], pack: Locale) -> list[Token]:
+    return [token for token in found if counts(token, pack)]
+
+
+def counts(token: Token, pack: Locale) -> bool:
+    return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
+
+
+def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
+    """Split at prepositions, numbers and articles, without words that say nothing."""
+    things: list[list[Token]] = [[]]
+    for token in found:
+        if token.text in pack.separators or (token.text in pack.articles and things[-1]):
+            things.append([])
+        elif token.is_number:
+            things.append([token])
+        elif says_how(token, pack):
+            things += [[token], []] if not things[-1] else [[token]]
+        elif counts(token, pack):
+            things[-1].append(token)
+    return [segment for segment in things if segment]
+
+
+def says_how(token: Token, pack: Locale) -> bool:
+    manner = token.text.endswith(pack.manner) and len(token.text) > len(pack.manner) + 2
+    return manner and not token.is_name and token.text not in pack.not_manner

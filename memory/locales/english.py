@@ -48,7 +48,7 @@ def _regular_forms(verb: str) -> Iterator[tuple[str, str, str]]:
     if verb.endswith("y") and verb[-2] not in "aeiou":
         yield verb[:-1] + "ies", verb, "present"
         yield verb[:-1] + "ied", verb, "past"
-        yield verb + "ing", verb, "participle"
+        yield verb + "ing", verb, "ongoing"
         return
     yield verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s"), verb, "present"
     if verb.endswith("e"):
@@ -71,10 +71,10 @@ def _regular_forms(verb: str) -> Iterator[tuple[str, str, str]]:
     else:
         stem = verb
     yield stem + "ed", verb, "past"
-    yield (verb if verb.endswith("ee") else stem) + "ing", verb, "participle"
+    yield (verb if verb.endswith("ee") else stem) + "ing", verb, "ongoing"
     if verb in ("travel", "cancel"):
         yield verb + "ed", verb, "past"
-        yield verb + "ing", verb, "participle"
+        yield verb + "ing", verb, "ongoing"
 
 
 def _irregular_forms(line: str) -> Iterator[tuple[str, str, str]]:
@@ -86,7 +86,7 @@ def _irregular_forms(line: str) -> Iterator[tuple[str, str, str]]:
         yield participle, base, "past" if participle == past else "participle"
     stem = base[:-1] if base.endswith("e") and base not in ("be", "see") else base
     doubled = base in ("get", "begin", "quit", "run", "sit", "swim", "win")
-    yield (stem + stem[-1] if doubled else stem) + "ing", base, "participle"
+    yield (stem + stem[-1] if doubled else stem) + "ing", base, "ongoing"
 
 
 def _verbs() -> dict[str, tuple[str, str]]:
@@ -424,11 +424,17 @@ ENGLISH = Locale(
         "'m": " am",
     },
     copulas=frozenset(("be", "become")),
-    auxiliaries=frozenset(("be", "have", "do", "can")),
+    states=frozenset(("be",)),
+    auxiliaries={
+        "have": frozenset(("past", "participle")),
+        "do": frozenset(("base",)),
+        "can": frozenset(("base",)),
+    },
+    joins=frozenset(("and", "but", "then")),
     verbs=_verbs()
     | {
         "born": ("born", "past"),
-        "considering": ("consider", "participle"),
+        "considering": ("consider", "ongoing"),
         "considers": ("consider", "present"),
         "can": ("can", "base"),
     },
@@ -446,6 +452,8 @@ father-in-law brother-in-law sister-in-law
 """
         )
     ),
+    occupation="works_as",
+    implied=(("works_at", frozenset(("as",)), "works_as"), ("works_as", frozenset(("at", "for")), "works_at")),
     occupations=frozenset(
         _words(
             """

@@ -49,6 +49,11 @@ class Markers:
     others: frozenset[str]
     """Words after which a clause speaks of somebody or something else."""
 
+    @property
+    def words(self) -> frozenset[str]:
+        """Those that may stand before a verb."""
+        return frozenset(" ".join((*self.negations, *self.never, *self.endings)).split())
+
 
 @dataclass(frozen=True, slots=True)
 class Locale:
@@ -68,14 +73,23 @@ class Locale:
     contractions: Mapping[str, str]
     copulas: frozenset[str]
     """Base forms of what joins X and V in "X is V"."""
-    auxiliaries: frozenset[str]
-    """Carry no meaning of their own before another verb."""
+    states: frozenset[str]
+    """Of the copulas those whose past is over: was, but not became."""
+    auxiliaries: Mapping[str, frozenset[str]]
+    """Base form → the tenses of a verb before which it carries no meaning of its own: has worked, did not work."""
+    joins: frozenset[str]
+    """Before a verb they begin a clause."""
     verbs: Mapping[str, tuple[str, str]]
-    """Form → (base form, one of base, present, past, participle)."""
+    """Form → (base form, one of base, present, past, participle, ongoing)."""
     subjects: frozenset[str]
     """How a statement names the one that it is about."""
     people: frozenset[str]
     """Who has a life of their own: what is said of them is not said of the subject."""
+    occupation: str
+    """The predicate of "is a nurse"."""
+    implied: tuple[tuple[str, frozenset[str], str], ...]
+    """(predicate, prepositions, the predicate that what follows them is the object of): works at X *as* Y. What ends
+    one of these predicates without a word of its object ends all of them."""
     occupations: frozenset[str]
     occupation_endings: tuple[str, ...]
     not_occupations: frozenset[str]

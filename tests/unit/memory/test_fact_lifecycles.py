@@ -16,11 +16,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memstream.memory.claims import asserts, read
+from memstream.memory.claims import asserts
 from memstream.memory.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts import CLOSED, READABLE, Stamp, Transition
 from memstream.memory.judging import settles_without_model
 from memstream.memory.locales import locale
+from memstream.memory.parsing import read
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.proposals import settle
 from memstream.memory.statements import Statement, of_change
