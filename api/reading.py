@@ -1,4 +1,5 @@
-"""Stored records as they stand: facts, one fact with its past, episodes, a session's words and what it attends to."""
+"""Stored records as they stand: facts, one fact with its past, episodes, the digest, a session's words and what it
+attends to."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from ..recall.reading import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, Reading
 from ..recall.tracing import VERSIONS_DEFAULT, VERSIONS_MAX, Chain, FactRef, History, SeenIn, Tracing
 from ..recall.wanted import Wanted
 from ..schemas.base import Subject
+from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
 from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
 from ..schemas.observations import Category, Observation
@@ -62,6 +64,10 @@ class RecordsQuery(PageQuery):
 
 class FactsQuery(RecordsQuery):
     state: Annotated[FactState | Literal["all"] | None, Field(description="None: what is believed.")] = None
+
+
+class DigestQuery(Whose):
+    ceiling: Ceiling = "internal"
 
 
 class FactQuery(BaseModel):
@@ -220,6 +226,16 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
         wanted = query.wanted(caller)
         page = await within_bounds(reading.episodes(wanted, limit=query.limit, cursor=query.cursor))
         return EpisodesPage(items=list(page.items), next=page.next)
+
+    @routes.get("/v1/digest", tags=["digest"], summary="The summary of what is known and has happened")
+    async def digest(query: Annotated[DigestQuery, Query()], caller: Caller = reader) -> Digest:
+        """At most 400 tokens of prose, made anew by consolidation when facts or episodes have changed."""
+        caller.check_ceiling(query.ceiling)
+        owner = query.owner(caller)
+        found = await reading.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
+        if found is None:
+            raise not_found(f"there is no digest of {owner.scope} {owner.id} yet, or it may not be read")
+        return found
 
     @routes.get("/v1/sessions/{session_id:path}/turns", tags=["sessions"], summary="What was said, the newest first")
     async def turns(

@@ -247,12 +247,13 @@ class Serving:
     async def _run(self, sockets: list[socket.socket], teller: Teller, *, stopping: asyncio.Event) -> int:
         followers = new_followers(self.behind.log, self.limits)
         recall = LateRecall(behind=self.behind, policy=self.policy)
+        reading = Reading(store=self.behind.store)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),
             followers=followers,
             recall=TellingRecall(inner=recall, teller=teller),
-            contexts=Contexts(recall=recall, teller=teller),
-            reading=Reading(store=self.behind.store),
+            contexts=Contexts(recall=recall, digests=reading, teller=teller),
+            reading=reading,
             tracing=Tracing(store=self.behind.store, log=self.behind.log),
             readiness=self.readiness,
             registry=self.behind.metrics.registry,

@@ -52,6 +52,7 @@ class Memories:
 
     blocks: Sequence[Block] = ()
     digest: str | None = None
+    digest_id: str = ""
     facts: Sequence[Statement] = ()
     focus: Sequence[Statement] = ()
     episodes: Sequence[Statement] = ()
@@ -76,7 +77,7 @@ class Shown:
 
     section: Section
     id: str
-    """Of the record; empty for a digest."""
+    """Of the record; empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
             if block.sensitivity in allowed:
                 yield _prose("blocks", one_line(visible(block.name)), block.text, block.id)
     if "digest" in policy.sections:
-        yield _prose("digest", "Summary", memories.digest or "")
+        yield _prose("digest", "Summary", memories.digest or "", memories.digest_id)
     listed: tuple[tuple[Section, Sequence[Statement]], ...] = (
         ("semantic", sorted(memories.facts, key=lambda each: (each.subject != USER, each.subject))),
         ("working", memories.focus),

@@ -1,16 +1,17 @@
 """A context for a prompt: what memory has for it, as framed text within a token limit (recall-and-tools §2).
 
-One read through recall, of the tiers whose sections are on; then memory/context.py chooses and writes. Blocks and
-digest have no store yet: their switches are taken, their sections are empty.
+One read through recall, of the tiers whose sections are on, and beside it the digest as it stands; then
+memory/context.py chooses and writes. Blocks have no store yet: their switch is taken, their section is empty.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from ..memory.boundaries import MARK_LENGTH
 from ..memory.context import (
@@ -24,10 +25,11 @@ from ..memory.context import (
     render,
     tokens,
 )
+from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
 from ..schemas.recalled import Tier
 from ..schemas.turns import Owner, Sensitivity
-from .parts import Missing
+from .parts import Missing, Parts
 from .request import LIMIT_MAX, RecallRequest, SessionRef
 from .service import Recalled, Recalls, Recollection
 from .telling import NoTeller, Teller, answered
@@ -42,6 +44,8 @@ PRESETS: Mapping[Preset, frozenset[Switch]] = {
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
 TOKENS_DEFAULT = 2_000
 TOKENS_MAX = 32_000
+DIGEST_PATIENCE = 2.0
+"""Seconds that a context waits for the digest."""
 DRAWS = 8
 """Marks that are drawn before it is a broken source of them: with 64 random bits the first never fails."""
 
@@ -110,6 +114,12 @@ class Context:
     """Nothing that was asked has answered."""
 
 
+class Digests(Protocol):
+    """Where the digest of an owner is read (reading.py)."""
+
+    async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None: ...
+
+
 def new_mark() -> str:
     return secrets.token_hex(MARK_LENGTH // 2)
 
@@ -121,13 +131,15 @@ class Contexts:
         self,
         *,
         recall: Recalls,
+        digests: Digests | None = None,
         teller: Teller | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`teller` is told what is shown, not what was looked through for it; `mark` is drawn for each rendering;
-        `count` counts tokens as the caller's model does."""
+        """`digests`: where the digest is read; None: nowhere. `teller` is told what is shown, not what was looked
+        through for it; `mark` is drawn for each rendering; `count` counts tokens as the caller's model does."""
         self._recall = recall
+        self._digests = digests
         self._teller: Teller = teller or NoTeller()
         self._mark = mark
         self._count = count
@@ -135,8 +147,11 @@ class Contexts:
     async def context(self, request: ContextRequest, *, now: datetime) -> Context:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        recalled = await self._recall.recall(request.asking(tiers), now=now) if tiers else Recalled((), ())
+        parts = Parts(patience=DIGEST_PATIENCE)
+        digest, recalled = await asyncio.gather(self._digest(request, parts), self._recalled(request, tiers, now))
         memories = Memories(
+            digest=digest.text if digest else None,
+            digest_id=digest.digest_id if digest else "",
             facts=_statements(recalled.items, "semantic"),
             focus=_statements(recalled.items, "working"),
             episodes=_statements(recalled.items, "episodic"),
@@ -151,16 +166,30 @@ class Contexts:
             tokens=self._count(rendered.text),
             shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
             tools=("recall",) if "recall" in request.switches else (),
-            missing=recalled.missing,
-            silent=recalled.silent,
+            missing=(*recalled.missing, *parts.missing),
+            silent=recalled.silent or (not tiers and parts.silent),
+        )
+
+    async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> Recalled:
+        return await self._recall.recall(request.asking(tiers), now=now) if tiers else Recalled((), ())
+
+    async def _digest(self, request: ContextRequest, parts: Parts) -> Digest | None:
+        """As it stands: of another time there is none."""
+        of_now = request.as_of is None and request.known_at is None
+        digests = self._digests
+        if digests is None or "digest" not in request.switches or not of_now:
+            return None
+        return await parts.ask(
+            "digest", lambda: digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
         )
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:
         """Under a mark that stands in nothing that is shown."""
         statements = (*memories.facts, *memories.focus, *memories.episodes)
+        texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
         for _ in range(DRAWS):
             mark = self._mark()
-            if not any(mark in text for each in statements for text in (each.content, each.subject)):
+            if not any(mark in text for text in texts):
                 return render(memories, policy, mark=mark, count=self._count)
         raise Fatal(f"each of {DRAWS} marks stood in a memory: they are not random")
 

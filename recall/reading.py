@@ -1,4 +1,4 @@
-"""Records as they stand: facts, episodes, the working set, the session log. For commands, HTTP and tools.
+"""Records as they stand: facts, episodes, the digest, the working set, the session log. For commands, HTTP and tools.
 
 Pages are bounded (paging.py); `every_…` reads all that fits, for commands that write it out. A collection that was
 never made holds nothing.
@@ -15,14 +15,16 @@ from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
 from ..schemas.base import Contract
-from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
+from ..schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from ..schemas.digests import Digest, StoredDigest
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
+from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .filters import any_of
 from .paging import Page, page_of
-from .wanted import Wanted, episodes_filter, facts_filter, messages_filter, working_filter
+from .wanted import Wanted, digests_filter, episodes_filter, facts_filter, messages_filter, working_filter
 
 PAGE_DEFAULT = 50
 TURNS_MAX = 50
@@ -56,6 +58,7 @@ _EPISODE: _Kind[Episode] = _Kind(
     EPISODES, episodes_filter, lambda each: StoredEpisode.from_payload(each).public(), "occurred_at"
 )
 _ENTRY: _Kind[StoredWorkingEntry] = _Kind(WORKING, working_filter, StoredWorkingEntry.from_payload, None)
+_DIGEST: _Kind[Digest] = _Kind(DIGESTS, digests_filter, lambda each: StoredDigest.from_payload(each).public(), None)
 _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
 
 
@@ -120,6 +123,22 @@ class Reading:
         fact = _FACT.record(found[fact_id].payload)
         seen = fact.sensitivity in up_to(ceiling) and owner in (None, fact.owner)
         return fact if seen else None
+
+    async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
+        """The owner's; None: there is none, or none that may be read."""
+        if not await self._exists(DIGESTS):
+            return None
+        digest_id = digest_id_of(owner.key(tenant_id))
+        found = await self._store.get(DIGESTS, tenant_id=tenant_id, ids=[digest_id])
+        if digest_id not in found:
+            return None
+        digest = _DIGEST.record(found[digest_id].payload)
+        return digest if digest.sensitivity in up_to(ceiling) else None
+
+    async def every_digest(self, wanted: Wanted) -> list[Digest]:
+        """By owner."""
+        found = await self._every(_DIGEST, wanted)
+        return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
 
     async def every_fact(self, wanted: Wanted) -> list[Fact]:
         """Oldest first."""

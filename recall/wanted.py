@@ -77,6 +77,10 @@ def working_filter(wanted: Wanted) -> models.Filter:
     return models.Filter(must=[*_in_session(wanted), *_said_of(wanted)])
 
 
+def digests_filter(wanted: Wanted) -> models.Filter:
+    return models.Filter(must=_owned(wanted))
+
+
 def messages_filter(wanted: Wanted) -> models.Filter:
     return models.Filter(must=_in_session(wanted))
 

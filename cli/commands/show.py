@@ -14,6 +14,7 @@ from ...recall.paging import PAGE_MAX, Page
 from ...recall.reading import TURNS_MAX, Reading, said_in_order
 from ...recall.wanted import ALL, Wanted
 from ...schemas.base import Contract
+from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact, FactState
 from ...schemas.observations import Category
@@ -45,6 +46,11 @@ async def _episodes(reading: Reading, wanted: Wanted, limit: int | None) -> Sequ
 async def _working(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredWorkingEntry]:
     """The first `limit` by session and salience."""
     return (await reading.every_entry(wanted))[:limit]
+
+
+async def _digests(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Digest]:
+    """The first `limit` by owner."""
+    return (await reading.every_digest(wanted))[:limit]
 
 
 async def _messages(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredMessage]:
@@ -81,6 +87,7 @@ KINDS: dict[str, Kind] = {
     "facts": Kind(_facts, ("subject", "content", "category", "state", "fact_id")),
     "episodes": Kind(_episodes, ("occurred_at", "subject", "content", "category", "importance", "evidence")),
     "working": Kind(_working, ("session_id", "subject", "content", "category", "durability", "salience", "pinned")),
+    "digest": Kind(_digests, ("owner", "text", "at")),
     "turns": Kind(_messages, ("occurred_at", "session_id", "turn_id", "role", "content")),
 }
 
@@ -116,17 +123,19 @@ def show(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Show what is remembered: facts, episodes, the working set, or turns word by word."""
+    """Show what is remembered: facts, episodes, the working set, the digest, or turns word by word."""
     try:
         owner = _owner_of(user=user, scope=scope, owner_id=owner_id)
     except ValueError as error:
         raise usage(str(error)) from error
     in_sessions = what in ("working", "turns")
     for option, moment in (("--as-of", as_of), ("--known-at", known_at)):
-        if moment is not None and in_sessions:
+        if moment is not None and (in_sessions or what == "digest"):
             raise usage(f"{option} is for facts and episodes")
-    if what == "turns" and (subject, category) != (None, None):
-        raise usage("--subject and --category are not for turns: messages have neither")
+    if what in ("turns", "digest") and (subject, category) != (None, None):
+        raise usage(f"--subject and --category are not for {what}: it has neither")
+    if what == "digest" and session is not None:
+        raise usage("--session is not for digest: an owner has one over all sessions")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} is for facts")
     wanted = Wanted(
@@ -172,4 +181,6 @@ def _cell(value: JsonValue) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.2f}"
+    if isinstance(value, dict):
+        return " ".join(_cell(each) for each in value.values())
     return str(value)

@@ -145,6 +145,7 @@ class World:
                     await self.log.append(FACTS.name, key=key, value=fact.public().to_bytes())
                     await self.memory.episode(f"{content}, as told in {owner.scope} {owner.id}"[:40], tenant=tenant,
                                               owner=owner)  # fmt: skip
+                await self.memory.digest(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
                 for session in SESSIONS:
                     for number, content in enumerate(CONTENTS):
@@ -199,12 +200,12 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         SessionRef(asked.who.user, asked.session or "s1"),
         asked.groups,
         asked.cue,
-        switches=frozenset(("semantic", "working", "episodic")),
+        switches=frozenset(("digest", "semantic", "working", "episodic")),
         ceiling=asked.ceiling,
         as_of=asked.as_of,
         known_at=asked.known_at,
     )
-    context = await Contexts(recall=world.recall(store)).context(request, now=NOW)
+    context = await Contexts(recall=world.recall(store), digests=Reading(store=store)).context(request, now=NOW)
     return world.of(each for shown in context.shown.values() for each in shown)
 
 
@@ -240,6 +241,11 @@ async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
     ref = world.ref(asked)
     fact = await Reading(store=store).fact(ref.tenant_id, ref.fact_id, owner=ref.owner, ceiling=ref.ceiling)
     return [] if fact is None else [fact_told(fact)]
+
+
+async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
+    digest = await Reading(store=store).digest(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [] if digest is None else [fact_told(digest)]
 
 
 async def traced_fact(world: World, store: VectorStore, asked: Asked) -> Told:
@@ -353,6 +359,8 @@ READS: dict[str, Read] = {
     "Reading.working": pages("working", lambda row: [row_told(row)]),
     "Reading.log": pages("log", turn_told),
     "Reading.fact": one_fact,
+    "Reading.digest": one_digest,
+    "Reading.every_digest": every("every_digest", fact_told),
     "Reading.every_fact": every("every_fact", fact_told),
     "Reading.every_episode": every("every_episode", fact_told),
     "Reading.every_entry": every("every_entry", row_told),
@@ -370,6 +378,7 @@ READS: dict[str, Read] = {
     "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
     "GET /v1/facts/{fact_id}/trace": over_http("/v1/facts/{fact_id}/trace", told="fact_id", takes="ceiling"),
     "GET /v1/episodes": over_http("/v1/episodes", told="episode_id", takes=RECORDS, all_owners=True),
+    "GET /v1/digest": over_http("/v1/digest", told="digest_id", takes="user ceiling"),
     "GET /v1/sessions/{session_id}/turns": over_http(
         "/v1/sessions/{session_id}/turns", told="message_id", takes="user limit ceiling cursor"
     ),

@@ -94,12 +94,13 @@ def app_over(
     client = cast(Log, log or NoLog())
     backing = cast(VectorStore, store)
     recaller = recall or NoRecall()
+    reading = Reading(store=backing)
     services = Services(
         sender=TurnSender(client, SOURCE),
         followers=followers or new_followers(client, limits),
         recall=recaller,
-        contexts=Contexts(recall=recaller),
-        reading=Reading(store=backing),
+        contexts=Contexts(recall=recaller, digests=reading if store else None),
+        reading=reading,
         tracing=Tracing(store=backing, log=client),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),

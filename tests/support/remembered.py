@@ -9,7 +9,8 @@ from typing import Any
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Point, VectorStore
 from memstream.schemas import ids
-from memstream.schemas.collections import EPISODES, FACTS, TURNS, WORKING
+from memstream.schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
 from memstream.schemas.recalled import Tier
@@ -128,6 +129,23 @@ class Remembered:
         }
         await self._put("turns", message_id, StoredMessage(**(defaults | fields)))
         return message_id
+
+    async def digest(self, text: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        digest_id = ids.digest_id(owner.key(tenant))
+        defaults: dict[str, Any] = {
+            "digest_id": digest_id,
+            "tenant_id": tenant,
+            "owner": owner,
+            "text": text,
+            "at": NOW,
+            "basis": Basis(facts=1),
+            "owner_key": owner.key(tenant),
+        }
+        digest = StoredDigest(**(defaults | fields))
+        self.whose[digest_id] = (tenant, digest.owner_key)
+        await self.store.put(DIGESTS, [Point(digest_id, digest.to_payload())])
+        return digest_id
 
     async def _put(
         self, tier: Tier, identity: str, record: StoredFact | StoredEpisode | StoredWorkingEntry | StoredMessage

@@ -1,0 +1,131 @@
+"""Consolidation and the reflector on one store: what is proposed becomes what is believed, and is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from memstream.recall.context import ContextRequest, Contexts
+from memstream.recall.reading import Reading
+from memstream.recall.service import Recalled, Recalls
+from memstream.schemas.facts import WAITS_FOR
+from memstream.schemas.topics import COMMANDS
+from tests.support.consolidating import Consolidating
+from tests.support.memory import NOW, OWNER, stored_fact
+from tests.support.reflecting import reflector
+from tests.support.stage_bench import Bench, open_bench
+
+
+@dataclass
+class Both:
+    """What one proposes is handed to the other."""
+
+    it: Consolidating
+    reflecting: Bench
+    handed: int = 0
+
+    async def apply(self) -> None:
+        for command in self.it.proposed()[self.handed :]:
+            self.handed += 1
+            await self.reflecting.run(self.reflecting.record(COMMANDS.name, command.key, command))
+
+    async def states(self) -> dict[str, str]:
+        return {content: fact.state for content, fact in (await self.it.bench.facts()).items()}
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[Both]:
+    bench = await open_bench(tmp_path, "consolidation")
+    await bench.store.ensure("digests", "procedures")
+    reflecting = Bench(store=bench.store, folder=tmp_path / "deaths", stage_name="reflector")
+    reflecting.stage = reflector(reflecting)
+    yield Both(Consolidating(bench), reflecting)
+    await bench.store.close()
+
+
+async def test_a_judgement_is_carried_out_and_a_second_run_finds_nothing(both: Both) -> None:
+    google, tea, chess = await both.it.facts("Works at Google", "Likes tea", "Plays chess")
+    waiting = [
+        stored_fact(content, turn=f"p{n}", changes={"state": "pending", "metadata": {WAITS_FOR: known.fact_id}})
+        for n, (content, known) in enumerate(
+            (("Works at Stripe", google), ("Likes milk", tea), ("Plays a game of chess", chess)), start=5
+        )
+    ]
+    await both.it.store(*waiting)
+
+    def judge(shown: str) -> dict[str, list[dict[str, str]]]:
+        known = {"Works at Stripe": "supersede", "Likes milk": "coexist", "Plays a game of chess": "duplicate"}
+        lines = shown.split("\n")
+        pairs = [(lines[n - 2].strip("[]"), line[5:]) for n, line in enumerate(lines) if line.startswith("new: ")]
+        return {"judgements": [{"pair_id": p, "decision": known[new], "reason": "so"} for p, new in pairs]}
+
+    both.it.model.answers["judge"] = judge  # type: ignore[assignment]
+    await both.it.bench.run(both.it.command())
+    await both.apply()
+    assert await both.states() == {
+        "Works at Google": "superseded",
+        "Works at Stripe": "active",
+        "Likes tea": "active",
+        "Likes milk": "active",
+        "Plays chess": "active",
+        "Plays a game of chess": "superseded",
+    }
+    facts = await both.it.bench.facts()
+    assert facts["Works at Google"].superseded_by == facts["Works at Stripe"].fact_id
+    assert {each["verdict"] for each in both.reflecting.changes()} == {"applied"}
+    await both.it.bench.run(both.it.command(command_id="c2"))
+    assert both.it.row().runs[-1].status == "nothing"
+    assert both.it.model.tasks == ["judge"]
+
+
+async def test_what_is_pruned_goes_and_what_is_merged_keeps_what_proves_it(both: Both) -> None:
+    facts = await both.it.facts(*(f"Owns book {n}" for n in range(18)), "Has a cat", "Has a cat named Miso")
+    names = {fact.content: f"f{n}" for n, fact in enumerate(sorted(facts, key=lambda f: (f.recorded_at, f.fact_id)), 1)}
+    both.it.model.answers["prune"] = lambda shown: {
+        "removals": [{"fact_id": names["Has a cat"], "reason": "redundant"}],
+        "merges": [
+            {
+                "source_fact_ids": [names["Owns book 1"], names["Owns book 0"]],
+                "merged_content": "Owns the books 0 and 1",
+                "reason": "one statement",
+            }
+        ],
+    }
+    await both.it.bench.run(both.it.command("prune", args={"force": True}))
+    await both.apply()
+    states = await both.states()
+    assert (states["Has a cat"], states["Has a cat named Miso"]) == ("expired", "active")
+    assert (states["Owns the books 0 and 1"], states["Owns book 0"]) == ("active", "superseded")
+    merged = (await both.it.bench.facts())["Owns the books 0 and 1"]
+    by_content = {fact.content: fact for fact in facts}
+    assert merged.fact_id == by_content["Owns book 1"].fact_id
+    assert {each.turn_id for each in merged.evidence} == {
+        each.turn_id for content in ("Owns book 0", "Owns book 1") for each in by_content[content].evidence
+    }
+
+
+class NothingRecalled:
+    """Recall without any memory: only the digest is shown."""
+
+    async def recall(self, request: object, *, now: object) -> Recalled:
+        return Recalled((), ())
+
+
+async def test_a_digest_is_read_in_a_context(both: Both) -> None:
+    await both.it.facts("Works at Stripe")
+    both.it.model.answers["digest"] = lambda shown: {"text": "Ana works at Stripe."}
+    await both.it.bench.run(both.it.command("digest"))
+    reading = Reading(store=both.it.bench.store)
+    recall: Recalls = NothingRecalled()  # type: ignore[assignment]
+    contexts = Contexts(recall=recall, digests=reading, mark=lambda: "0123456789abcdef")
+    context = await contexts.context(ContextRequest("acme", OWNER), now=NOW)
+    assert "Summary:\nAna works at Stripe." in context.text
+    digest = await reading.digest("acme", OWNER)
+    assert digest is not None
+    assert context.shown["digest"] == (digest.digest_id,)
+    assert await reading.digest("other", OWNER) is None
+    past = await contexts.context(ContextRequest("acme", OWNER, as_of=NOW), now=NOW)
+    assert past.text == ""
