@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from ...adapters.ports import VectorStore
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
-from ...schemas.collections import COLLECTIONS
 from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
 from ...schemas.facts import Fact, StoredFact
@@ -322,11 +321,11 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ the store
     async def _collections(self) -> None:
-        for spec in COLLECTIONS:
-            if not await self._store.exists(spec.name):
+        for name in (FACTS_COLLECTION, *decoding.COLLECTIONS):
+            if not await self._store.exists(name):
                 continue
             for tenant_id in sorted(self._tenants):
-                await self._points(spec.name, tenant_id)
+                await self._points(name, tenant_id)
 
     async def _points(self, collection: str, tenant_id: str) -> None:
         history = self._history
