@@ -59,6 +59,8 @@ async def _points(world: World) -> list[Size]:
     async with store_of(world.environment()) as store:
         payloads: dict[str, list[int]] = defaultdict(list)
         for collection in COLLECTIONS:
+            if not await store.exists(collection.name):  # made when it is first needed
+                continue
             for tenant in TENANTS:
                 found = await store.select(collection.name, tenant_id=tenant)
                 payloads[f"points of {collection.name}"] += [len(json.dumps(each.payload)) for each in found]
