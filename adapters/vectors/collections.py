@@ -19,6 +19,10 @@ from ..ports import EmbedderIdentity
 from .engine import DENSE, SPARSE, WINDOW, EngineRefused, QdrantEngine
 
 NAMESPACE = "memstream"
+INT8 = models.ScalarQuantization(
+    scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+)
+"""A quarter of the memory. The embedded engine does the same when it builds a graph (edge_graph.py)."""
 LEAST_VERSION = (1, 18)
 """update_filter came with 1.16, update_mode with 1.17, named vectors that can be added later with 1.18."""
 
@@ -78,7 +82,8 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             "version": embedder.version,
         }
         for vector in (DENSE, WINDOW) if spec.has_windows else (DENSE,):
-            dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE)
+            # What is searched in memory is the int8 below; floats are read for the last order of a few hundred.
+            dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE, on_disk=True)
         sparse[SPARSE] = models.SparseVectorParams(modifier=models.Modifier.IDF)
     try:
         await engine.create_collection(
@@ -87,6 +92,7 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             sparse,
             # One graph a tenant instead of one over all: every query names its tenant.
             hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
+            quantization_config=INT8 if spec.has_vectors else None,
             metadata={NAMESPACE: remembered},
         )
     except (UnexpectedResponse, EngineRefused):

@@ -2,14 +2,11 @@
 
 Methods are async because they have the client's form; they run inline. The bindings hold the GIL, so a thread would
 add a hop and free nothing, and calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
-froze Python for 25 s at 40 000 points. What has been written is in the engine's write-ahead log before a call
-returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
+froze Python for 25 s at 40 000 points; a process of its own does it (edge_graph.py). What has been written is in the
+engine's write-ahead log before a call returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
 
-One process holds the folder (adapters/folders.py); this class does not check it. On disk:
-
-    aliases.json                      alias → collection
-    <collection>/collection.json      its configuration and metadata, as the server would tell them
-    <collection>/shard/               the engine's files
+One process holds the folder (adapters/folders.py); this class does not check it. On disk: `aliases.json`, alias →
+collection, and a folder for each collection (edge_collection.py).
 """
 
 from __future__ import annotations
@@ -18,50 +15,23 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import qdrant_edge as edge
-import structlog
 from qdrant_client import models
 
 from ..folders import sync_folder, write_atomically
 from . import edge_models as translate
+from .edge_collection import DESCRIPTION, EdgeCollection, call
 from .engine import EngineRefused
 
-log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 ENGINE_VERSION = "1.20.0"
 """The server whose features the pinned qdrant_edge has (TextQuery came with 1.20)."""
-FLUSH_EVERY = 10_000
-"""Writes between flushes of one collection."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _DONE = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
-_NO_POINT = "No point with id"
 _CREATING, _DELETED = ".creating-", ".deleted-"
-
-
-@dataclass(slots=True)
-class _Collection:
-    shard: edge.EdgeShard
-    described: models.CreateCollection
-    writes: int = 0
-
-
-def _call(function: Callable[..., T], *arguments: Any) -> T:
-    """Run one function of the bindings, which raise bare `Exception` for everything the engine refuses."""
-    try:
-        return function(*arguments)
-    except EngineRefused:
-        raise
-    except Exception as error:
-        message = str(error)
-        # "Service runtime error" is the engine's own trouble (disk full, files gone); the rest is the request's.
-        status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
-        raise EngineRefused(status, message) from error
 
 
 class EdgeEngine:
@@ -73,12 +43,16 @@ class EdgeEngine:
         folder.mkdir(parents=True, exist_ok=True)
         self._closed = False
         self._aliases: dict[str, str] = self._read_aliases()
-        self._collections: dict[str, _Collection] = {}
+        self._collections: dict[str, EdgeCollection] = {}
         for entry in sorted(folder.iterdir()):
             if entry.name.startswith((_CREATING, _DELETED)):
                 shutil.rmtree(entry)  # a crash in the middle of creating or deleting
-            elif (entry / "collection.json").exists():
-                self._collections[entry.name] = self._open(entry)
+            elif (entry / DESCRIPTION).exists():
+                self._collections[entry.name] = EdgeCollection(folder=entry)
+
+    def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
+        """As they stand now, with their names."""
+        return iter(tuple(self._collections.items()))
 
     # -------------------------------------------------------------------------------------------- collections
     async def info(self) -> models.VersionInfo:
@@ -121,7 +95,7 @@ class EdgeEngine:
     async def get_collection(self, collection_name: str) -> models.CollectionInfo:
         """Points, indexes and metadata are true; the tuning figures are the server's defaults, for the model's sake."""
         collection = self._find(collection_name)
-        described, shard = collection.described, _call(collection.shard.info)
+        described, shard = collection.described, call(collection.shard.info)
         return models.CollectionInfo(
             status=models.CollectionStatus.GREEN,
             optimizer_status=models.OptimizersStatusOneOf.OK,
@@ -147,10 +121,11 @@ class EdgeEngine:
         sparse_vectors_config: Mapping[str, models.SparseVectorParams] | None = None,
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
+        quantization_config: Any = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
-        """Made aside and renamed, so that a crash leaves a whole collection or none. `hnsw_config` has no effect:
-        the graph is built by `optimize()` only."""
+        """Made aside and renamed, so that a crash leaves a whole collection or none. How graphs and int8 are configured
+        has no effect here: a shard gets its own when they are built (edge_graph.py)."""
         if not _NAME.fullmatch(collection_name):
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
@@ -159,18 +134,17 @@ class EdgeEngine:
             vectors=dict(vectors_config),
             sparse_vectors=dict(sparse_vectors_config or {}),
             hnsw_config=hnsw_config,
+            quantization_config=quantization_config,
             metadata=metadata,
         )
         aside = self._folder / f"{_CREATING}{collection_name}"
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
-        config = translate.config(vectors_config, sparse_vectors_config or {})
-        _call(_call(edge.EdgeShard.create, str(aside / "shard"), config).close)
-        self._write_description(aside, described)
+        EdgeCollection.create(aside, described, translate.config(vectors_config, sparse_vectors_config or {}))
         final = self._folder / collection_name
         os.rename(aside, final)
         sync_folder(self._folder)
-        self._collections[collection_name] = self._open(final)
+        self._collections[collection_name] = EdgeCollection(folder=final)
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
@@ -178,7 +152,7 @@ class EdgeEngine:
         collection = self._collections.pop(collection_name, None)
         if collection is None:
             return False
-        _call(collection.shard.close)
+        collection.close()
         aside = self._folder / f"{_DELETED}{collection_name}"
         os.rename(self._folder / collection_name, aside)
         self._write_aliases({alias: name for alias, name in self._aliases.items() if name != collection_name})
@@ -190,25 +164,23 @@ class EdgeEngine:
     ) -> models.UpdateResult:
         """Without effect where the vector stands: a crash leaves one that is not told yet, and the next call tells."""
         collection, dense = self._find(collection_name), vector_name_config.dense
-        self._update(
+        await self._update(
             collection_name,
-            _call(
+            call(
                 edge.UpdateOperation.create_dense_vector, vector_name, dense.size, translate.DISTANCES[dense.distance]
             ),
         )
         standing = collection.described.vectors
         vectors = dict(standing) if isinstance(standing, Mapping) else {}
         vectors[vector_name] = models.VectorParams(size=dense.size, distance=dense.distance)
-        collection.described = collection.described.model_copy(update={"vectors": vectors})
-        name = self._aliases.get(collection_name, collection_name)
-        self._write_description(self._folder / name, collection.described)
+        collection.describe(collection.described.model_copy(update={"vectors": vectors}))
         return _DONE
 
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
     ) -> models.UpdateResult:
         """Without effect where the index stands."""
-        return self._update(
+        return await self._update(
             collection_name,
             edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema)),
         )
@@ -228,10 +200,10 @@ class EdgeEngine:
             models.UpdateMode.INSERT_ONLY: edge.UpdateMode.InsertOnly,
             models.UpdateMode.UPDATE_ONLY: edge.UpdateMode.UpdateOnly,
         }.get(update_mode or models.UpdateMode.UPSERT, edge.UpdateMode.Upsert)
-        translated = _call(lambda: [translate.point(each) for each in points])
-        return self._update(
+        translated = call(lambda: [translate.point(each) for each in points])
+        return await self._update(
             collection_name,
-            _call(
+            call(
                 lambda: edge.UpdateOperation.upsert_points(
                     translated, condition=translate.filter_(update_filter), update_mode=mode
                 )
@@ -247,9 +219,9 @@ class EdgeEngine:
         ordering: models.WriteOrdering | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
-        translated = _call(lambda: [translate.point_vectors(each) for each in points])
-        condition = _call(translate.filter_, update_filter)
-        return self._update(collection_name, _call(edge.UpdateOperation.update_vectors, translated, condition))
+        translated = call(lambda: [translate.point_vectors(each) for each in points])
+        condition = call(translate.filter_, update_filter)
+        return await self._update(collection_name, call(edge.UpdateOperation.update_vectors, translated, condition))
 
     async def set_payload(
         self,
@@ -260,8 +232,8 @@ class EdgeEngine:
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
-        condition = _call(translate.filter_, points)
-        return self._update(collection_name, _call(edge.UpdateOperation.set_payload_by_filter, condition, payload))
+        condition = call(translate.filter_, points)
+        return await self._update(collection_name, call(edge.UpdateOperation.set_payload_by_filter, condition, payload))
 
     async def delete(
         self,
@@ -271,8 +243,8 @@ class EdgeEngine:
         wait: bool = True,
         ordering: models.WriteOrdering | None = None,
     ) -> models.UpdateResult:
-        condition = _call(translate.filter_, points_selector)
-        return self._update(collection_name, _call(edge.UpdateOperation.delete_points_by_filter, condition))
+        condition = call(translate.filter_, points_selector)
+        return await self._update(collection_name, call(edge.UpdateOperation.delete_points_by_filter, condition))
 
     # -------------------------------------------------------------------------------------------- reads
     async def scroll(
@@ -290,12 +262,12 @@ class EdgeEngine:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
             limit=limit,
-            filter=_call(translate.filter_, scroll_filter),
+            filter=call(translate.filter_, scroll_filter),
             with_payload=with_payload,
             with_vector=with_vectors,
             order_by=None if order_by is None else translate.order_by(order_by),
         )
-        page, following = _call(self._find(collection_name).shard.scroll, request)
+        page, following = call(self._find(collection_name).shard.scroll, request)
         return translate.records(page), None if following is None else translate.point_id(following)
 
     async def query_points(
@@ -305,17 +277,19 @@ class EdgeEngine:
         using: str | None = None,
         *,
         query_filter: models.Filter | None = None,
+        search_params: models.SearchParams | None = None,
         limit: int = 10,
         with_payload: bool = True,
     ) -> translate.Found:
         request = edge.QueryRequest(
             limit=limit,
             query=translate.query(query, using),
-            filter=_call(translate.filter_, query_filter),
+            filter=call(translate.filter_, query_filter),
+            params=call(translate.search_params, search_params),
             with_payload=with_payload,
             with_vector=False,
         )
-        return translate.scored(_call(self._find(collection_name).shard.query, request))
+        return translate.scored(call(self._find(collection_name).shard.query, request))
 
     async def query_batch_points(
         self,
@@ -324,14 +298,14 @@ class EdgeEngine:
         *,
         consistency: models.ReadConsistencyType | None = None,
     ) -> list[translate.Found]:
-        batch = _call(translate.query_batch, requests)
-        return [translate.scored(points) for points in _call(self._find(collection_name).shard.query_batch, batch)]
+        batch = call(translate.query_batch, requests)
+        return [translate.scored(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True
     ) -> models.CountResult:
-        request = edge.CountRequest(exact=exact, filter=_call(translate.filter_, count_filter))
-        return models.CountResult(count=_call(self._find(collection_name).shard.count, request))
+        request = edge.CountRequest(exact=exact, filter=call(translate.filter_, count_filter))
+        return models.CountResult(count=call(self._find(collection_name).shard.count, request))
 
     # -------------------------------------------------------------------------------------------- life
     async def close(self) -> None:
@@ -340,29 +314,17 @@ class EdgeEngine:
             return
         self._closed = True
         for collection in self._collections.values():
-            _call(collection.shard.flush)
-            _call(collection.shard.close)
+            collection.close()
 
-    def _find(self, name: str) -> _Collection:
+    def _find(self, name: str) -> EdgeCollection:
         collection = self._collections.get(self._aliases.get(name, name))
         if collection is None:
             raise EngineRefused(404, f"Not found: Collection `{name}` doesn't exist!")
         return collection
 
-    def _update(self, name: str, operation: Any) -> models.UpdateResult:
-        collection = self._find(name)
-        _call(collection.shard.update, operation)
-        collection.writes += 1
-        if collection.writes % FLUSH_EVERY == 0:
-            _call(collection.shard.flush)
+    async def _update(self, name: str, operation: Any) -> models.UpdateResult:
+        await self._find(name).update(operation)
         return _DONE
-
-    def _open(self, entry: Path) -> _Collection:
-        described = models.CreateCollection.model_validate_json((entry / "collection.json").read_bytes())
-        return _Collection(shard=_call(edge.EdgeShard.load, str(entry / "shard")), described=described)
-
-    def _write_description(self, entry: Path, described: models.CreateCollection) -> None:
-        write_atomically(entry / "collection.json", described.model_dump_json(exclude_none=True).encode())
 
     def _read_aliases(self) -> dict[str, str]:
         path = self._folder / "aliases.json"

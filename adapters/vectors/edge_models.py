@@ -19,6 +19,15 @@ from .engine import EngineRefused
 PLACEHOLDER = "no_vectors"
 """qdrant_edge wants at least one vector in a collection; one without gets this sparse one, which nothing fills."""
 
+GRAPH_M = 16
+"""Links of a vector in its tenant's graph; the server's default."""
+GRAPH_EF = 100
+"""Candidates for them while it is built; the server's default."""
+INT8_QUANTILE = 0.99
+"""Of the components, which int8 tells apart; what lies outside counts as the greatest."""
+LEAST_INDEXED_KB = 1
+UNBOUNDED_KB = 1 << 40
+
 _BOUNDS = ("gte", "gt", "lte", "lt")
 
 
@@ -137,6 +146,24 @@ def query(wanted: Any, using: str | None) -> Any:
     raise _refused(wanted)
 
 
+def search_params(model: models.SearchParams | None) -> Any:
+    if model is None:
+        return None
+    quantization = model.quantization
+    given = {name for name in model.model_fields_set if getattr(model, name) is not None}
+    if given - {"hnsw_ef", "exact", "quantization"}:
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(given)} of a search")
+    return edge.SearchParams(
+        hnsw_ef=model.hnsw_ef,
+        exact=bool(model.exact),
+        quantization=None
+        if quantization is None
+        else edge.QuantizationSearchParams(
+            ignore=bool(quantization.ignore), rescore=quantization.rescore, oversampling=quantization.oversampling
+        ),
+    )
+
+
 def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
     """A filter that several of them have in common is translated once."""
     filters = {id(each.filter): each.filter for each in requests}
@@ -146,7 +173,7 @@ def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
 
 def _query_request(model: models.QueryRequest, condition: Any) -> Any:
     """One of a batch: nearest to a vector, in the order of a field, or else of their ids."""
-    offered = {"query", "using", "filter", "limit", "with_payload", "with_vector"}
+    offered = {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
     if unknown or model.with_vector or not isinstance(model.with_payload, bool | None):
         raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown) or 'such a part'} in a query")
@@ -155,6 +182,7 @@ def _query_request(model: models.QueryRequest, condition: Any) -> Any:
         limit=10 if model.limit is None else model.limit,
         query=None if wanted is None else _order(wanted, model.using),
         filter=condition,
+        params=search_params(model.params),
         with_payload=bool(model.with_payload),
         with_vector=False,
     )
@@ -204,6 +232,33 @@ def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models
             )
             for name, each in sparse.items()
         },
+        max_search_threads=1,
+    )
+
+
+def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> Any:
+    """The configuration of a shard whose vectors get a graph a tenant and stand in memory as int8; the floats stay on
+    disk, for the last order. `full_scan`: of so few points all are compared instead."""
+    dense = described.vectors if isinstance(described.vectors, dict) else {}
+    plain = config(dense, described.sparse_vectors or {})
+    bytes_each = 4 * max((each.size for each in dense.values()), default=1)
+    return edge.EdgeConfig(
+        vectors=plain.vectors,
+        sparse_vectors=plain.sparse_vectors,
+        hnsw_config=edge.HnswIndexConfig(
+            m=0,
+            payload_m=GRAPH_M,
+            ef_construct=GRAPH_EF,
+            full_scan_threshold=max(1, full_scan * bytes_each // 1024),  # kB
+            max_indexing_threads=1,
+        ),
+        quantization_config=edge.ScalarQuantizationConfig(
+            type=edge.ScalarType.Int8, quantile=INT8_QUANTILE, memory=edge.Memory.Pinned
+        ),
+        # One segment, whatever its size: a search goes through each.
+        optimizers=edge.EdgeOptimizersConfig(
+            default_segment_number=1, max_segment_size=UNBOUNDED_KB, indexing_threshold=LEAST_INDEXED_KB
+        ),
         max_search_threads=1,
     )
 

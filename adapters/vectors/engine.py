@@ -14,6 +14,10 @@ from qdrant_client import models
 DENSE = "dense"
 WINDOW = "window"
 SPARSE = "bm25"
+SEARCH = models.SearchParams(hnsw_ef=512, quantization=models.QuantizationSearchParams(rescore=True))
+"""How graphs are searched. Of the best hundred the server's default finds half, of vectors without structure; this
+finds nine in ten, and .98 of the best ten. The last order is by the floats: int8 alone loses a twentieth of the best
+ten. Where all vectors are compared it changes nothing."""
 
 
 class EngineRefused(Exception):
@@ -77,6 +81,7 @@ class QdrantEngine(Protocol):
         sparse_vectors_config: Mapping[str, models.SparseVectorParams] | None = None,
         *,
         hnsw_config: models.HnswConfigDiff | None = None,
+        quantization_config: models.ScalarQuantization | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool: ...
 
@@ -157,6 +162,7 @@ class QdrantEngine(Protocol):
         using: str | None = None,
         *,
         query_filter: models.Filter | None = None,
+        search_params: models.SearchParams | None = None,
         limit: int = 10,
         with_payload: bool = True,
     ) -> Answer: ...

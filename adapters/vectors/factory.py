@@ -11,6 +11,7 @@ from ...schemas.errors import Fatal, Transient
 from ..folders import holder_of
 from ..ports import EmbedderIdentity
 from .edge import EdgeEngine
+from .edge_graph import Graphs
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
@@ -47,8 +48,9 @@ async def open_store(
     """A store, open; collections are not looked at (`ensure` does).
 
     For `embedded:` the caller says whether this process holds the folder (adapters/folders.py). Held by us: the
-    engine runs here, and with `serve_loopback` other processes reach it. Held by another: through the endpoint that
-    it announces, tried for 10 s, then `Transient`. A remote Qdrant is not contacted here: `ping` does.
+    engine runs here, and with `serve_loopback` other processes reach it, and graphs are built while it runs. Held by
+    another: through the endpoint that it announces, tried for 10 s, then `Transient`. A remote Qdrant is not contacted
+    here: `ping` does.
     """
     folder = embedded_folder(url)
     if folder is None:
@@ -63,9 +65,10 @@ async def open_store(
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
         return QdrantStore(engine=engine, embedder=embedder)
-    server = LoopbackServer(engine=engine, folder=folder)
+    server, graphs = LoopbackServer(engine=engine, folder=folder), Graphs(engine=engine)
     await server.start()
-    return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop,))
+    graphs.start()
+    return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop))
 
 
 def _announced(folder: Path) -> Address | None:

@@ -110,7 +110,12 @@ async def _create(engine: EdgeEngine, request: web.Request) -> bool:
     body = await _body(request, models.CreateCollection)
     dense = {"": body.vectors} if isinstance(body.vectors, models.VectorParams) else body.vectors or {}
     return await engine.create_collection(
-        _name(request), dense, body.sparse_vectors or {}, hnsw_config=body.hnsw_config, metadata=body.metadata
+        _name(request),
+        dense,
+        body.sparse_vectors or {},
+        hnsw_config=body.hnsw_config,
+        quantization_config=body.quantization_config,
+        metadata=body.metadata,
     )
 
 
@@ -167,7 +172,7 @@ async def _scroll(engine: EdgeEngine, request: web.Request) -> JsonValue:
 
 async def _query(engine: EdgeEngine, request: web.Request) -> JsonValue:
     body = await _body(request, models.QueryRequest)
-    unknown = body.model_fields_set - {"query", "using", "filter", "limit", "with_payload", "with_vector"}
+    unknown = body.model_fields_set - {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     if any(getattr(body, name) is not None for name in unknown) or body.with_vector:
         raise EngineRefused(400, f"the embedded engine does not offer {sorted(unknown)} in a query")
     answer = await engine.query_points(
@@ -175,6 +180,7 @@ async def _query(engine: EdgeEngine, request: web.Request) -> JsonValue:
         query=body.query,
         using=body.using,
         query_filter=body.filter,
+        search_params=body.params,
         limit=body.limit if body.limit is not None else 10,
         with_payload=_payload_wanted(body.with_payload, default=False),
     )

@@ -33,7 +33,7 @@ from . import checks
 from .bulk import PAGE, Bulk, Encoded, Named, Query, Swap, Vectors
 from .collections import checked_version, ensure_collections
 from .conditions import of_tenant
-from .engine import DENSE, SPARSE, WINDOW, QdrantEngine, Row
+from .engine import DENSE, SEARCH, SPARSE, WINDOW, QdrantEngine, Row
 from .errors import translated
 from .lexical import LexicalEncoder
 from .records import POLICY, Records
@@ -172,7 +172,7 @@ class QdrantStore:
         requests = [
             # Built without validation: the vectors were looked at, and a cue's has thousands of numbers.
             models.QueryRequest.model_construct(
-                query=query, using=using, filter=condition, limit=limit, with_payload=False
+                query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=False
             )
             for query, using in queries
             if query is not None
@@ -347,7 +347,7 @@ class QdrantStore:
         limit: int,
     ) -> list[Found]:
         request = models.QueryRequest.model_construct(  # as in `search`
-            query=query, using=using, filter=of_tenant(tenant_id, where), limit=limit, with_payload=True
+            query=query, using=using, filter=of_tenant(tenant_id, where), params=SEARCH, limit=limit, with_payload=True
         )
         return await self._records.query(collection, Query(tenant_id, request))
 

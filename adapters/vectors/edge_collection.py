@@ -1,0 +1,174 @@
+"""One collection of the embedded engine: its shard on disk, and how another is put in its place.
+
+    <collection>/collection.json      configuration and metadata, as the server would tell them
+    <collection>/shard.json           which shard counts, and what had no graph when it was built; absent: `shard`
+    <collection>/shard, shard-<n>     the engine's files; one that does not count is left of a crash
+
+A shard is replaced by a copy that another process has worked on meanwhile (edge_graph.py): writes wait while its files
+are copied, go to the old shard and into a journal while the copy is worked on, and are applied to the copy, in their
+order, before it counts. Conditions of writes are decided by what stands in a shard, and both begin with the same, so
+both end with the same. `shard.json` is replaced at once: after a crash either the old shard counts or the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import qdrant_edge as edge
+from qdrant_client import models
+
+from ..folders import write_atomically
+from .engine import EngineRefused
+
+T = TypeVar("T")
+DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"
+FLUSH_EVERY = 10_000
+"""Writes between flushes."""
+REPLAYED_AT_ONCE = 100
+"""Journalled writes between two turns of everybody else."""
+_NO_POINT = "No point with id"
+
+
+def call(function: Callable[..., T], *arguments: Any) -> T:
+    """Run one function of the bindings, which raise bare `Exception` for everything the engine refuses."""
+    try:
+        return function(*arguments)
+    except EngineRefused:
+        raise
+    except Exception as error:
+        message = str(error)
+        # "Service runtime error" is the engine's own trouble (disk full, files gone); the rest is the request's.
+        status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
+        raise EngineRefused(status, message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """Which shard counts. `left`: vectors without a graph when it was built, which no further building would change."""
+
+    shard: str = SHARD
+    left: int = 0
+
+
+class EdgeCollection:
+    """Open from the beginning until `close`."""
+
+    def __init__(self, *, folder: Path) -> None:
+        """`EngineRefused` when the shard cannot be opened; ValueError for a file that is not what was written."""
+        self._folder = folder
+        self.described = models.CreateCollection.model_validate_json((folder / DESCRIPTION).read_bytes())
+        self._current = _current(folder)
+        for each in folder.glob(f"{SHARD}*"):
+            if each.is_dir() and each.name != self._current.shard:
+                shutil.rmtree(each)
+        self.shard: edge.EdgeShard = call(edge.EdgeShard.load, str(folder / self._current.shard))
+        self._writes = 0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._journal: list[Any] | None = None
+        self.closed = False
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @staticmethod
+    def create(folder: Path, described: models.CreateCollection, config: Any) -> None:
+        """Its files, in a folder that is there and empty."""
+        call(call(edge.EdgeShard.create, str(folder / SHARD), config).close)
+        _describe(folder, described)
+
+    async def update(self, operation: Any) -> None:
+        """In the engine's write-ahead log when it returns."""
+        await self._open.wait()
+        if self._journal is not None:
+            self._journal.append(operation)
+        call(self.shard.update, operation)
+        self._writes += 1
+        if self._writes % FLUSH_EVERY == 0:
+            call(self.shard.flush)
+
+    def describe(self, described: models.CreateCollection) -> None:
+        self.described = described
+        _describe(self._folder, described)
+
+    def close(self) -> None:
+        self.closed = True
+        call(self.shard.flush)
+        call(self.shard.close)
+
+    # -------------------------------------------------------------------------------------------- another shard
+    def without_graph(self) -> int:
+        """How many vectors have none and might have: those that the last building left are not counted."""
+        info = call(self.shard.info)
+        dense = self.described.vectors if isinstance(self.described.vectors, dict) else {}
+        every = info.points_count * (len(dense) + len(self.described.sparse_vectors or {}))
+        return max(0, every - info.indexed_vectors_count - self._current.left)
+
+    def settle(self) -> None:
+        """What has no graph now needs none: it counts from here on."""
+        self._current = _Current(self._current.shard, left=self._current.left + self.without_graph())
+
+    def journalled(self) -> int:
+        """Writes that wait for the copy."""
+        return len(self._journal or ())
+
+    async def copied(self) -> Path:
+        """A copy of the shard; from then on writes are journalled, until `replaced` or `abandoned`. Writes wait while
+        files are copied, reads do not."""
+        number = int(self._current.shard.partition("-")[2] or 0) + 1
+        copy = self._folder / f"{SHARD}-{number}"
+        self._open.clear()
+        try:
+            call(self.shard.flush)
+            await asyncio.to_thread(shutil.copytree, self._folder / self._current.shard, copy)
+            self._journal = []
+        finally:
+            self._open.set()
+        return copy
+
+    async def replaced(self, copy: Path) -> None:
+        """By the copy, once it has all that was written meanwhile. `EngineRefused` when it cannot be opened or
+        written: then the old one counts."""
+        shard: edge.EdgeShard = call(edge.EdgeShard.load, str(copy))
+        while self._journal:
+            some, self._journal = self._journal[:REPLAYED_AT_ONCE], self._journal[REPLAYED_AT_ONCE:]
+            for operation in some:
+                _apply_again(shard, operation)
+            await asyncio.sleep(0)
+        old, self.shard, self._journal = self.shard, shard, None
+        before, self._current = self._current, _Current(copy.name)
+        self._current = _Current(copy.name, left=self.without_graph())
+        contents = {"shard": self._current.shard, "left": self._current.left}
+        write_atomically(self._folder / CURRENT, json.dumps(contents).encode())
+        call(old.close)
+        await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
+
+    async def abandoned(self, copy: Path) -> None:
+        """The old shard goes on as if nothing had been tried."""
+        self._journal = None
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+
+
+def _describe(folder: Path, described: models.CreateCollection) -> None:
+    write_atomically(folder / DESCRIPTION, described.model_dump_json(exclude_none=True).encode())
+
+
+def _current(folder: Path) -> _Current:
+    path = folder / CURRENT
+    return _Current(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else _Current()
+
+
+def _apply_again(shard: edge.EdgeShard, operation: Any) -> None:
+    """What the old shard has refused, the copy refuses too."""
+    try:
+        call(shard.update, operation)
+    except EngineRefused as refused:
+        if refused.status >= 500:
+            raise
