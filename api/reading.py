@@ -80,7 +80,7 @@ class FactQuery(BaseModel):
 
     def ref(self, caller: Caller, fact_id: str) -> FactRef:
         caller.check_ceiling(self.ceiling)
-        return FactRef(caller.tenant(self.tenant), fact_id, ceiling=self.ceiling)
+        return FactRef(caller.tenant(self.tenant), fact_id, caller.sees, self.ceiling)
 
 
 class HistoryQuery(FactQuery):
@@ -199,7 +199,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
     @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact as it stands")
     async def fact(fact_id: FactId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
         found = await tracing.fact(query.ref(caller, fact_id))
-        if found is None or not caller.sees(found.owner):
+        if found is None:
             raise _no_fact(fact_id)
         return found
 
@@ -209,7 +209,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
     ) -> HistoryAnswer:
         ref = query.ref(caller, fact_id)
         found = await within_bounds(tracing.history(ref, limit=query.limit, cursor=query.cursor))
-        if found is None or not caller.sees(found.fact.owner):
+        if found is None:
             raise _no_fact(fact_id)
         return _history(found)
 
@@ -217,7 +217,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
     async def trace(fact_id: FactId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
         """Its versions, the decisions, the observations, and the turns word by word."""
         found = await tracing.trace(query.ref(caller, fact_id))
-        if found is None or not caller.sees(found.fact.owner):
+        if found is None:
             raise _no_fact(fact_id)
         return _trace(found)
 

@@ -1,8 +1,9 @@
 """How fast memory is read: `python -m bench.recall`.
 
-R4: recall p95 ÷ p95 of the identical raw query: the very requests to the engine that this recall made, caught once and
-sent again as they were, all at once, with nothing behind them. R5: recall p95 with many facts ÷ with 1 000. What is
-compared alternates (A/B/B/A), in pairs, and the median counts. The cue's vector is known: no embedder is measured.
+R4: recall p95 ÷ p95 of the identical raw query: the very requests to the engine by which this recall searched and read
+its candidates, caught once and sent again as they were, with nothing behind them. R5: recall p95 with many facts ÷ with
+1 000. What is compared alternates (A/B/B/A), in pairs, and the median counts. The cue's vector is known: no embedder is
+measured. Embedded collections have the graphs that a holder would have built by then.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import click
+from qdrant_client import models
 from rich.console import Console
 
 from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.edge_graph import Graphs
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recall
-from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.recalled import TIERS, Tier
 from tests.support.qdrant import qdrant_server
 
@@ -44,7 +46,8 @@ SIZES: Final = (1_000, 10_000, 100_000)
 MILLION: Final = 1_000_000
 REMOTE_MOST: Final = 10_000
 """Facts that are loaded over the wire."""
-SEARCHES: Final = ("query_points", "query_batch_points")
+SEARCH: Final = "query_batch_points"
+ROWS: Final = "scroll"
 ALLOWED: Final = 0.002
 """Seconds that recall may take besides (R4)."""
 TARGET_R4: Final = 1.3
@@ -81,21 +84,30 @@ QUICK: Final = Effort(cues=3, pairs=1)
 
 @dataclass(slots=True)
 class Caught:
-    """An engine that notes the searches that are made of it."""
+    """An engine that notes how it is searched, and which rows are read of what was found."""
 
     engine: QdrantEngine
-    searches: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    searches: list[Run] = field(default_factory=list)
+    rows: list[Run] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self.engine, name)
-        if name not in SEARCHES:
-            return real
 
         def noted(*given: Any, **named: Any) -> Any:
-            self.searches.append((name, given, named))
+            if name == SEARCH:
+                self.searches.append(lambda: getattr(self.engine, name)(*given, **named))
+            elif name == ROWS and _by_id(given[1]):
+                self.rows.append(lambda: getattr(self.engine, name)(*given, **named))
             return real(*given, **named)
 
         return noted
+
+
+def _by_id(condition: Any) -> bool:
+    if isinstance(condition, models.Filter):
+        must = condition.must if isinstance(condition.must, list) else []
+        return any(_by_id(each) for each in must)
+    return isinstance(condition, models.HasIdCondition)
 
 
 @dataclass(slots=True)
@@ -118,7 +130,6 @@ class Memory:
         service = Recall(
             store=store,
             embedder=Embedded(self.cues),
-            collections=[spec.name for spec in COLLECTIONS],
             policy=RecallPolicy(patience=60.0),
         )
         request = RecallRequest(tenant_id=cue.tenant_id, owner=owner(), cue=cue.text, tiers=tiers)
@@ -132,9 +143,8 @@ class Memory:
         assert not recalled.missing, recalled.missing
 
         async def again() -> None:
-            await asyncio.gather(
-                *(getattr(self.engine, name)(*given, **named) for name, given, named in caught.searches)
-            )
+            await asyncio.gather(*(each() for each in caught.searches))
+            await asyncio.gather(*(each() for each in caught.rows))
 
         return again
 
@@ -232,7 +242,10 @@ async def filled(
         await store.ensure()
         tenants, mark = shape.tenants(facts), folder / MARK
         if not mark.exists():
-            mark.write_text(str(await fill(store, facts=facts, tenants=tenants)))
+            taken = await fill(store, facts=facts, tenants=tenants)
+            if isinstance(engine, EdgeEngine):
+                await Graphs(engine=engine).look()
+            mark.write_text(str(taken))
         seconds = float(mark.read_text())
         yield Memory(where, shape, facts, engine, store, cues(effort.cues, tenants=tenants), seconds)
     finally:

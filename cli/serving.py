@@ -10,7 +10,6 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import structlog
 import uvicorn
@@ -26,9 +25,8 @@ from ..api.limits import Limits
 from ..memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from ..recall.context import Contexts
 from ..recall.reading import Reading
-from ..recall.request import RecallRequest
 from ..recall.searching import COLLECTION_OF
-from ..recall.service import Recall, Recalled
+from ..recall.service import Recall
 from ..recall.telling import LogTeller, NoTeller, Teller, TellingRecall, ToldMetrics
 from ..recall.tracing import Tracing
 from ..schemas.errors import Fatal, Transient
@@ -48,8 +46,6 @@ from .wiring import Folders, new_embedder, new_store, own_folders, tried_folders
 
 log = structlog.get_logger(__name__)
 PURPOSE = "serve"
-LOOK_SECONDS = 1.0
-"""For a look at which collections there are."""
 
 
 # ------------------------------------------------------------------------------------------------ what stands behind
@@ -120,37 +116,6 @@ async def _reranker(
     if reranker is not None:
         stack.push_async_callback(reranker.close)
     return reranker
-
-
-class LateRecall:
-    """`Recall` over the collections that there are by now: a stage may make them while this runs."""
-
-    def __init__(self, *, behind: Behind, policy: RecallPolicy) -> None:
-        self._behind = behind
-        self._policy = policy
-        self._there: set[str] = set()
-
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
-        service = Recall(
-            store=self._behind.store,
-            embedder=self._behind.embedder,
-            collections=await self._collections(),
-            policy=self._policy,
-            reranker=self._behind.reranker,
-        )
-        return await service.recall(request, now=now)
-
-    async def _collections(self) -> set[str]:
-        """One that cannot be asked for is taken to be there: then the read itself says that it is missing."""
-        unknown: set[str] = set()
-        for name in set(COLLECTION_OF.values()) - self._there:
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    if await self._behind.store.exists(name):
-                        self._there.add(name)
-            except (Transient, TimeoutError):
-                unknown.add(name)
-        return self._there | unknown
 
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
@@ -246,7 +211,12 @@ class Serving:
 
     async def _run(self, sockets: list[socket.socket], teller: Teller, *, stopping: asyncio.Event) -> int:
         followers = new_followers(self.behind.log, self.limits)
-        recall = LateRecall(behind=self.behind, policy=self.policy)
+        recall = Recall(
+            store=self.behind.store,
+            embedder=self.behind.embedder,
+            policy=self.policy,
+            reranker=self.behind.reranker,
+        )
         reading = Reading(store=self.behind.store)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),

@@ -22,6 +22,7 @@ from ..schemas.facts import Fact, StoredFact
 from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
+from .existing import Existing
 from .filters import any_of
 from .paging import Page, page_of
 from .wanted import Wanted, digests_filter, episodes_filter, facts_filter, messages_filter, working_filter
@@ -30,6 +31,12 @@ PAGE_DEFAULT = 50
 TURNS_MAX = 50
 """Turns of a page of the session log: each has up to 64 messages, 256 KiB."""
 R = TypeVar("R", bound=Contract)
+Sees = Callable[[Owner], bool]
+"""Whether who asks may see what this owner has."""
+
+
+def sees_all(owner: Owner) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class Reading:
 
     def __init__(self, *, store: VectorStore) -> None:
         self._store = store
-        self._there: set[str] = set()
+        self._existing = Existing(store=store)
 
     # -------------------------------------------------------------------------------------------- pages
     async def facts(self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None) -> Page[Fact]:
@@ -89,7 +96,7 @@ class Reading:
         """Turns, the newest first, at most 50 a page; a turn is never cut."""
         if not 1 <= limit <= TURNS_MAX:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
-        if not await self._exists(TURNS):
+        if not await self._existing.has(TURNS):
             return Page(())
         first = models.FieldCondition(key="message_index", match=models.MatchValue(value=0))
         where = messages_filter(wanted)
@@ -112,21 +119,20 @@ class Reading:
 
     # -------------------------------------------------------------------------------------------- one, or all
     async def fact(
-        self, tenant_id: str, fact_id: str, *, owner: Owner | None = None, ceiling: Sensitivity = "internal"
+        self, tenant_id: str, fact_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Fact | None:
-        """In whatever state it is. None: the tenant (or this owner) has none of that id, or none that may be read."""
-        if not await self._exists(FACTS):
+        """In whatever state it is. None: the tenant has none of that id, or none that may be read. `sees`: whose."""
+        if not await self._existing.has(FACTS):
             return None
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=[fact_id])
         if fact_id not in found:
             return None
         fact = _FACT.record(found[fact_id].payload)
-        seen = fact.sensitivity in up_to(ceiling) and owner in (None, fact.owner)
-        return fact if seen else None
+        return fact if fact.sensitivity in up_to(ceiling) and sees(fact.owner) else None
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
         """The owner's; None: there is none, or none that may be read."""
-        if not await self._exists(DIGESTS):
+        if not await self._existing.has(DIGESTS):
             return None
         digest_id = digest_id_of(owner.key(tenant_id))
         found = await self._store.get(DIGESTS, tenant_id=tenant_id, ids=[digest_id])
@@ -159,7 +165,7 @@ class Reading:
 
     # -------------------------------------------------------------------------------------------- within
     async def _page(self, kind: _Kind[R], wanted: Wanted, limit: int, cursor: str | None) -> Page[R]:
-        if not await self._exists(kind.collection):
+        if not await self._existing.has(kind.collection):
             return Page(())
         page = await page_of(
             self._store,
@@ -173,7 +179,7 @@ class Reading:
         return Page(tuple(kind.record(each.payload) for each in page.items), page.next)
 
     async def _every(self, kind: _Kind[R], wanted: Wanted) -> list[R]:
-        if not await self._exists(kind.collection):
+        if not await self._existing.has(kind.collection):
             return []
         found = await self._store.select(kind.collection, tenant_id=wanted.tenant_id, where=kind.where(wanted))
         return [kind.record(each.payload) for each in found]
@@ -194,11 +200,6 @@ class Reading:
         )
         messages = [StoredMessage.from_payload(each.payload) for each in found]
         return [message for message in messages if _turn(message) in turns]
-
-    async def _exists(self, collection: str) -> bool:
-        if collection not in self._there and await self._store.exists(collection):
-            self._there.add(collection)
-        return collection in self._there
 
 
 def said_in_order(message: StoredMessage) -> tuple[datetime, str, str, int]:

@@ -47,6 +47,9 @@ class Pool:
     payloads: dict[str, Payload] = field(default_factory=dict)
     fused: Sequence[Fused] | None = None
     """How ranked lists named them; None where no list was asked for. One may have no payload: it went meanwhile."""
+    lists: Sequence[RankedList] = ()
+    preferred: frozenset[str] = frozenset()
+    """What was said by the speaker whom the cue names."""
 
     def take(self, found: Sequence[Found]) -> None:
         for each in found:
@@ -204,7 +207,7 @@ class Searching:
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
         preferred = await self._said_by(names, list(dict.fromkeys(each for named in lists for each in named.ids)))
         fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
-        pool = Pool(fused=fused)
+        pool = Pool(fused=fused, lists=lists, preferred=preferred)
         pool.take(await self._rows(tier, [each.id for each in fused], condition, FIELDS[tier]))
         return pool
 

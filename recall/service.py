@@ -28,11 +28,12 @@ from ..memory.zones import words
 from ..schemas.collections import FACTS
 from ..schemas.recalled import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
+from .existing import Existing
 from .parts import Missing, Parts
 from .request import RecallRequest
 from .rerank import match_at, reordered
 from .rows import Source, content_of, impression_of, subject_of, told_of, trace_of
-from .searching import Pool, Searching
+from .searching import COLLECTION_OF, Pool, Searching
 from .standing import outlived
 
 log = structlog.get_logger(__name__)
@@ -95,25 +96,25 @@ class Recall:
         *,
         store: VectorStore,
         embedder: Embedder,
-        collections: Collection[str],
         policy: RecallPolicy,
         reranker: Reranker | None = None,
     ) -> None:
-        """`collections` are those that exist: what was never made holds nothing. Without a reranker Reciprocal Rank
-        Fusion alone orders what was found."""
+        """A collection that was never made holds nothing. Without a reranker Reciprocal Rank Fusion alone orders what
+        was found."""
         self._store = store
         self._embedder = embedder
-        self._collections = frozenset(collections)
+        self._existing = Existing(store=store)
         self._policy = policy
         self._reranker = reranker
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         parts = Parts(patience=self._policy.patience)
+        collections = await self._existing.of(COLLECTION_OF.values())
         pools = await Searching(
             store=self._store,
             embedder=self._embedder,
-            collections=self._collections,
+            collections=collections,
             policy=self._policy,
             request=request,
             now=now,
@@ -122,7 +123,8 @@ class Recall:
         found = dict(self._found(pools, request))
         if request.asked is not None and self._reranker is not None and found:
             found = await self._reranked(found, request.asked, self._reranker, parts, request, now)
-        chosen = await self._standing(self._scored(found, request, now), found, parts, request, now)
+        scored = self._scored(found, request, now)
+        chosen = await self._standing(scored, found, parts, request, now, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
         items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
@@ -160,14 +162,17 @@ class Recall:
         parts: Parts,
         request: RecallRequest,
         now: datetime,
+        *,
+        facts: bool,
     ) -> tuple[Scored, ...]:
-        """The answer without episodes that do not stand. Each round looks at those of the answer that it has not seen
-        yet; when one fell, also at some behind them, so that a memory where many fell takes few rounds."""
+        """The answer without episodes that do not stand; without `facts` all do. Each round looks at those of the
+        answer that it has not seen yet; when one fell, also at some behind them, so that a memory where many fell takes
+        few rounds."""
         left, seen, behind = best_first(scored), frozenset[str](), 0
         while True:
             chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
             asked = [each.id for each in chosen if not _looked_at(each, seen)]
-            if FACTS not in self._collections or not asked:
+            if not facts or not asked:
                 return chosen
             others = (each.id for each in left if not _looked_at(each, seen) and each.id not in asked)
             episodes = [*asked, *islice(others, behind)]

@@ -25,14 +25,14 @@ from ..schemas.facts import Fact, FactUpdated
 from ..schemas.observations import Observation, Observed
 from ..schemas.topics import FACTS as FACTS_TOPIC
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
-from ..schemas.turns import Owner, Sensitivity, up_to
+from ..schemas.turns import Sensitivity, up_to
 from ..schemas.working import StoredMessage
 from ..streams.ports import Log, Record
 from .filters import any_of, equals
 from .logged import LogPolicy, LogReads
 from .paging import CURSOR_MAX
 from .parts import Missing
-from .reading import Reading, said_in_order
+from .reading import Reading, Sees, said_in_order, sees_all
 
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
@@ -43,11 +43,12 @@ C = TypeVar("C", bound=Contract)
 
 @dataclass(frozen=True, slots=True)
 class FactRef:
-    """Which fact, and who asks: `owner` None is any of the tenant, `ceiling` the most sensitive that may be read."""
+    """Which fact, and who asks: whose facts they see, and the most sensitive that they may read. Both are asked of the
+    fact before anything is read that led to it."""
 
     tenant_id: str
     fact_id: str
-    owner: Owner | None = None
+    sees: Sees = sees_all
     ceiling: Sensitivity = "internal"
 
     def may_show(self, sensitivity: Sensitivity) -> bool:
@@ -121,11 +122,11 @@ class Tracing:
 
     async def fact(self, ref: FactRef) -> Fact | None:
         """As Qdrant has it; while that has no facts at all (it waits to be filled again), as memory.facts does."""
-        found = await self._reading.fact(ref.tenant_id, ref.fact_id, owner=ref.owner, ceiling=ref.ceiling)
+        found = await self._reading.fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
         if found is not None or await self._store.exists(FACTS):
             return found
         fact = await self._published(ref)
-        if fact is None or fact.tenant_id != ref.tenant_id or ref.owner not in (None, fact.owner):
+        if fact is None or fact.tenant_id != ref.tenant_id or not ref.sees(fact.owner):
             return None
         return fact if ref.may_show(fact.sensitivity) else None
 

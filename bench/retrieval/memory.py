@@ -110,7 +110,7 @@ async def ask(
 ) -> list[Answer]:
     """The answers to the conversations' questions, one after the other: a latency is that of a read alone. The
     questions are asked today, long after what they ask for, so no session is fresher than another."""
-    recall = Recall(store=store, embedder=embedder, collections=[COLLECTION], policy=policy)
+    recall = Recall(store=store, embedder=embedder, policy=policy)
     return [
         await _answer(recall, conversation, question)
         for conversation in conversations
@@ -135,7 +135,9 @@ async def lists(
                 parts=Parts(patience=policy.patience),
             )
             pool = (await searching.run())["turns"]
-            turns = {identity: str(payload["turn_id"]) for identity, payload in pool.payloads.items()}
+            named = [identity for each in pool.lists for identity in each.ids]
+            rows = await store.get(COLLECTION, tenant_id=TENANT, ids=named)
+            turns = {identity: str(row.payload["turn_id"]) for identity, row in rows.items()}
             found.append(Lists(question, tuple(pool.lists), pool.preferred, turns))
     return found
 

@@ -12,6 +12,7 @@ import click
 
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
+from ...recall.existing import Existing
 from ...recall.parts import Missing
 from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
 from ...recall.searching import COLLECTION_OF
@@ -94,7 +95,8 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         folders = await stack.enter_async_context(tried_folders(settings, purpose="recall"))
         store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
-        there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
+        existing = Existing(store=store)
+        there = [name for name in COLLECTION_OF.values() if await existing.has(name)]
         if identity is not None and there:
             await store.ensure(*there)  # refuses an embedder that did not fill them
         reranker = new_reranker(settings, policy, sink=NoUsage()) if request.asked else None
@@ -103,7 +105,6 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         service = Recall(
             store=store,
             embedder=embedder,
-            collections=there,
             policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
             reranker=reranker,
         )

@@ -19,7 +19,6 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import PRESETS, TOKENS_MAX, Context, ContextRequest, Contexts, new_mark
 from memstream.recall.request import SessionRef
 from memstream.recall.service import Recall
-from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.turns import Owner
 from tests.support.remembered import NOW, Remembered
@@ -41,7 +40,6 @@ class World:
         recall = Recall(
             store=store or self.store,
             embedder=self.memory.embedder,
-            collections=[spec.name for spec in COLLECTIONS],
             policy=RecallPolicy(patience=5.0),
         )
         drawn = iter(marks or [MARK])

@@ -33,13 +33,12 @@ from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import ContextRequest, Contexts
 from memstream.recall.paging import Page
-from memstream.recall.reading import Reading
+from memstream.recall.reading import Reading, sees_all
 from memstream.recall.request import RecallRequest, SessionRef
 from memstream.recall.service import Recall
 from memstream.recall.tracing import FactRef, Tracing
 from memstream.recall.wanted import Wanted
 from memstream.schemas import ids
-from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.recalled import TIERS
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
@@ -164,7 +163,6 @@ class World:
         return Recall(
             store=store,
             embedder=self.memory.embedder,
-            collections=[spec.name for spec in COLLECTIONS],
             policy=RecallPolicy(patience=30.0),
         )
 
@@ -174,8 +172,8 @@ class World:
     def ref(self, asked: Asked) -> FactRef:
         """Somebody's fact, asked for by `asked.who`."""
         wanted = self.facts[asked.fact % len(self.facts)]
-        owner = asked.who.owner if asked.by_owner else None
-        return FactRef(asked.who.tenant, wanted.fact_id, owner, asked.ceiling)
+        sees = asked.who.owner.__eq__ if asked.by_owner else sees_all
+        return FactRef(asked.who.tenant, wanted.fact_id, sees, asked.ceiling)
 
 
 # ------------------------------------------------------------------------------------------------ services
@@ -239,7 +237,7 @@ def turn_told(turn: Any) -> Told:
 
 async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
     ref = world.ref(asked)
-    fact = await Reading(store=store).fact(ref.tenant_id, ref.fact_id, owner=ref.owner, ceiling=ref.ceiling)
+    fact = await Reading(store=store).fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
     return [] if fact is None else [fact_told(fact)]
 
 
@@ -390,11 +388,14 @@ READS: dict[str, Read] = {
     "LogUpdates.updates after the state": subscribed(STATE, 2),
 }
 INNER = {
+    "Existing.has": "whether a collection was ever made",
+    "Existing.of": "whether collections were ever made",
     "LogReads.of_key": "of one key that Tracing has checked",
     "ModelJudge.close": "no read",
     "ModelJudge.rerank": "orders what it is given",
     "Parts.ask": "asks what it is given",
     "Searching.run": "Recall's",
+    "TellingRecall.recall": "Recall's",
 }
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "GET /openapi.json", "GET /docs",
             "GET /docs/oauth2-redirect", "GET /v1/openapi.json"}  # fmt: skip

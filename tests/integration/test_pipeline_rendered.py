@@ -16,7 +16,6 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import PRESETS, Context, ContextRequest, Contexts
 from memstream.recall.request import SessionRef
 from memstream.recall.service import Recall
-from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.observations import Observed
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
@@ -64,7 +63,6 @@ async def context_of(pipeline: Pipeline) -> Context:
         recall = Recall(
             store=store,
             embedder=embedder,
-            collections=[spec.name for spec in COLLECTIONS],
             policy=RecallPolicy(patience=20.0),
         )
         request = ContextRequest(

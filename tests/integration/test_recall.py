@@ -112,8 +112,15 @@ class TestFound:
         assert len(remembering.told(cue="person1", limit=4, tiers=("semantic",))) == 4
 
     def test_a_collection_that_was_never_made_holds_nothing_and_is_not_missing(self, remembering: World) -> None:
+        class Young(Faulty):
+            """Nothing but the working set was ever made, and nothing else may be asked for."""
+
+            async def exists(self, collection: str) -> bool:
+                return collection == "working"
+
         remembering.do(remembering.memory.fact("Works at Stripe"))
-        recalled = remembering.recall(cue="Stripe", collections=("working",))
+        store = cast(VectorStore, Young(remembering.store, of=["search"], fault=Fatal("there is no such collection")))
+        recalled = remembering.recall(cue="Stripe", store=store)
         assert (recalled.items, recalled.missing) == ((), ())
 
     @pytest.mark.parametrize("profile", ["memstream", "classic", "composite"])

@@ -68,14 +68,12 @@ class World:
         store: VectorStore | None = None,
         embedder: Embedder | None = None,
         policy: RecallPolicy = POLICY,
-        collections: Sequence[str] = EVERY,
         reranker: Reranker | None = None,
         **asked: Any,
     ) -> Recalled:
         service = Recall(
             store=store or self.store,
             embedder=embedder or self.memory.embedder,
-            collections=collections,
             policy=policy,
             reranker=reranker,
         )

@@ -23,7 +23,6 @@ from memstream.api.credentials import Credentials
 from memstream.api.documents import FILE
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.service import Recall
-from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.ports import TopicWanted
@@ -58,9 +57,7 @@ async def serve(folder: Path, address: queue.Queue[str | None], stopping: thread
         await memory.episode("Signed the contract", tenant=tenant)
         await memory.message("My badge says Stripe", tenant=tenant)
         await memory.entry("Prepares a talk", tenant=tenant)
-    recall = Recall(
-        store=store, embedder=embedder, collections=[spec.name for spec in COLLECTIONS], policy=RecallPolicy()
-    )
+    recall = Recall(store=store, embedder=embedder, policy=RecallPolicy())
     app = app_over(log=log, store=store, recall=recall, credentials=Credentials([entry(TOKEN, scopes=SCOPES)]))
     async with served(app) as url:
         address.put(url)
