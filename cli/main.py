@@ -29,6 +29,8 @@ COMMANDS = {
     "consolidate": "Make facts of a user's episodes now.",
     "prune": "Look through a user's facts for what should go.",
     "digest": "Write a user's digest anew.",
+    "hygiene": "Cull what is over in a user's memory.",
+    "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
     "verify": "Check that nothing was lost, doubled or mixed up.",
     "tables": "Go on after a stage's table was lost.",
     "rebuild": "Fill Qdrant's facts from the log.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from .settings import Settings
 
 PATIENCE = 60.0
 WAITING = "waiting"
-Kind = Literal["consolidate", "prune", "digest"]
+Kind = Literal["consolidate", "prune", "digest", "hygiene"]
 
 
 @dataclass(slots=True)
@@ -37,6 +37,8 @@ class Run:
     episodes: int = 0
     changes: list[JsonValue] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    """What its parts did, by name."""
     why: str = ""
 
     def payload(self) -> dict[str, JsonValue]:
@@ -48,7 +50,14 @@ class Run:
 
 
 async def ran(
-    kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, force: bool = False
+    kind: Kind,
+    settings: Settings,
+    policy: MemoryPolicy,
+    *,
+    tenant: str,
+    owner: Owner,
+    force: bool = False,
+    args: Mapping[str, JsonValue] | None = None,
 ) -> Run:
     """Ask, and wait for all that comes of it, at most 60 s. Beside a worker, or with the stages in this process."""
     async with stages_or_beside(settings, policy, purpose=kind) as ports:
@@ -60,7 +69,7 @@ async def ran(
             kind=kind,
             tenant_id=tenant,
             owner=owner,
-            args={"force": True} if force else {},
+            args=dict(args or {}) | ({"force": True} if force else {}),
             issued_by=f"memstream {kind}",
             issued_at=datetime.now(UTC),
         )
@@ -101,6 +110,7 @@ def _take_run(result: CommandResult, done: Run) -> None:
     done.status = result.status
     done.run_id = str(fields.get("run_id") or done.run_id)
     done.episodes = int(fields.get("episodes") or 0)
+    done.counts = {name: n for part in fields.get("phases") or () for name, n in part.items() if isinstance(n, int)}
     done.missing = {str(each) for each in fields.get("command_ids") or ()}
     done.why = result.error.message if result.error is not None else ""
 

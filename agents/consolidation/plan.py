@@ -11,16 +11,18 @@ from ..spending import Phase
 from .asking import Asking
 from .digesting import WriteDigest
 from .facts import FactsFromEpisodes
+from .hygiene import Hygiene
 from .insights import Insights
-from .keeping import KeepUp
+from .janitor import Janitor
 from .looking import Lookup
+from .maintenance import Maintenance
+from .merging import Merge
 from .pending import Judge, Settle
 from .procedures import Procedures
 from .promoting import Promote
 from .pruning import Prune
 from .rows import Kind
 from .steps import Step
-from .upkeep import Upkeep
 
 CALLS_MAX: Final = 4
 """One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""
@@ -33,14 +35,13 @@ class Steps:
     lookup: Lookup
     asking: Asking
     policy: MemoryPolicy
-    upkeep: Upkeep | None = None
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
         """What follows a `consolidate` that did something, in this order (memory-model §8)."""
         wanted: tuple[tuple[Kind, bool], ...] = (
             ("prune", self.policy.prune.facts > 0),
-            ("hygiene", self.upkeep is not None),
+            ("hygiene", self.policy.hygiene.enabled and self.policy.hygiene.janitor == "consolidation"),
             ("digest", self.policy.digest.enabled),
         )
         return tuple(kind for kind, is_wanted in wanted if is_wanted)
@@ -52,9 +53,25 @@ class Steps:
             case "prune":
                 return (Prune(self.lookup, self.asking, self.policy.prune),)
             case "hygiene":
-                return () if self.upkeep is None else (KeepUp(self.upkeep),)
+                return (self._hygiene(phases),)
             case "digest":
                 return (WriteDigest(self.lookup, self.asking, self.policy.digest),)
+
+    def _hygiene(self, phases: frozenset[Phase]) -> Hygiene:
+        policy, lookup = self.policy, self.lookup
+        derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
+        return Hygiene(
+            Janitor(lookup, policy.hygiene, policy.recall.confidence_half_life_days),
+            Maintenance(
+                lookup=lookup,
+                policy=policy.hygiene,
+                proposing={
+                    "merged": Merge(lookup, policy.hygiene, policy.conflict),
+                    **derive,
+                    "compacted": Promote(lookup, policy.consolidation, "hygiene"),
+                },
+            ),
+        )
 
     def _phases(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation

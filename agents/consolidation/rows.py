@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ...memory.consolidation import Counters
+from ...memory.hygiene import TurnClock
 from ...schemas.base import Instant
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Outcome
@@ -82,6 +83,19 @@ class Errand(RowPart):
     attempt: Count = 0
 
 
+class UpkeepRow(RowPart):
+    """What keeping an owner's memory in order has to know."""
+
+    clock: TurnClock = TurnClock()
+    """The owner's turns over all sessions: how old episodes are in turns."""
+    facts_from: str = ""
+    """The fact at which the janitor's next look begins; "": at the first."""
+    visited_at: Instant | None = None
+    """The janitor's last visit."""
+    reflected_at: Instant | None = None
+    """The end of the last maintenance run."""
+
+
 class OwnerRow(StoredRow):
     """All that consolidation knows of an owner."""
 
@@ -101,6 +115,7 @@ class OwnerRow(StoredRow):
     """Short hashes of the clusters that insights were looked for in, the last 64."""
     mined: str = ""
     """Short hash of the episodes that procedures were last looked for in."""
+    upkeep: UpkeepRow = UpkeepRow()
     commands: Remembered = Remembered()
     """The last 1 000 command ids."""
     last: Outcome | None = None

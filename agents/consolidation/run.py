@@ -81,7 +81,7 @@ class Runs:
         for step in self.plan(kind, phases):
             one = await step.take(asked, row)
             row = one.row
-            did.append((step.part, one))
+            did += [(step.part, each) for each in (one, *one.also)]
             if one.status in ("deferred", "paused"):
                 return Ran(kind, one.status, row, tuple(did), one.why)
         if kind == "consolidate" and "standard" not in phases:

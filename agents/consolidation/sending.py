@@ -59,6 +59,8 @@ def run_result(command: Command, ran: RunRecord, why: str) -> CommandResult:
         "dropped": dict(ran.dropped),
         "phases": phases,
     }
+    if ran.kind == "hygiene":  # its counts are what is asked for
+        result |= {name: n for part in ran.phases for name, n in part.counts.items()}
     status: ResultStatus = "applied"
     error: ResultError | None = None
     if ran.status not in ("done", "nothing"):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
 
@@ -27,6 +27,7 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.consolidation import counted, due
+from ...memory.links import Links
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
@@ -43,15 +44,15 @@ from ..effects import apply_writes
 from ..spending import Spending
 from .asking import Asking
 from .following import Reminder, recorded, tried_again, upcoming, with_run
+from .hygiene import after_turn
 from .looking import Lookup
 from .plan import Steps
-from .recalled import Recollections
+from .recalled import Recollections, recalled_row
 from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
 from .run import Runs
 from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
-from .upkeep import Upkeep
 from .work import CommandWork, RecallWork, TurnWork, Work, routed
 
 log = structlog.get_logger(__name__)
@@ -89,19 +90,19 @@ class Consolidation:
         partitions: int,
         spending: Spending,
         now: Callable[[], datetime],
-        upkeep: Upkeep | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._metrics = metrics
         self._send_durably = send_durably
         self._policy = policy.consolidation
+        self._hygiene = policy.hygiene
         self._partitions = partitions
         self._spending = spending
         self._now = now
         self._pause = policy.observe.patience
         asking = Asking(completions=completions, calls=calls, spending=spending, patience=self._pause)
-        self._steps = Steps(Lookup(store, calls), asking, policy, upkeep)
+        self._steps = Steps(Lookup(store, calls), asking, policy)
         self._runs = Runs(self._steps.of, spending)
         self._recollections = Recollections(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
@@ -139,7 +140,7 @@ class Consolidation:
         row = owner_row(rows, work.owner_key)
         if row.last is None or not same_source(row.last.source, record.position):
             if isinstance(work, CommandWork):
-                decided = await self._command(work, record, row)
+                decided = await self._command(work, record, row, recalled_row(rows, work.owner_key).links)
             else:
                 decided = await self._turn(work, record, row, rows)
             if decided is not None:
@@ -159,10 +160,11 @@ class Consolidation:
                 "changed_facts": row.changed_facts + len(told.fact_ids),
             }
         )
+        run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
+        row = after_turn(row, at=record.timestamp, run_id=run, policy=self._hygiene, now=self._now())
         done = Concluded(row)
         again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
         if again and due(row.counters, self._policy):
-            run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
             done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
         outcome = Outcome(
             source=_source(record, work.id),
@@ -173,7 +175,7 @@ class Consolidation:
         )
         return _decided(done.row, owner_key, outcome)
 
-    async def _command(self, work: CommandWork, record: Record, row: OwnerRow) -> Decided | None:
+    async def _command(self, work: CommandWork, record: Record, row: OwnerRow, links: Links) -> Decided | None:
         command, owner_key = work.command, work.owner_key
         assert command.owner is not None  # held by route
         if command.command_id in row.commands:
@@ -185,7 +187,8 @@ class Consolidation:
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
         else:
-            asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner, command)
+            asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner)
+            asked = replace(asked, args=command.args, issued_at=command.issued_at, links=links)
             done = await self._run(cast(Kind, command.kind), asked, row, record)
             assert done.record is not None  # a command always makes one
             result = run_result(command, done.record, done.why)
@@ -198,8 +201,8 @@ class Consolidation:
         return _decided(done.row, owner_key, outcome)
 
     # ------------------------------------------------------------------------------------------------ a run
-    def _asked(self, run_id: str, tenant_id: str, owner: Owner, command: Command | None = None) -> Asked:
-        return Asked(tenant_id, owner, run_id, self._now(), command.args if command else {})
+    def _asked(self, run_id: str, tenant_id: str, owner: Owner) -> Asked:
+        return Asked(tenant_id, owner, run_id, self._now())
 
     async def _run(self, kind: Kind, asked: Asked, row: OwnerRow, record: Record) -> Concluded:
         """Decide, and what follows from it."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from ...memory.links import Links
 from ...schemas.commands import Change
 from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
@@ -28,6 +29,10 @@ class Asked:
     now: datetime
     args: Mapping[str, JsonValue] = field(default_factory=dict)
     """Of the command; empty for a run that no command asked for."""
+    issued_at: datetime | None = None
+    """Of the command."""
+    links: Links = field(default_factory=Links)
+    """Of the owner: what was recalled together."""
 
     @property
     def owner_key(self) -> str:
@@ -56,6 +61,8 @@ class Did:
     why: str = ""
     poison: Poison | None = None
     retry_after: float | None = None
+    also: tuple[Did, ...] = ()
+    """Of steps that this one took itself; their rows are in `row`."""
 
     @classmethod
     def stopped(cls, by: Stopped, row: OwnerRow, **counts: int) -> Did:

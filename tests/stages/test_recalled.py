@@ -22,7 +22,7 @@ from memstream.schemas.topics import RECALLED
 from memstream.schemas.turns import Owner
 from memstream.streams.crash import Step
 from memstream.streams.ports import Record
-from tests.stages.test_consolidation import Scripted
+from tests.support.consolidating import Scripted
 from tests.support.memory import NOW, OWNER, episode, stored_fact
 from tests.support.stage_bench import PARTITIONS, Bench, open_bench
 

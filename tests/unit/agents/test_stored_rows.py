@@ -7,6 +7,7 @@ import json
 import pytest
 
 from memstream.agents.consolidation import rows as consolidation
+from memstream.agents.consolidation.recalled import RecalledRow
 from memstream.agents.observer import rows as observer
 from memstream.agents.reflector import rows as reflector
 from memstream.agents.stored import ROW_VERSION, StoredRow
@@ -21,6 +22,7 @@ ROWS: list[StoredRow] = [
     reflector.SessionTurns(turn_number=3),
     consolidation.OwnerRow(last=LAST),
     consolidation.SessionTurns(turn_number=3),
+    RecalledRow(last=LAST),
 ]
 rows = pytest.mark.parametrize(
     "row", ROWS, ids=lambda row: f"{type(row).__module__.split('.')[-2]}-{type(row).__name__}"

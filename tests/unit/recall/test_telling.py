@@ -9,10 +9,13 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from memstream.recall.telling import Answered, LogTeller, ToldMetrics, records_of
+from memstream.recall.context import ContextRequest, Contexts
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recalled, Recollection
+from memstream.recall.telling import Answered, LogTeller, TellingRecall, ToldMetrics, records_of
 from memstream.schemas import ids
 from memstream.schemas.errors import Fatal, Transient
-from memstream.schemas.recalled import RECALLED_MAX, RecallTold
+from memstream.schemas.recalled import RECALLED_MAX, RecalledItem, RecallTold
 from memstream.schemas.turns import Owner
 from memstream.streams.ports import Log
 
@@ -122,3 +125,57 @@ async def test_after_the_pause_it_goes_on() -> None:
         world.log.error = None
         world.teller.tell(answered())
     assert (world.sent(), world.dropped("away")) == (1, 1)
+
+
+class Remembers:
+    """`Recalls` and `Teller` in one: what it answers, and what it was told."""
+
+    def __init__(self, *contents: str) -> None:
+        self.told: list[Answered] = []
+        self.items = tuple(
+            Recollection(
+                item=RecalledItem(
+                    tier="working",
+                    id=ids.fact_id("acme/user/ana", content),
+                    content=content,
+                    score=1.0,
+                    subject="user",
+                    category="task",
+                    parts={},
+                ),
+                match=1.0,
+                ranks=(),
+                reranked=None,
+                sources=(),
+                sensitivity="internal",
+                role=None,
+            )
+            for content in contents
+        )
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        return Recalled(self.items, ())
+
+    def tell(self, answered: Answered) -> None:
+        self.told.append(answered)
+
+
+async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
+    memory = Remembers("Buy milk", "Call Bob")
+    request = RecallRequest(tenant_id="acme", owner=ANA, groups=("home", "home"), cue="  what next ")
+    await TellingRecall(inner=memory, teller=memory).recall(request, now=NOW)
+    [told] = memory.told
+    assert (told.tenant_id, told.owners, told.cue, told.at) == ("acme", (ANA, HOME), "what next", NOW)
+    assert told.items == tuple(("working", each.item.id) for each in memory.items)
+
+
+async def test_a_context_tells_what_it_showed_and_not_what_it_looked_through() -> None:
+    memory = Remembers("Buy milk", "word " * 200)
+    asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120)
+    context = await Contexts(recall=memory, teller=memory).context(asked, now=NOW)
+    shown = context.shown["working"]
+    assert shown == (memory.items[0].item.id,)
+    assert [identity for told in memory.told for _, identity in told.items] == list(shown)
+    empty = Remembers()
+    await Contexts(recall=empty, teller=empty).context(asked, now=NOW)
+    assert empty.told == []

@@ -1,0 +1,23 @@
+"""`memstream reflect`: the maintenance run of a user's memory, now."""
+
+from __future__ import annotations
+
+import click
+
+from .. import options
+from ..context import CommandContext, pass_context
+from .hygiene import asked, told
+
+
+@click.command()
+@options.tenant
+@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose memory.")
+@options.as_json
+@pass_context
+def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
+    """Prune, merge, strengthen, derive and compact a user's memory, and wait for it (at most 60 s). Zeros when a run
+    was going on.
+
+    Exit 1 when it was refused or failed, or when something is still on its way.
+    """
+    told(asked(context, tenant, user, {"run": "reflect"}), as_json)
