@@ -7,26 +7,36 @@ subject, content, category and, where it matters, valid_from; `new` also occurre
 old one's) and `is_correction`. Nothing of `replaces` is told: the pipeline is alone with the two texts.
 
 `supersede` means that the old row closes, superseded or (a correction) invalidated.
+
+What the pipeline gets wrong on the half to tune by, with hashing or with the small model: `python -m
+tests.support.conflict_corpus [dense]`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from memstream.adapters.embedders.factory import create_embedder
+from memstream.memory.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts import Stamp, Transition, create
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.statements import Statement, of_observation
+from memstream.memory.zones import Near, cosine
 from memstream.schemas.facts import Decision, StoredFact
+from tests.support.asking import Ledger
 from tests.support.memory import observation, observed
 
 FOLDER = Path(__file__).resolve().parent.parent / "corpora" / "conflict"
+MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"
 Outcome = Literal["admit", "reinforce", "updated", "supersede", "pending", "history"]
 Half = Literal["tune", "test"]
 Embedding = Literal["hashing", "dense"]
@@ -144,6 +154,41 @@ def score(
     )
 
 
+async def similarities(chosen: Sequence[Pair], embedder: str) -> dict[str, float]:
+    """How near the two statements of a pair are, by pair, -1 to 1. `embedder`: as MEMSTREAM_EMBEDDER."""
+    model = create_embedder(embedder, api_key=None, base_url=None, timeout=60.0, sink=Ledger())
+    try:
+        texts = sorted({side.content for pair in chosen for side in (pair.old, pair.new)})
+        vectors = dict(zip(texts, await model.embed(texts, tenant_id="acme"), strict=True))
+    finally:
+        await model.close()
+    return {pair.id: cosine(vectors[pair.old.content], vectors[pair.new.content]) for pair in chosen}
+
+
+def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding) -> Callable[[Pair], Outcome]:
+    """The decision of the conflict pipeline, between two statements of one owner and alone with them."""
+    standard = MemoryPolicy()
+    policy = replace(standard, conflict=replace(standard.conflict, lexical=embedding == "hashing"))
+
+    def decide(pair: Pair) -> Outcome:
+        known, said = pair.known(), pair.said()
+        found = Neighbours()
+        if known.subject == said.subject:
+            equal = known if known.content_hash == said.content_hash else None
+            found = Neighbours(equal=equal, near=(Near(known, similar[pair.id]),))
+        stamp = Stamp(now=NOW, cause="new", embedder=embedding)
+        return outcome(carry_out(resolve(said, found, policy.conflict, now=NOW), said, stamp, policy))
+
+    return decide
+
+
+async def measured(half: Half, *, embedding: Embedding) -> Report:
+    chosen = pairs(half)
+    name = "hashing" if embedding == "hashing" else f"fastembed:{MINILM}"
+    decide = by_pipeline(await similarities(chosen, name), embedding=embedding)
+    return score(decide, chosen, embedding=embedding)
+
+
 def outcome(transitions: Iterable[Transition]) -> Outcome:
     """The outcome that the transitions of one decision amount to."""
     made = list(transitions)
@@ -198,3 +243,8 @@ def _time(text: str | None) -> datetime | None:
 
 def _shown(side: Side) -> str:
     return repr(side.content) if side.subject == "user" else f"{side.subject}: {side.content!r}"
+
+
+if __name__ == "__main__":
+    told = asyncio.run(measured("tune", embedding="dense" if "dense" in sys.argv[1:] else "hashing"))
+    print(*told.lines(), sep="\n")
