@@ -9,8 +9,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from .offline_endings import endings
 from .offline_forms import Category, Form, Room, form_of
-from .offline_people import statements_about_people
+from .offline_people import companions, statements_about_people
 from .offline_prompt import Prompt, Turn
 from .offline_rules import IMPORTANCE, Statement, statements
 from .offline_text import CHANGES, Clause, clauses, without_tail
@@ -86,12 +87,20 @@ def _of_turn(turn: Turn, held: Sequence[_Held]) -> list[_Found]:
             if not told:
                 found += _substituted(clause, parts, held)
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
+        shown = {item.clause for item in found if item.ends}
+        for clause in parts:
+            if clause not in shown:
+                told = endings(clause.text, beside=[item.statement for item in found])
+                found += [_Found(statement, clause) for statement in told]
     return _without_doubles(found)
 
 
 def _told(clause: Clause, held: Sequence[_Held]) -> list[Statement]:
     subjects = {item.subject for item in held} - {"user"}
-    return statements_about_people(clause.text, subjects=subjects) or statements(clause.text, introduces=clause.opens)
+    return statements_about_people(clause.text, subjects=subjects) or [
+        *statements(clause.text, introduces=clause.opens),
+        *companions(clause.text),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ what is replaced
@@ -132,7 +141,7 @@ def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held])
 
 
 def _put_in(new: str, old: str | None, clause: Clause, held: Sequence[_Held], *, is_correction: bool) -> list[_Found]:
-    if old is None or not new or len(new.split()) > 6:
+    if old is None or not new or len(new.split()) > 6 or old[0].isdigit() != new[0].isdigit():
         return []
     for item in held:
         if _mentions(item.content, old):

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
+from .offline_endings import endings
 from .offline_objects import is_name, is_pets
 from .offline_rules import Statement, capitalised, statements
 from .offline_text import third_person, without_tail
@@ -29,10 +30,23 @@ _AND: Final = re.compile(
     r"(?:works|lives|loves|likes|hates|enjoys|has|is|studies|teaches|plays|speaks|owns|runs)\b)"
 )
 _KNOWN: Final = re.compile(rf"{_NAME} (?P<rest>.+)", re.IGNORECASE)
+_OF_A_PERSON: Final = re.compile(
+    r"(?:(?:has|is) )?(?:now |just |recently )?(?:works? (?:at|for|as)|lives? in|moved to"
+    r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left)\b",
+    re.IGNORECASE,
+)
+"""What is said of persons alone, so that the name before it is one's."""
+_NO_PERSON: Final = re.compile(
+    r"(?:we|you|he|she|it|they|this|that|these|those|there|who|what|which|one|everyone|everybody|someone|somebody"
+    r"|nobody|people|mum|mom|dad|mother|father|work|life|home)$",
+    re.IGNORECASE,
+)
+_TOGETHER_WITH: Final = re.compile(rf".+ (?:together )?with (?:my|our) {_KIN},? {_NAME}", re.IGNORECASE)
 
 
 def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[Statement]:
-    """`subjects` are those that the prompt shows: only of them is a bare first name understood."""
+    """`subjects` are those that the prompt shows: a bare first name is understood of them, and where only a person can
+    be meant."""
     for pattern in _NAMED:
         if (match := pattern.fullmatch(clause)) and _is_kin(match["kin"]) and is_name(match["name"]):
             return [
@@ -44,8 +58,19 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
             content = capitalised(f"{match['kin']} {without_tail(third_person(match['rest']))}")
             return [Statement(subject="user", content=content, category="relationship")]
         return []
-    if (match := _KNOWN.fullmatch(clause)) and match["name"].lower() in subjects:
+    match = _KNOWN.fullmatch(clause)
+    if match is None or not is_name(match["name"]) or _NO_PERSON.match(match["name"]):
+        return []
+    if match["name"].lower() in subjects or _OF_A_PERSON.match(match["rest"]):
         return _about(match["name"], match["rest"], "")
+    return []
+
+
+def companions(clause: str) -> list[Statement]:
+    """Who is named beside what is told: "I live in Ghent with my brother Paul"."""
+    match = _TOGETHER_WITH.fullmatch(without_tail(clause))
+    if match and _is_kin(match["kin"]) and is_name(match["name"]):
+        return [_relation(match["kin"], match["name"])]
     return []
 
 
@@ -62,7 +87,9 @@ def _about(name: str, rest: str | None, kin: str) -> list[Statement]:
     """Statements of the person's own; an animal has none."""
     if not rest or (kin and is_pets(kin)):
         return []
-    found = [said for part in _AND.split(rest) for said in statements(_first_person(part))]
+    parts = [_first_person(part) for part in _AND.split(rest)]
+    found = [said for part in parts for said in statements(part)]
+    found += [said for part in parts for said in endings(part, beside=found)]
     return [
         replace(statement, subject=name.lower()) for statement in found if not statement.content.startswith("Name ")
     ]

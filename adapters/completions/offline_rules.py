@@ -116,7 +116,8 @@ _RULES: Final = (
     _rule(rf"{_AM} (?P<x>an? .+)", "Is {x}", "profession", is_past_occupation),
     _rule(rf"{_AM} (?P<z>an?) (?P<x>.+?) (?:at|for|with) (?P<y>.+)", "Works as {z} {x}|Works at {y}", "profession", is_occupation),
     _rule(rf"{_AM} (?P<z>an?) (?P<x>.+)", "Works as {z} {x}", "profession", is_occupation),
-    _rule(rf"{_I} (?:have )?(?:joined|started (?:working )?(?:at|with|for)|started (?:an?|my) {_KIND}(?:job|position|role) (?:at|with)|(?:got|landed|accepted|took|have) (?:an?|my) {_KIND}(?:job|position|role) (?:at|with))(?: the team at)? (?P<x>.+)", "Works at {x}", "profession", is_employer),
+    _rule(rf"{_I} (?:have )?(?:joined|started (?:working )?(?:at|with|for))(?: the team at)? (?P<x>.+)", "Works at {x}", "profession", is_employer),
+    _rule(rf"{_I} (?:have )?(?:started|got|landed|accepted|took|have) (?:an?|my) {_KIND}(?:job|position|role) (?:at|with) (?P<x>.+)", "Works at {x}", "profession", is_place),
     _rule(rf"{_I} (?:(?:got|was|have been) hired (?:by|at)|am employed (?:by|at|with)|am now (?:at|with)) (?P<x>.+)", "Works at {x}", "profession", is_employer),
     _rule(r"my (?:new |current )?(?:employer|company|workplace) is (?P<x>.+)", "Works at {x}", "profession"),
     _rule(r"my (?:new |current )?job is (?:at|with) (?P<x>.+)", "Works at {x}", "profession"),
@@ -175,7 +176,7 @@ _RULES: Final = (
     _rule(r"i am trying to (?P<x>(?:lose|quit|stop|give up|cut down|cut back|get (?:fit|fitter|healthy|healthier|in shape)|eat (?:less|more|healthier)|save (?:up|money)|learn|become) ?.*)", "Is trying to {x}", "goal"),
     _rule(r"i am writing (?P<x>(?:an?|my) (?:[\w-]+ )?(?:novel|book|thesis|dissertation|memoirs?|screenplay)(?: .+)?)", "Is writing {x}", "goal"),
     # relations and animals
-    _rule(r"i (?:am|got|have been|was) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
+    _rule(rf"{_I} (?:am|are|got|have got|have been|was|were) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
     _rule(rf"{_I} (?:have|have got|got|adopted|own|bought)(?: also)? (?P<z>an?) (?P<x>.+?)[, ]+(?:named|called|whose name is|(?:his|her|its) name is) (?P<y>.+)", "Has {z} {x} named {y}", "relationship", is_kin),
     _rule(rf"{_I} (?:have|have got|adopted|got) (?P<z>an?|{NUMBERS}) (?P<x>(?:[\w-]+ )?(?:guinea )?[\w-]+)", "Has {z} {x}", "relationship", is_kin),
 )  # fmt: skip

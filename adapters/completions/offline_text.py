@@ -81,6 +81,14 @@ _BLOCKED: Final = re.compile(
 )
 """Questions, conditions, hearsay, fiction: nothing of such a sentence is taken."""
 
+_LEAD: Final = re.compile(
+    r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our)\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
+    r"(?:(?:so|and|but) )?(?:what|which|who|how|when|where|why|(?:do|does|did|can|could|would|will|is|are"
+    r"|should|any|got)\b) .*\?[\"'”’)]*$",
+    re.IGNORECASE,
+)
+"""A statement that leads to a question: "I'm allergic to nuts, can I eat this?"."""
+
 _HEDGED: Final = re.compile(
     r"\b(?:would|could|might|may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
     r"|think(?:ing)? (?:about|of)|consider(?:ing)?|plan(?:s|ning)? (?:to|on|for)|hop(?:e|es|ing) (?:to|for)"
@@ -133,7 +141,8 @@ _FLUFF: Final = re.compile(
     rf"|for (?:the )?(?:last |past )?(?:{NUMBERS}|a few|many|some|several) (?:years|months|weeks)(?: now)?"
     r"|in (?:my (?:free|spare) time|general)|personally|luckily|sadly|unfortunately|fortunately|finally"
     r"|i (?:meant|mean)(?: to say)?(?: that)?|i meant to (?:say|write)|my mistake|my bad|i misspoke|i should say"
-    r"|(?:just )?to be clear|guess what|it is that|because|since|though|although|while|that (?:is|was) (?:a typo|wrong)"
+    r"|(?:just )?to be clear|guess what|it is that|because|since|though|although|while"
+    r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?"
     r"|let me correct (?:that|myself)|i must say|i have to say|you should know(?: that)?|thanks|thank you)"
     r"(?:\s*[,:;!.–—-]+\s*|\s+|$))+",
     re.IGNORECASE,
@@ -217,6 +226,8 @@ def clauses(message: str) -> Iterator[Clause]:
             return
         plain = unfolded(_QUOTED.sub(" … ", sentence))
         corrects = corrects or _CORRECTS.search(plain) is not None
+        if (lead := _LEAD.match(plain)) is not None:
+            plain = lead["told"]
         if _BLOCKED.search(plain):
             continue
         for text, wrong in _parts(plain):

@@ -149,10 +149,72 @@ async def test_only_the_same_subject_is_replaced() -> None:
     assert brief(said) == [("user", "Lives in Oslo", None, False)]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Berta moved to Oslo.", [("berta", "Lives in Oslo", None, False)]),
+        ("Jonas left Siemens and works at Bosch now.", [("jonas", "Works at Bosch", None, False)]),
+        ("Jonas left Siemens.", [("jonas", "No longer works at Siemens", None, False)]),
+        ("We moved to Oslo.", [("user", "Lives in Oslo", None, False)]),
+        ("She moved to Oslo.", []),
+        ("Everyone left Siemens.", []),
+        ("Google bought a company.", []),
+    ],
+)
+async def test_a_bare_first_name_is_understood_where_only_a_person_is_meant(
+    text: str, expected: list[tuple[str, str, str | None, bool]]
+) -> None:
+    assert brief(await answer(f"user: {text}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "category"),
+    [
+        ("I quit my job at Globex.", "No longer works at Globex", "profession"),
+        ("I got laid off by Globex last week.", "No longer works at Globex", "profession"),
+        ("I don't have a cat any more.", "No longer has a cat", "relationship"),
+        ("We no longer live in Oslo.", "No longer lives in Oslo", "attribute"),
+        ("I'm not vegan anymore, sorry.", "Is no longer vegan", "preference"),
+        ("I moved out of Oslo in May.", "No longer lives in Oslo", "attribute"),
+    ],
+)
+async def test_what_ended_is_told_though_nothing_of_it_is_shown(text: str, content: str, category: str) -> None:
+    (told,) = await answer(f"user: {text}")
+    assert (told["content"], told["category"], told["replaces"], told["durability"]) == (
+        content,
+        category,
+        None,
+        "persistent",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["I left the party early.", "I don't have time.", "I might quit my job at Globex.", "I quit smoking."]
+)
+async def test_what_is_no_end_of_anything_known_is_silence(text: str) -> None:
+    assert await answer(f"user: {text}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("I'm allergic to nuts, can I eat marzipan?", ["Is allergic to nuts"]),
+        ("My wife Carla is a dentist, do you know a good lamp?", ["Has a wife named Carla", "Works as a dentist"]),
+        ("If I live in Oslo, can I vote?", []),
+        ("Do I live in Oslo, or what?", []),
+        ("I live in Oslo with my brother Paul.", ["Lives in Oslo", "Has a brother named Paul"]),
+        ("I'm 34, not 43.", ["Is 34 years old"]),
+    ],
+)
+async def test_a_statement_beside_a_question_or_a_companion(text: str, contents: list[str]) -> None:
+    assert [told["content"] for told in await answer(f"user: {text}")] == contents
+
+
 async def test_a_known_person_is_understood_by_first_name() -> None:
     known = (("anna", "Lives in Rome"), ("user", "Lives in Bonn"))
     assert brief(await answer("user: Anna moved to Oslo.", known=known)) == [("anna", "Lives in Oslo", "w1", False)]
-    assert await answer("user: Berta moved to Oslo.", known=known) == []
+    assert await answer("user: Anna likes Oslo.", known=known) != []
+    assert await answer("user: Berta likes Oslo.", known=known) == []
 
 
 async def test_several_turns_name_their_turn_and_each_other() -> None:
