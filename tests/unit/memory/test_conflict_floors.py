@@ -1,0 +1,42 @@
+"""How right the conflict pipeline decides on the half of the corpus that no rule was tuned on: floors that hold."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.support.conflict_corpus import MINILM, Report, measured
+
+FALSE = 0.02
+"""At most this share of all pairs: two statements made one, or one closed that still holds."""
+
+
+async def test_with_hashing() -> None:
+    hold(await measured("test", embedding="hashing"), right=0.85)
+
+
+@pytest.mark.semantic
+async def test_nothing_is_merged_or_closed_wrongly_with_a_small_model(minilm: None) -> None:
+    hold(await measured("test", embedding="dense"), right=0.85)
+
+
+@pytest.mark.semantic
+@pytest.mark.xfail(strict=True, reason="not reached yet: docs/quality.md has the figure")
+async def test_a_small_model_is_right_more_often(minilm: None) -> None:
+    hold(await measured("test", embedding="dense"), right=0.90)
+
+
+@pytest.fixture
+def minilm() -> None:
+    if not MINILM.is_dir():
+        missing = f"no model folder at {MINILM}: only these few tests need it"
+        if os.environ.get("CI"):
+            pytest.fail(f"{missing}, and in CI it must be there", pytrace=False)
+        pytest.skip(missing)
+
+
+def hold(report: Report, *, right: float) -> None:
+    """Which pairs are wrong is not told, by pytest neither: whoever writes rules reads the other half."""
+    if max(report.false_merged, report.false_superseded) > FALSE or report.right < right:
+        pytest.fail(f"{report}; at least {right:.0%} right and at most {FALSE:.0%} of each false", pytrace=False)
