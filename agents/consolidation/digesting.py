@@ -35,7 +35,9 @@ class WriteDigest:
         basis = basis_of(facts, len(episodes))
         if not is_due(last, basis, forced=asked.forced):
             return Did("nothing", row)
-        shown_facts, shown_episodes = chosen_facts(facts, self.policy), chosen_episodes(episodes, self.policy)
+        told = await self.lookup.believed(asked, [each.observation_id for each in episodes])
+        standing = [each for each in episodes if told.get(each.observation_id, True)]  # an episode follows its fact
+        shown_facts, shown_episodes = chosen_facts(facts, self.policy), chosen_episodes(standing, self.policy)
         counts = {"facts_shown": len(shown_facts), "episodes": len(shown_episodes)}
         if not shown_facts and not shown_episodes:
             return Did("nothing", row)

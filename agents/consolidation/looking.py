@@ -51,6 +51,19 @@ class Lookup:
         facts = (StoredFact.from_payload(each.payload) for each in found.values())
         return {fact.fact_id: fact for fact in facts if fact.owner_key == asked.owner_key}
 
+    async def believed(self, asked: Asked, observations: Sequence[str]) -> dict[str, bool]:
+        """Of these, the observations that a fact of the owner stands on, and whether one that is active does."""
+        if not observations:
+            return {}
+        told = models.FieldCondition(key="evidence[].observation_id", match=models.MatchAny(any=list(observations)))
+        where = models.Filter(must=[of_owner(asked), told])
+        found = await self.calls.call("store", lambda: self.store.select(FACTS, tenant_id=asked.tenant_id, where=where))
+        believed: dict[str, bool] = {}
+        for fact in oldest_first(found):
+            for each in fact.evidence:
+                believed[each.observation_id] = believed.get(each.observation_id, False) or fact.state == "active"
+        return believed
+
     async def episodes(self, asked: Asked, *, with_dense: bool = False) -> tuple[Found, ...]:
         """All that stand, by time; `with_dense`: with their vectors."""
         where = models.Filter(must=[of_owner(asked), empty("deleted_at"), empty("archived_at")])

@@ -311,6 +311,20 @@ async def test_a_digest_is_made_anew_only_when_what_it_stands_on_has_changed(it:
     assert len(it.model.asked) == 4
 
 
+async def test_what_is_no_longer_believed_is_in_no_digest(it: Consolidating) -> None:
+    await it.store(
+        stored_fact("Works at Google", turn="x0", changes={"state": "superseded"}),
+        stored_fact("Works at Stripe", turn="x1"),
+    )
+    made = await it.episodes("Works at Google", "Works at Stripe", "Sold the house")
+    facts = await it.bench.facts()
+    assert facts["Works at Google"].evidence[0].observation_id == made[0].observation_id
+    it.model.answers["digest"] = lambda shown: {"text": "Works at Stripe."}
+    await it.bench.run(it.command("digest"))
+    assert "Google" not in it.model.asked[0]
+    assert it.model.asked[0].count("[e") == 2
+
+
 async def test_a_digest_of_nothing_is_not_asked_for(it: Consolidating) -> None:
     await it.bench.run(it.command("digest", args={"force": True}))
     assert (it.model.asked, await it.digest()) == ([], None)
