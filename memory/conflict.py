@@ -2,8 +2,8 @@
 replaced or corrected statement changes facts").
 
 `resolve` asks the stages in their order; the first that has an answer decides. `carry_out` turns the decision into
-transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; TABLE puts both together. What
-is left is admitted as pending, for the model to judge (`judging.py`).
+transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; the table in `weighing.py` puts
+both together. What is left is admitted as pending, for the model to judge (`judging.py`).
 """
 
 from __future__ import annotations
@@ -28,69 +28,19 @@ from .facts import (
     supersede,
 )
 from .locales import locale
-from .parsing import full_names, read
+from .parsing import full_names
 from .policies import ConflictPolicy, MemoryPolicy
-from .relations import Relation, relate
+from .relations import Relation
 from .statements import Statement
-from .zones import Near, similarity_of, zone_of
+from .weighing import Verdict, Weighed, weigh
+from .zones import Near
 
-Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
 """admit: a new row. pending: a new row that is not believed yet. dedup: a row that says it gets the evidence. detail:
 that row gets the new words too. replace: the old rows were true until now. correct: they were never true. history: the
 new row was true before the old one. nothing: it is too late to take back, or makes no fact."""
 
-_ANYWHERE: Mapping[Relation, Verdict] = {
-    Relation.APART: "admit",
-    Relation.BESIDE: "admit",
-    Relation.GUESSED: "pending",
-    Relation.REORDERED: "pending",
-}
-_SAME: Mapping[Relation, Verdict] = {
-    Relation.SAME: "reinforce",
-    Relation.LESS: "reinforce",
-    Relation.MORE: "updated",
-}
-_CONTRADICTED: Mapping[Relation, Verdict] = {
-    Relation.DENIED: "supersede",
-    Relation.VALUE: "supersede",
-    Relation.OTHER: "supersede",
-}
-TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
-    "HOT": {
-        **_ANYWHERE,
-        **_SAME,
-        **_CONTRADICTED,
-        Relation.DIFFERS: "pending",
-        Relation.UNCLEAR: "reinforce",
-    },
-    "NEAR-DUP": {
-        **_ANYWHERE,
-        **_SAME,
-        **_CONTRADICTED,
-        Relation.DIFFERS: "pending",
-        Relation.UNCLEAR: "reinforce",
-    },
-    "CONFLICT-CHECK": {
-        **_ANYWHERE,
-        **_SAME,
-        **_CONTRADICTED,
-        Relation.DIFFERS: "pending",
-        Relation.UNCLEAR: "pending",
-    },
-    "COLD": {
-        **_ANYWHERE,
-        **_SAME,
-        **_CONTRADICTED,
-        Relation.DIFFERS: "admit",
-        Relation.UNCLEAR: "admit",
-    },
-}
-"""memory-model §6, the table of outcomes, with its columns told apart by what the texts say."""
-
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
-_BY_MARKER = (Relation.DENIED, Relation.GUESSED)
-_BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +55,6 @@ class Neighbours:
     """Same subject: the nearest by embedding, and those with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
     """Same subject, same content hash, no longer believed. Looked at for proposals only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """A neighbour, and what the table makes of it."""
-
-    fact: StoredFact
-    relation: Relation
-    zone: Zone
-    similarity: float | None
-
-    @property
-    def verdict(self) -> Verdict:
-        return TABLE[self.zone][self.relation]
-
-    @property
-    def stage(self) -> str:
-        """The stage of the pipeline that knew."""
-        if self.relation in _BY_MARKER:
-            return "markers"
-        return "zones" if self.relation in _BY_ZONE else "predicates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +77,10 @@ class Question:
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
     def contradicted(self) -> tuple[Weighed, ...]:
-        return tuple(each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact))
+        """Of what a correction may mean without saying it, the nearest alone."""
+        rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
+        certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
+        return certain or tuple(rows[:1])
 
     def _holds(self, fact: StoredFact) -> bool:
         """Whether the row is believed for the time that the statement is about."""
@@ -201,19 +133,6 @@ def contradicted(
     """The rows that cannot hold beside it, late or not."""
     question = Question(statement, True, Neighbours(near=near), weigh(statement, near, policy), now)
     return tuple(each.fact for each in question.contradicted())
-
-
-def weigh(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[Weighed, ...]:
-    """The neighbours by zone and relation, the nearest first."""
-    pack = locale(policy.locale)
-    claims = read(statement.content, pack)
-    weighed = []
-    for each in near:
-        related = relate(read(each.fact.content, pack), claims, pack)
-        similarity = similarity_of(statement.content, each, policy)
-        zone = zone_of(similarity, related, policy)
-        weighed.append(Weighed(each.fact, related.relation, zone, similarity))
-    return tuple(sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True))
 
 
 # ------------------------------------------------------------------------------------------------------ stages

@@ -53,14 +53,13 @@ def take_auxiliaries(clause: Clause, pack: Locale) -> None:
     """Has worked → worked, and not past; is working → working; did not work → past."""
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
     found = clause.tokens
-    if len(found) > 1 and found[0].base in pack.auxiliaries and found[0].base not in pack.copulas:
-        if found[1].tense in pack.auxiliaries[found[0].base]:
-            clause.past = found[0].tense == "past" and found[1].tense == "base"
+    if len(found) > 1 and found[1].tense in pack.auxiliaries.get(found[0].base, ()):
+        clause.past = found[0].tense == "past" and found[1].tense == "base"
+        found = found[1:]
+        if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
             found = found[1:]
-            if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
-                found = found[1:]
-            clause.tokens = found
-            return
+        clause.tokens = found
+        return
     if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
         clause.past = found[0].tense == "past"
         clause.ongoing = True

@@ -153,5 +153,5 @@ def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
     token = found[place]
     if token.tense is None:
         return False
-    followed = any(each.base in pack.copulas and each.tense == "present" for each in found[place + 1 : place + 3])
+    followed = any(each.tense in ("present", "past") for each in found[place + 1 : place + 3])
     return token.tense != "base" or not followed

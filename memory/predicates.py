@@ -21,6 +21,8 @@ def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Loc
     ended = max((phrase for phrase in pack.ends if matches(found, phrase, pack)), key=len, default=None)
     if ended is not None and not clause.former:
         after = found[matches(found, ended, pack) or 0 :]
+        if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
+            after = after[1:]
         clause.denied, clause.past = True, False
         if after and after[0].tense == "ongoing":
             clause.tokens = after
@@ -126,7 +128,8 @@ def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
     """`is Anna`: a copula before a name."""
-    return len(found) > 1 and found[0].base in pack.copulas and found[1].is_name
+    after = [token for token in found[1:] if token.text not in pack.separators]
+    return bool(after) and found[0].base in pack.copulas and after[0].is_name
 
 
 def value_at(found: Sequence[Token], pack: Locale) -> int:
@@ -150,7 +153,10 @@ def attribute_claim(
     clause: Clause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
 ) -> Claim:
     """`X is V`: one V at a time, whatever X is."""
-    clause.past = clause.past and not clause.denied and value is clause.tokens
-    plain = (pack.same_words.get(token.text, token.text.removesuffix("'s")) for token in head if counts(token, pack))
+    clause.past = False
+    named = [token for token in head if counts(token, pack)]
+    if len(named) > 1 and named[-1].text == pack.name_word:
+        named = named[:-1]
+    plain = (pack.same_words.get(token.text, token.text.removesuffix("'s")) for token in named)
     name = "_".join(word.replace(" ", "_") for word in plain)[:PREDICATE_MAX]
     return claim_of(clause, (), name or None, "single" if name else "unsure", value, rest, pack)

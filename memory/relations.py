@@ -20,6 +20,7 @@ class Relation(Enum):
     DENIED = "a marker differs"
     VALUE = "the same statement with another number"
     OTHER = "another value of a predicate that has one at a time"
+    CORRECTED = "corrected by the speaker"
     REORDERED = "the same words in another order"
     GUESSED = "a plan or a guess about what is known"
     DIFFERS = "each says what the other does not"
@@ -36,6 +37,8 @@ class Related:
     relation: Relation
     same_predicate: bool
     """Both name the same known predicate."""
+    shares: bool = False
+    """They have a word in common beyond that."""
 
 
 SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
@@ -48,17 +51,18 @@ def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> Related:
     table = [[_relate(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
+    shares = any(set(mine.said) & set(theirs.said) for mine in old for theirs in new if mine.about == theirs.about)
     for relation in _CONTRADICTIONS:
         if relation in found:
-            return Related(relation, same)
+            return Related(relation, same, shares)
     told = all(any(each in (Relation.SAME, Relation.MORE) for each in row) for row in table)
     known = bool(found & {Relation.SAME, Relation.LESS}) and all(
         any(row[place] in (Relation.SAME, Relation.LESS) for row in table) or claim.denied
         for place, claim in enumerate(new)
     )
     if told or known:
-        return Related(Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same)
-    return Related(next((each for each in _OPEN if each in found), Relation.APART), same)
+        return Related(Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same, shares)
+    return Related(next((each for each in _OPEN if each in found), Relation.APART), same, shares)
 
 
 def _one_predicate(old: Claim, new: Claim) -> bool:
@@ -73,12 +77,16 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
     if old.hedged or new.hedged:
         return _guessed(old, new, pack)
     if old.past != new.past:
-        return Relation.UNCLEAR if _one_predicate(old, new) and _within(new.said, old.said, pack) else Relation.APART
+        return (
+            Relation.UNCLEAR
+            if new.past and _one_predicate(old, new) and _within(new.said, old.said, pack)
+            else Relation.APART
+        )
     if old.denied != new.denied:
         denial, claim = (old, new) if old.denied else (new, old)
         if _denies(denial, claim, pack):
             return Relation.DENIED
-        open_ = denial.predicate is None and set(denial.words) & set(_all(claim))
+        open_ = None in (denial.predicate, claim.predicate) and set(denial.words) & set(_all(claim))
         return Relation.UNCLEAR if open_ else Relation.APART
     return _compared(old, new, pack)
 
@@ -170,10 +178,15 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
         if _covers(theirs, mine, new, pack) or _covers(mine, theirs, old, pack):
             return Relation.VALUE
     same_thing = old.object[0] == new.object[0] and len(old.object) > 1 and len(new.object) > 1
-    names = old.names - new.names, new.names - old.names
-    if same_thing and new.valued == "single" and not all(names):
+    beyond = _particulars(old, new), _particulars(new, old)
+    if same_thing and new.valued == "single" and not all(beyond):
         return Relation.LESS  # the same value, with other particulars
     return Relation.DIFFERS
+
+
+def _particulars(one: Claim, other: Claim) -> set[str]:
+    """What the one says of the object beyond the other, but for numbers."""
+    return set(one.said) - set(other.said) - one.numbers
 
 
 def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:

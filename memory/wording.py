@@ -46,6 +46,8 @@ def tokens(text: str, pack: Locale) -> list[Token]:
     for short, long in pack.contractions.items():
         plain = re.sub(rf"{re.escape(short)}(?!\w)", long, plain, flags=re.IGNORECASE)
     plain = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", plain))
+    for short, long in pack.aliases.items():
+        plain = re.sub(rf"(?<!\w){re.escape(short)}(?!\w)", long, plain)
     found = [_token(part, place, pack) for place, part in enumerate(_parts(plain, pack))]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
     return list(_named(_numbers_joined(kept, pack), pack))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .pack import Locale, Markers, Rule
 
 _REGULAR = """
+date delete remove uninstall shave digest donate
 trade swap exchange replace cease close unsubscribe pass step reset rename reschedule update raise toy flirt prepare aim
 promise vary divide mention retrain qualify emigrate relocate bear outgrow recover reside hail major loathe appoint
 rent lease subscribe adore stick involve consist apply
@@ -109,6 +110,7 @@ def _phrases(text: str) -> tuple[str, ...]:
 
 
 _STATUS = "partner_is"
+_DIETS = _phrases("be *|become *|turn *|go *|eat *|follow * diet|be on * diet|have * diet|keep *|keep to * diet")
 _RULES = (
     # ------------------------------------------------------------------------------------------ one at a time
     Rule(
@@ -132,6 +134,8 @@ _RULES = (
         happened=True,
         named=True,
     ),
+    Rule("works_at", "single", _phrases("be self-employed|be self employed|be freelance|work freelance"), value="self"),
+    Rule("works_in", "unsure", _phrases("work in|be employ in")),
     Rule(
         "works_as",
         "single",
@@ -145,7 +149,7 @@ _RULES = (
         "single",
         _phrases(
             "get promote to|be promote to|start as|start work as|begin as|get job as|take job as|be hire as|get hire as"
-            "|be make|be name|be appoint|train as|retrain as|qualify as"
+            "|be appoint|train as|retrain as|qualify as"
         ),
         happened=True,
     ),
@@ -199,14 +203,8 @@ _RULES = (
     Rule(_STATUS, "single", _phrases("be widow|be widower"), value="widow"),
     Rule(_STATUS, "single", _phrases("be divorce"), value="divorce"),
     *(
-        Rule(
-            "diet",
-            "single",
-            tuple(f"{verb} {kind}" for verb in ("be", "become", "turn", "go")),
-            value=kind,
-            happened=True,
-        )
-        for kind in ("vegetarian", "vegan", "pescatarian", "omnivore", "carnivore", "flexitarian")
+        Rule("diet", "single", tuple(each.replace("*", kind) for each in _DIETS), value=kind, happened=True)
+        for kind in _words("vegetarian vegan pescatarian omnivore carnivore flexitarian keto paleo halal kosher")
     ),
     Rule(
         "studies_at", "single", _phrases("study at|be student at|attend|be enroll at|be enroll in|go to university in")
@@ -278,14 +276,16 @@ ENGLISH = Locale(
         "|be divorce from|divorce|get divorce from|give up|drop out of|drop|sell|lose|cancel"
         "|get rid of|give away|move away from"
         "|move out of|move out from|stop|cease|cut out|swear off|step down as|resign as|lay off|finish with|be over"
-        "|have outgrow|outgrow|unsubscribe from|shut down|close down|lose interest in|be do with|get over|recover from"
+        "|have outgrow|outgrow|unsubscribe from|shut down|close down|delete|close|shave off|remove"
+        "|uninstall|be make redundant at|be make redundant by|get make redundant at"
+        "|lose interest in|be do with|get over|recover from"
         "|go off|fall out with|call off|withdraw from|step back from"
     ),
     ends_work=_phrases(
         "retire|be retire|be unemployed|lose job|quit job|leave job|get fire|be fire|get lay off|be lay off"
         "|be out of work|resign|be make redundant|get make redundant|stop work|be between jobs|become unemployed"
     ),
-    ended=_phrases("die|pass away|be dead|have pass away|be over"),
+    ended=_phrases("move out|run away|die|pass away|be dead|have pass away|be over"),
     sets=(("change", "to"), ("update", "to"), ("reset", "to"), ("rename", "to"), ("reschedule", "to"), ("set", "to")),
     becomes=_phrases(
         "change to|switch to|move to|turn into|go up to|go down to|rise to|drop to|fall to|increase to|go from"
@@ -429,6 +429,7 @@ ENGLISH = Locale(
         "have": frozenset(("past", "participle")),
         "do": frozenset(("base",)),
         "can": frozenset(("base",)),
+        "go": frozenset(("ongoing",)),
     },
     joins=frozenset(("and", "but", "then")),
     verbs=_verbs()
@@ -457,7 +458,8 @@ father-in-law brother-in-law sister-in-law
     occupations=frozenset(
         _words(
             """
-accountant actor actress analyst architect artist assistant astronaut athlete baker barista
+head chief lead founder ceo cto president accountant actor actress analyst architect artist assistant
+astronaut athlete baker barista
 bartender biologist bookkeeper builder butcher carpenter cashier chef chemist clerk coach comedian
 composer conductor consultant cook dancer dentist designer detective developer diplomat director
 doctor driver economist editor electrician engineer executive farmer firefighter fisherman florist
@@ -505,7 +507,8 @@ banker barber cleaner contractor courier
     stop_words=frozenset(
         _words(
             """
-a an the his her their my our your its own of to in at on for by with from into as is are was were
+full-time part-time o'clock a an the his her their my our your its own of to in at on for by with from into
+as is are was were
 be been being am has had do does did have 's that this these those there and or so just very really
 quite currently now nowadays these again recently actually lately already still always usually often
 mostly mainly generally regularly typically every each user he she they i we it him them me us new
@@ -528,12 +531,21 @@ happily both
         _words("family italy july only assembly jelly belly bully butterfly supply reply daily weekly monthly silly")
     ),
     articles=frozenset(("a", "an", "per")),
+    aliases={
+        "US": "United States",
+        "USA": "United States",
+        "U.S.": "United States",
+        "UK": "United Kingdom",
+        "U.K.": "United Kingdom",
+        "NYC": "New York",
+    },
+    name_word="name",
     separators=frozenset(
         _words(
             """
 in at on for by with from into as of to since because named called over under about after before
 during until than and or near named who which that where while through via against without around
-per between every each daily weekly
+per between every each daily weekly behind beside below above across along beyond inside outside within towards opposite
 """
         )
     ),
@@ -615,11 +627,6 @@ sixteen seventeen eighteen nineteen twenty
         "theatre": "theater",
         "programme": "program",
         "grey": "gray",
-        "nyc": "new york",
-        "uk": "united kingdom",
-        "usa": "united states",
-        "u.s.": "united states",
-        "u.k.": "united kingdom",
         "phone": "telephone",
         "gym": "gym",
         "mom's": "mother's",

@@ -101,6 +101,10 @@ class Locale:
     """Ending of words that say how (fluently): they are particulars, never what a thing is."""
     not_manner: frozenset[str]
     articles: frozenset[str]
+    aliases: Mapping[str, str]
+    """Short names, as they are written, and the long ones."""
+    name_word: str
+    """`the son's name` is the son."""
     separators: frozenset[str]
     """Prepositions and the like: between two of them stands one thing."""
     both_ways: frozenset[str]
