@@ -7,13 +7,12 @@ was spent that day over all workers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Protocol
 
 from ..adapters.ports import Usage
+from ..memory.policies.budget import PHASES, Phase
 
-Phase = Literal["light", "standard", "deep"]
-PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
-"""Of a consolidation run, in their order."""
+__all__ = ["PHASES", "Granted", "Paused", "Phase", "Spending", "TierSpending"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,37 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 P = TypeVar("P")
+
+
+def _required(kind: type[object]) -> list[str]:
+    """The fields that have no default."""
+    missing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    return [each.name for each in fields if each.default is missing and each.default_factory is missing]
+
+
+def _of_mapping(hint: object) -> type[object] | None:
+    """The policy that a field has several of, by names that are the operator's."""
+    if get_origin(hint) is not Mapping:
+        return None
+    of: type[object] = get_args(hint)[1]
+    return of if dataclasses.is_dataclass(of) else None
+
+
+def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str, object], list[str]]:
+    if not isinstance(table, Mapping):
+        return {}, [f"{path}: expected tables [{path}.<name>]"]
+    made: dict[str, object] = {}
+    problems: list[str] = []
+    for name, value in table.items():
+        made[str(name)], wrong = policy_from(kind, value, path=f'{path}."{name}"')
+        problems += wrong
+    return made, problems
 
 
 def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, list[str]]:
@@ -28,11 +54,15 @@ def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, l
         elif dataclasses.is_dataclass(hints[name]):
             values[name], wrong = policy_from(hints[name], value, path=place)
             problems += wrong
+        elif (each := _of_mapping(hints[name])) is not None:
+            values[name], wrong = _several(each, value, path=place)
+            problems += wrong
         else:
             try:
                 values[name] = TypeAdapter(hints[name]).validate_python(value)
             except ValidationError as error:
                 problems += [f"{place}: {item['msg']}" for item in error.errors(include_url=False)]
+    problems += [f"{path}.{name} must be set" for name in _required(kind) if name not in table]
     if problems:
         return None, problems
     try:

@@ -15,11 +15,14 @@ from prometheus_client import CollectorRegistry
 from ..adapters.completions.by_task import CompletionsByTask
 from ..adapters.completions.factory import create_completions
 from ..adapters.folders import FolderLock
+from ..adapters.metering import Meter
 from ..adapters.ports import Completions, Embedder, UsageSink
 from ..adapters.vectors.store import QdrantStore
+from ..agents.budget import Budget
 from ..agents.reflector.state import check_facts_present
+from ..agents.tiers import SpendingOfTier
 from ..memory.policies import ConflictPolicy, MemoryPolicy
-from ..schemas.collections import DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
+from ..schemas.collections import BUDGETS, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
 from ..schemas.errors import Fatal
 from ..schemas.topics import StageName
 from ..streams import admin
@@ -27,14 +30,16 @@ from ..streams.app import AppSettings
 from ..streams.health import PortTaken, Readiness, served
 from ..streams.metrics import Metrics
 from ..streams.ports import Log
+from ..streams.retry import Calls
 from ..streams.runner import StageRunner, run_worker
 from .broker import deployment, new_log
+from .budgeting import LateMeter, ceilings, needs_accounts, tell
 from .errors import usage
 from .freed_memory import give_back
 from .patience import Patience
 from .probe import Probe
 from .settings import Settings
-from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners
+from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc_now
 from .wiring import Folders, new_embedder, new_store, secret
 
 log = structlog.get_logger(__name__)
@@ -54,7 +59,9 @@ START_SECONDS = 15.0
 """So long a worker that starts may not be ready without a word."""
 
 
-def new_completions(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> CompletionsByTask:
+def new_completions(
+    settings: Settings, policy: MemoryPolicy, *, sink: UsageSink, meter: Meter | None = None
+) -> CompletionsByTask:
     try:
         return create_completions(
             model=settings.model or None,
@@ -65,6 +72,7 @@ def new_completions(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink
             sink=sink,
             models=policy.models.given,
             patience=policy.observe.patience,
+            meter=meter,
         )
     except ValueError as error:
         raise usage(str(error)) from error
@@ -90,6 +98,7 @@ class Stages:
     completions: Completions
     runners: Sequence[StageRunner]
     metrics: Metrics
+    budget: Budget
     health_port: int = 0
     probe: Probe = field(init=False)
 
@@ -107,7 +116,7 @@ class Stages:
 
     async def run(self, *, stopping: asyncio.Event) -> int:
         """Until `stopping` is set or a stage ends; the exit code."""
-        beside = (self.probe.watch(), tell_changes(self.readiness), give_back())
+        beside = (self.probe.watch(), tell_changes(self.readiness), self.budget.run(), give_back())
         watching = [asyncio.create_task(each) for each in beside]
         try:
             async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
@@ -154,7 +163,8 @@ async def built_stages(
     async with AsyncExitStack() as stack:
         embedder = new_embedder(settings, sink=sink)
         stack.push_async_callback(embedder.close)
-        completions = new_completions(settings, policy, sink=sink)
+        meter = LateMeter()
+        completions = new_completions(settings, policy, sink=sink, meter=meter)
         stack.push_async_callback(completions.close)
         datadirs = {name: stack.enter_context(_slot(settings, name)) for name in names}
         client = new_log(settings)
@@ -165,14 +175,12 @@ async def built_stages(
         store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
         stack.push_async_callback(store.close)
         await patience("Qdrant", lambda: prepare_collections(client, store, names))
-        paid = settings.tier != "free"
-        if "consolidation" in names and completions.costs_money and not paid:
-            log.warning(
-                "consolidation_paused",
-                tier=settings.tier,
-                model=completions.model,
-                remedy="set MEMSTREAM_TIER=standard to let it call a model that costs money",
-            )
+        lines = ceilings(settings.tier, policy.budget)
+        meter.meter = budget = Budget(store=store, calls=Calls(), policy=policy.budget, ceilings=lines, now=utc_now)
+        stack.push_async_callback(budget.close)
+        if needs_accounts(lines, completions):
+            await patience("Qdrant", lambda: store.ensure(BUDGETS))
+        tell(tuple(names), tier=settings.tier, policy=policy.budget, completions=completions)
         runners = await build_runners(
             names,
             ports=StagePorts(
@@ -182,6 +190,7 @@ async def built_stages(
                 embedder=embedder,
                 completions=completions,
                 policy=policy,
+                spending=SpendingOfTier(policy.budget.tier(settings.tier), completions_of=completions.of),
                 metrics=metrics,
             ),
             settings=WorkerSettings(
@@ -193,7 +202,6 @@ async def built_stages(
                     worker_id=settings.worker_id,
                 ),
                 in_flight=settings.in_flight,
-                paid_model_allowed=paid,
                 crash=settings.crash,
             ),
         )
@@ -204,6 +212,7 @@ async def built_stages(
             completions=completions,
             runners=runners,
             metrics=metrics,
+            budget=budget,
             health_port=settings.health_port,
         )
 

@@ -12,13 +12,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ..memory.policies import MemoryPolicy, ModelsPolicy
+from ..memory.policies.budget import TASKS_OF, Tier
 from ..schemas.errors import Fatal
 from ..schemas.topics import STAGES
 from ..streams.addresses import EMBEDDED, embedded_folder, is_embedded, kafka_servers
@@ -35,8 +36,6 @@ SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY
 PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
 TESTS_OWN = f"{PREFIX}TEST_"
 """Variables of the test suite, read by nobody here."""
-
-Tier = Literal["free", "standard"]
 
 
 def _broker(value: str) -> str:
@@ -185,9 +184,31 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     problems += [f"{file}: {line}" for line in (*wrong, *wrong_models)]
     if policy is not None and policy.models != ModelsPolicy():
         problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
-    if problems or settings is None or policy is None or models is None:
+    if settings is not None and policy is not None and models is not None:
+        policy = replace(policy, models=models)
+        problems += _tier_problems(settings, policy)
+    if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))
-    return settings, replace(policy, models=models)
+    return settings, policy
+
+
+def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
+    """What the tier `custom` lacks; the others are whole."""
+    if settings.tier != "custom":
+        return []
+    try:
+        tier = policy.budget.tier(settings.tier)
+    except ValueError as error:
+        return [f"MEMSTREAM_TIER=custom: {error}"]
+    if settings.model or settings.openai_api_key is not None:
+        return []
+    return [
+        f"MEMSTREAM_TIER=custom: the phase {phase} has no model for its task {task}: "
+        f'set MEMSTREAM_MODEL or OPENAI_API_KEY, or write {task} = "<model>" under [models]'
+        for phase in tier.phases
+        for task in TASKS_OF[phase]
+        if task not in policy.models.given
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ what is wrong

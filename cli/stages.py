@@ -13,7 +13,7 @@ from ..agents.consolidation.stage import Consolidation
 from ..agents.observer.stage import Observer
 from ..agents.recorder import Recorder
 from ..agents.reflector.stage import Reflector
-from ..agents.spending import TierSpending
+from ..agents.spending import Spending
 from ..memory.policies import MemoryPolicy
 from ..schemas.errors import Fatal
 from ..schemas.topics import TURNS, StageName
@@ -40,6 +40,7 @@ class StagePorts:
     embedder: Embedder
     completions: Completions
     policy: MemoryPolicy
+    spending: Spending
     metrics: Metrics
 
 
@@ -50,7 +51,6 @@ class WorkerSettings:
     datadirs: dict[StageName, Path]
     app: AppSettings
     in_flight: int
-    paid_model_allowed: bool
     crash: CrashPoint | None = None
 
 
@@ -149,11 +149,7 @@ def build_stage(
             send_durably=runner.sender.durable,
             policy=ports.policy,
             partitions=partitions,
-            spending=TierSpending(
-                paid_model_allowed=settings.paid_model_allowed,
-                model=ports.completions.model,
-                costs_money=ports.completions.costs_money,
-            ),
+            spending=ports.spending,
             now=utc_now,
         )
     raise Fatal(f"the stage {name} is not there yet")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ...schemas.tasks import Task
 from ..ports import Completion, CompletionRequest, Completions
+from .fallbacks import FallbackCompletions
 
 A = TypeVar("A")
 
@@ -24,6 +25,12 @@ class CompletionsByTask:
 
     def of(self, task: Task) -> Completions:
         return self._by_task.get(task, self._default)
+
+    def paid_models(self, task: Task) -> tuple[str, ...]:
+        """The names of all that may be asked for it and cost money, fallbacks too."""
+        completions = self.of(task)
+        several = completions.models if isinstance(completions, FallbackCompletions) else (completions,)
+        return tuple(each.model for each in several if each.costs_money)
 
     @property
     def model(self) -> str:

@@ -87,6 +87,7 @@ class FallbackCompletions:
     ) -> None:
         self._links = [_Link(model, after, patience=patience) for model, after in pairwise(models)]
         self._last = models[-1]
+        self.models = tuple(models)
         self._clock = clock
 
     @property

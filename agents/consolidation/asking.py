@@ -9,7 +9,7 @@ from typing import Final, Generic, Literal, TypeVar
 from pydantic import JsonValue
 
 from ...adapters.ports import Completion, CompletionRequest, Completions, Message, Usage
-from ...schemas.errors import Poison, Transient
+from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.observations import TokenUsage
 from ...streams.exits import LeaseLost
 from ...streams.retry import Calls, Interrupted
@@ -40,7 +40,7 @@ class Question(Generic[A]):
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """No answer, and why. paused: it may not be asked. deferred: the model is away. failed: of no use after a repair.
-    `retry_after`: seconds, of a pause that ends by itself."""
+    `retry_after`: seconds, of a pause that ends by itself, or that a server asks for beyond the patience."""
 
     status: Literal["paused", "deferred", "failed"]
     why: str
@@ -70,11 +70,15 @@ class Asking:
         except Poison as refused:
             used = Usage(calls=1, input_tokens=granted.tokens)  # what it took is not known: as much as was set aside
             return Stopped("failed", str(refused), poison=refused)
+        except OverBudget as over:
+            return Stopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
         except Transient as away:
             if isinstance(away, LeaseLost | Interrupted):
                 raise
             remedy = f" ({away.remedy})" if away.remedy else ""
-            return Stopped("deferred", f"the model is away, it is tried again: {away}{remedy}")
+            why = f"the model is away, it is tried again: {away}{remedy}"
+            asked_for = away.retry_after if (away.retry_after or 0.0) > self.patience else None
+            return Stopped("deferred", why, retry_after=asked_for)
         finally:
             await self.spending.settle(granted, used)
         return answer

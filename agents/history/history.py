@@ -16,6 +16,8 @@ from pydantic import ValidationError
 from ...adapters.ports import VectorStore
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
+from ...schemas.budgets import StoredBudget
+from ...schemas.collections import BUDGETS
 from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
 from ...schemas.facts import Fact, StoredFact
@@ -321,7 +323,7 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ the store
     async def _collections(self) -> None:
-        for name in (FACTS_COLLECTION, *decoding.COLLECTIONS):
+        for name in (FACTS_COLLECTION, BUDGETS, *decoding.COLLECTIONS):
             if not await self._store.exists(name):
                 continue
             for tenant_id in sorted(self._tenants):
@@ -335,6 +337,8 @@ class _Reader:
                 try:
                     if collection == FACTS_COLLECTION:
                         self._stored_fact(found.id, StoredFact.from_payload(found.payload), where)
+                    elif collection == BUDGETS:
+                        history.budgets.append(StoredBudget.from_payload(found.payload))
                     else:
                         history.points.setdefault(collection, []).append(decoding.point(collection, found))
                 except (Unreadable, ValidationError) as why:

@@ -10,39 +10,13 @@ from ...schemas.topics import TURNS, read_by
 from .effects import each_turn_has_one_effect
 from .letters import letters_are_the_poison
 from .rows import History, ObservedRow, TurnRow
+from .spending import spending_is_within_budget
 from .tenants import no_read_crosses_tenants
 from .verdicts import Expected, Findings, Verdict, Violation, named
 from .versions import versions_are_monotonic
 from .views import the_views_agree
 
 __all__ = ["CHECKS", "Expected", "Verdict", "Violation", "verify"]
-
-
-def spending_is_within_budget(history: History, expected: Expected) -> Verdict:
-    """As far as it can be known from the log: in tier free no proposal comes from a model that costs money. What was
-    used is told."""
-    findings = Findings()
-    spends = [
-        (row.model, row.position)
-        for rows in history.events.values()
-        for row in rows
-        if row.run_id is not None and row.model is not None
-    ]
-    spends += [(row.model, row.position) for row in history.commands if row.proposes and row.model is not None]
-    for model, position in spends:
-        allowed = expected.tier != "free" or model in expected.free_models
-        findings.require(allowed, f"tier free, and consolidation used {model}, which costs money", position)
-    used: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for row in (each for rows in history.observed.values() for each in rows):
-        if row.model is not None:
-            findings.checked += 1
-            calls, tokens = used[row.model]
-            used[row.model] = calls + row.calls, tokens + row.tokens
-    for model, (calls, tokens) in sorted(used.items()):
-        findings.note(f"observation used {model}: {calls} calls, {tokens} tokens")
-    if expected.tier != "free":
-        findings.note(f"tier {expected.tier} has no limit that could be held against it yet")
-    return findings.verdict("I6", "spending is within the budget")
 
 
 def order_is_kept(history: History, expected: Expected) -> Verdict:

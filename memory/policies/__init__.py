@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .budget import BudgetPolicy
 from .consolidating import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
 from .facts import ConfidencePolicy, ConflictPolicy
 from .models import ModelsPolicy
@@ -17,6 +18,7 @@ from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
 
 __all__ = [
     "CLASSIC_FUSION",
+    "BudgetPolicy",
     "CapturePolicy",
     "CompositePolicy",
     "ConfidencePolicy",
@@ -57,3 +59,4 @@ class MemoryPolicy:
     observe: ObservePolicy = field(default_factory=ObservePolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     models: ModelsPolicy = field(default_factory=ModelsPolicy)
+    budget: BudgetPolicy = field(default_factory=BudgetPolicy)

@@ -10,6 +10,7 @@ import pytest
 from memstream.cli.errors import CommandFailed, Exit
 from memstream.cli.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
+from memstream.memory.policies.budget import Ceiling, Price
 
 CONTRACT = {
     "MEMSTREAM_BROKER",
@@ -173,7 +174,7 @@ class TestFile:
         ("text", "said"),
         [
             ("teir = 1", "teir: there is no such setting (did you mean tier?)"),
-            ('tier = "gold"', "tier: Input should be 'free' or 'standard'"),
+            ('tier = "gold"', "tier: Input should be 'free', 'cheap', 'standard', 'full' or 'custom'"),
             ("[memory.wroking]\ncapacity = 1", "memory.wroking: there is no such setting (did you mean working?)"),
             ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must lie between 1 and 64, not 0"),
             ('[memory.capture]\nroles = ["pirate"]', "memory.capture.roles: Input should be"),
@@ -209,3 +210,44 @@ class TestModelsOfTasks:
     def test_they_stand_in_a_table_of_their_own(self, tmp_path: Path) -> None:
         (tmp_path / "memstream.toml").write_text('[memory.models]\njudge = "big"\n')
         assert "memory.models: the models of tasks stand in a table of their own, [models]" in refusal()
+
+
+class TestBudgets:
+    def test_ceilings_and_prices_are_policy(self, tmp_path: Path) -> None:
+        (tmp_path / "memstream.toml").write_text(
+            'tier = "cheap"\n[memory.budget.observation]\ntokens = 1000\n'
+            '[memory.budget.prices."llama-3.3"]\ninput = 0.1\noutput = 0.4\n'
+        )
+        settings, policy = load()
+        assert settings.tier == "cheap"
+        assert policy.budget.observation.ceiling == Ceiling(1_000, None, "pause")
+        assert policy.budget.price("llama-3.3") == Price(0.1, 0.4)
+        assert policy.budget.price("gpt-5-mini") is not None
+        assert policy.budget.price("nobody-knows") is None
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('[memory.budget.prices."m"]\ninput = 1.0', 'memory.budget.prices."m".output must be set'),
+            (
+                '[memory.budget.prices."m"]\ninptu = 1.0\noutput = 1.0',
+                'memory.budget.prices."m".inptu: there is no such',
+            ),
+            ("[memory.budget]\nprices = 3", "memory.budget.prices: expected tables [memory.budget.prices.<name>]"),
+            ("[memory.budget.observation]\ntokens = -1", "memory.budget.observation: a ceiling of tokens must be 0"),
+        ],
+    )
+    def test_what_is_wrong_is_told_by_place(self, tmp_path: Path, text: str, said: str) -> None:
+        (tmp_path / "memstream.toml").write_text(text)
+        assert said in refusal()
+
+    def test_a_custom_tier_that_is_incomplete_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MEMSTREAM_TIER", "custom")
+        assert "set phases, tokens, cost, on_exceed in [memory.budget.custom]" in refusal()
+
+    def test_a_phase_of_a_custom_tier_needs_a_model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = '[memory.budget.custom]\nphases = ["standard", "deep"]\ntokens = 9\ncost = 0.1\non_exceed = "pause"\n'
+        (tmp_path / "memstream.toml").write_text(f'tier = "custom"\n{table}[models]\nconsolidation = "m"\n')
+        assert "the phase deep has no model for its task judge: set MEMSTREAM_MODEL or OPENAI_API_KEY" in refusal()
+        monkeypatch.setenv("MEMSTREAM_MODEL", "offline")
+        assert load()[0].tier == "custom"
