@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from .policies import ObservePolicy
@@ -53,8 +54,9 @@ def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | 
     a session with too few turns for a round waits for company where company is likely: a prompt of eight turns costs
     little more than one of a single turn. Neither holds back a session that ends or that someone asks for.
 
-    What ends each Wait: `next_is_here` the event that is queued; `backlog` the end of the backlog; the others the
-    model's breaker, the next event, or the pause (agents/observer/waiting.py).
+    What ends each Wait: `next_is_here` the event that is queued; `backlog` the end of the backlog; `few_tokens` the
+    turn that makes them enough, or the session's falling idle; `budget` the next day; the others the model's breaker,
+    the next event, or the pause (agents/observer/waiting.py).
     """
     if session.turns <= 0:
         return Wait("nothing")
@@ -70,7 +72,12 @@ def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | 
                 return Wait("next_is_here")
             if session.behind:
                 return Wait("backlog")
-    return ObserveNow(min(session.turns, policy.together))
+    return ObserveNow(min(session.turns, policy.round_turns))
+
+
+def seconds_until_idle(last_turn: datetime, *, now: datetime, policy: ObservePolicy) -> float:
+    """When a session whose last turn came then has fallen idle."""
+    return max(0.0, policy.idle - (now - last_turn).total_seconds())
 
 
 def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: ObservePolicy) -> bool:
@@ -85,11 +92,11 @@ def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: Observ
 
 
 def turns_that_fit(tokens: Sequence[int], policy: ObservePolicy) -> int:
-    """How many of these turns, oldest first, a round shows: at least one, then as long as they have `round_tokens`
-    together. A turn's size is bounded for itself (schemas/turns.py)."""
+    """How many of these turns, oldest first, a round shows: at least one, then as long as they have `round_size`
+    tokens together. A turn's size is bounded for itself (schemas/turns.py)."""
     total = 0
     for place, size in enumerate(tokens):
         total += size
-        if place and total > policy.round_tokens:
+        if place and total > policy.round_size:
             return place
     return len(tokens)

@@ -28,7 +28,7 @@ from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.commands import Command
-from ...schemas.errors import Poison, Transient
+from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Owner, Turn
@@ -136,9 +136,10 @@ class Observer:
         session = self._sessions.of(rows, key)  # nobody else writes its row while this event runs
         new = self._new(work, record, session)
         asked = isinstance(work, CommandWork) and status_of(work.command, now=self._now()) == "applied"
-        model_away, asked_for = False, 0.0
+        model_away, budget_left, asked_for = False, True, 0.0
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
+            held_back = self._waiting.held_back(key)
             question = Unobserved(
                 turns=session.waiting + (new is not None),
                 tokens=session.waiting_tokens + (0 if new is None else new.tokens),
@@ -147,8 +148,9 @@ class Observer:
                 ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
                 asked=asked or alone > 0,
                 model_away=model_away
-                or self._waiting.is_held_back(key)
+                or held_back == "model_away"
                 or self._calls.breaker_open(model_breaker(_tenant_of(key))),
+                budget_left=budget_left and held_back != "budget",
             )
             answer = time_to_observe(question, self._policy.observe)
             if not isinstance(answer, ObserveNow):
@@ -168,6 +170,9 @@ class Observer:
                 session, decided = self._refused(session, key, pending[0], refused, work, record)
             except (LeaseLost, Interrupted):
                 raise  # the partition goes away: nothing is decided here any more
+            except OverBudget as over:
+                budget_left, asked_for = False, over.retry_after or 0.0
+                continue
             except Transient as away:
                 model_away, asked_for = True, away.retry_after or 0.0
                 continue

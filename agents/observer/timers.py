@@ -10,7 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Literal
 
+HeldBack = Literal["model_away", "budget"]
 COMMANDS_PER_SECOND = 50
 STALE_MAX = 1_000
 """Entries of the queue that no longer hold are taken out when there are so many; under backlog most are soon done."""
@@ -29,7 +31,9 @@ class Reminder:
     company: bool = False
     """It waits for further turns: due when its partition has no more of them (`caught_up`)."""
     not_before: float = 0.0
-    """The model's server asked for so much time; monotonic, seconds."""
+    """The model's server asked for so much time, or the budget has nothing left before; monotonic, seconds."""
+    for_budget: bool = False
+    """Another day ends the wait."""
     attempt: int = 0
 
 
@@ -68,6 +72,7 @@ class Reminders:
         due_in: float,
         company: bool = False,
         asked_for: float = 0.0,
+        for_budget: bool = False,
     ) -> None:
         """A turn was deferred, or found waiting. `due_in` counts from the first deferral, not from each one,
         `asked_for` from now."""
@@ -76,13 +81,28 @@ class Reminders:
         since, not_before = (now, 0.0) if known is None else (known.since, known.not_before)
         not_before = max(not_before, now + asked_for)
         due = max(since + due_in, not_before)
-        item = Reminder(partition, tenant_id, last_turn_id, since, due, company, not_before)
+        item = Reminder(partition, tenant_id, last_turn_id, since, due, company, not_before, for_budget)
         self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
 
-    def is_held_back(self, session_key: str) -> bool:
-        """Whether it is not `not_before` yet."""
+    def heard(self, session_key: str) -> None:
+        """A turn of the session came: whether it falls idle counts from now."""
+        known = self._waiting.get(session_key)
+        if known is not None:
+            self._waiting[session_key] = replace(known, since=self._clock())
+
+    def day_turned(self) -> None:
+        """There is a new budget: who waits for one is due."""
+        now = self._clock()
+        for key, item in list(self._waiting.items()):
+            if item.for_budget:
+                self._put(key, replace(item, due=now, not_before=now, for_budget=False))
+
+    def held_back(self, session_key: str) -> HeldBack | None:
+        """For what, while it is not `not_before` yet."""
         item = self._waiting.get(session_key)
-        return item is not None and item.not_before > self._clock()
+        if item is None or item.not_before <= self._clock():
+            return None
+        return "budget" if item.for_budget else "model_away"
 
     def done(self, session_key: str) -> None:
         item = self._waiting.pop(session_key, None)

@@ -4,7 +4,9 @@ What ends a wait:
 
 | it waits for | asked again |
 |---|---|
-| the model, the budget, enough tokens | when the tenant's breaker closes, else after the pause |
+| the model | when the tenant's breaker closes, else after the pause |
+| the budget | when the day turns, or after the time that the budget names |
+| enough tokens | by its next event, else when it has fallen idle |
 | the event of its session that is queued | by that event, here or where its partition goes |
 | company that the backlog may bring | by its next event, when the backlog is read, or after `company` seconds |
 | (found in the table with its partition) | at once when a round is full or the session ended, else as for company |
@@ -20,7 +22,17 @@ from datetime import datetime
 
 import structlog
 
-from ...memory.observing import COMPANY, ObserveNow, Unobserved, WaitReason, is_behind, time_to_observe
+from ...memory.budget import day_of
+from ...memory.observing import (
+    COMPANY,
+    ObserveNow,
+    Unobserved,
+    Wait,
+    WaitReason,
+    is_behind,
+    seconds_until_idle,
+    time_to_observe,
+)
 from ...memory.policies import ObservePolicy
 from ...schemas import ids
 from ...schemas.errors import Transient
@@ -28,8 +40,8 @@ from ...schemas.outcomes import OutRecord
 from ...streams.ports import Ahead
 from ...streams.stage import Rows
 from .commands import reminder_record
-from .rows import SessionRow, session_of_waiting_key
-from .timers import COMMANDS_PER_SECOND, Reminders
+from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
+from .timers import COMMANDS_PER_SECOND, HeldBack, Reminders
 
 log = structlog.get_logger(__name__)
 TICK = 0.2
@@ -57,6 +69,7 @@ class Waiting:
         self._now = now
         self._reminders = Reminders(pause=policy.patience, clock=monotonic)
         self._behind: set[int] = set()
+        self._day = day_of(now())
 
     def behind(self, partition: int) -> bool:
         """Whether a session of this partition may expect company (memory/observing.py, `is_behind`)."""
@@ -77,21 +90,26 @@ class Waiting:
             self._behind.discard(partition)
         return behind
 
-    def is_held_back(self, key: str) -> bool:
-        """Whether the model's server asked for more time than has passed, when it was last asked for this session."""
-        return self._reminders.is_held_back(key)
+    def held_back(self, key: str) -> HeldBack | None:
+        """For what this session is not asked about yet: its model's server wants more time than has passed since, or
+        the budget has nothing left before."""
+        return self._reminders.held_back(key)
 
     def remember(
         self, session: SessionRow, key: str, partition: int, reason: WaitReason, *, asked_for: float = 0.0
     ) -> None:
-        """An event of this session ended with this answer. `asked_for`: the model's server wants to be left alone for
-        so many seconds (Retry-After); nobody knows it any more in a process that starts."""
+        """An event of this session ended with this answer. `asked_for`: so many seconds the model's server wants to be
+        left alone (Retry-After), or the budget has nothing left; nobody knows it any more in a process that starts."""
         if not session.waiting:
             self._reminders.done(key)
         elif reason in COMPANY:
             self._wait(session, key, partition, due_in=self._policy.company, company=reason == "backlog")
+        elif reason == "few_tokens":
+            self._reminders.heard(key)
+            self._wait(session, key, partition, due_in=self._policy.idle)
         else:
-            self._wait(session, key, partition, due_in=self._policy.patience, asked_for=asked_for)
+            due_in, for_budget = self._policy.patience, reason == "budget"
+            self._wait(session, key, partition, due_in=due_in, asked_for=asked_for, for_budget=for_budget)
 
     def found(self, partitions: frozenset[int], rows: Rows) -> None:
         """These partitions are ours now: looks for sessions with waiting turns. A waiting row alone says little: the
@@ -106,17 +124,28 @@ class Waiting:
                     session = SessionRow.read(raw)
                     if not session.waiting:
                         continue
-                    if self._is_complete(session):
-                        self._wait(session, key, partition, due_in=0.0)
-                    else:
-                        self._wait(session, key, partition, due_in=self._policy.company, company=True)
+                    match self._in_a_backlog(session):
+                        case ObserveNow():
+                            self._wait(session, key, partition, due_in=0.0)
+                        case Wait(reason="few_tokens"):
+                            last = rows.row(waiting_key(key, session.waiting_next - 1))
+                            self._wait(session, key, partition, due_in=self._until_idle(last))
+                        case Wait():
+                            self._wait(session, key, partition, due_in=self._policy.company, company=True)
 
-    def _is_complete(self, session: SessionRow) -> bool:
-        """Whether it would be observed even in the middle of a backlog."""
+    def _until_idle(self, last: bytes | None) -> float:
+        """Seconds. `last`: the row of the session's last waiting turn; one that is missing is the observation's to
+        tell."""
+        if last is None:
+            return 0.0
+        return seconds_until_idle(WaitingTurn.read(last).deferred_at, now=self._now(), policy=self._policy)
+
+    def _in_a_backlog(self, session: SessionRow) -> ObserveNow | Wait:
+        """What the answer would be even in the middle of one."""
         question = Unobserved(
             turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
         )
-        return isinstance(time_to_observe(question, self._policy), ObserveNow)
+        return time_to_observe(question, self._policy)
 
     def _wait(
         self,
@@ -127,6 +156,7 @@ class Waiting:
         due_in: float,
         company: bool = False,
         asked_for: float = 0.0,
+        for_budget: bool = False,
     ) -> None:
         self._reminders.wait(
             key,
@@ -136,6 +166,7 @@ class Waiting:
             due_in=due_in,
             company=company,
             asked_for=asked_for,
+            for_budget=for_budget,
         )
 
     def wake(self, tenant_id: str) -> None:
@@ -144,6 +175,10 @@ class Waiting:
 
     def due(self, at_most: int) -> Iterator[OutRecord]:
         """The commands whose time has come."""
+        today = day_of(self._now())
+        if today != self._day:
+            self._day = today
+            self._reminders.day_turned()
         for partition in self._reminders.company():
             ahead = self._ahead(partition)
             if ahead is not None and ahead.unread <= self._policy.backlog and not self.behind(partition):

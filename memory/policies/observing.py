@@ -30,6 +30,9 @@ class CapturePolicy:
             require(getattr(self, name) >= 0, f"capture.{name} must be 0 or more, not {getattr(self, name)}")
 
 
+ROUND_TURNS_MAX = 64
+
+
 @dataclass(frozen=True, slots=True)
 class ObservePolicy:
     """When a session's unobserved turns are shown to the model."""
@@ -39,7 +42,10 @@ class ObservePolicy:
     patience: float = 60.0
     """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
-    """Observe when this many tokens wait; 0 = every turn at once. A token is taken as 4 characters."""
+    """Observe when this many tokens wait, in one call as far as it goes; 0 = every turn at once. A token is taken as 4
+    characters. The usual number is 30 000."""
+    idle: float = 600.0
+    """Seconds without a turn after which a session is observed that has fewer tokens."""
     round_tokens: int = 8_000
     """Of the turns in one call; a turn that is larger is shown alone."""
     backlog: int = 16
@@ -49,13 +55,26 @@ class ObservePolicy:
     """Seconds that a turn waits for company at most, however long the backlog lasts."""
 
     def __post_init__(self) -> None:
-        require(1 <= self.together <= 64, f"observe.together must be 1 to 64, not {self.together}")
-        for name in ("patience", "company"):
+        require(
+            1 <= self.together <= ROUND_TURNS_MAX,
+            f"observe.together must be 1 to {ROUND_TURNS_MAX}, not {self.together}",
+        )
+        for name in ("patience", "company", "idle"):
             seconds = getattr(self, name)
             require(math.isfinite(seconds) and seconds > 0, f"observe.{name} must be above 0, not {seconds}")
         for name in ("unobserved_tokens", "backlog"):
             require(getattr(self, name) >= 0, f"observe.{name} must be 0 or more, not {getattr(self, name)}")
         require(self.round_tokens >= 1, f"observe.round_tokens must be 1 or more, not {self.round_tokens}")
+
+    @property
+    def round_turns(self) -> int:
+        """Turns in one call, at most."""
+        return ROUND_TURNS_MAX if self.unobserved_tokens else self.together
+
+    @property
+    def round_size(self) -> int:
+        """Tokens in one call; a turn that is larger is shown alone."""
+        return max(self.round_tokens, self.unobserved_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,13 +69,13 @@ def test_a_server_that_asked_for_more_time_than_the_pause_has_it(world: World) -
     world.wait("a")
     world.now += 30
     world.wait("a", asked_for=300)
-    assert world.reminders.is_held_back("a")
+    assert world.reminders.held_back("a") == "model_away"
     world.wait("a")  # another turn of the session
     world.reminders.wake("acme")
     world.now += 299.9
     assert world.due() == []
     world.now += 0.1
-    assert not world.reminders.is_held_back("a")
+    assert world.reminders.held_back("a") is None
     assert world.due() == [("a", "t1", 0)]
     world.now += 60
     assert world.due() == [("a", "t1", 1)]
@@ -84,9 +84,9 @@ def test_a_server_that_asked_for_more_time_than_the_pause_has_it(world: World) -
 def test_what_one_server_asked_for_a_session_holds_no_other_back(world: World) -> None:
     world.wait("a", asked_for=300)
     world.wait("b")
-    assert not world.reminders.is_held_back("b")
+    assert world.reminders.held_back("b") is None
     world.reminders.done("a")
-    assert not world.reminders.is_held_back("a")
+    assert world.reminders.held_back("a") is None
 
 
 def test_a_session_that_is_found_at_assignment_is_due_at_once(world: World) -> None:
