@@ -38,8 +38,8 @@ def _linked(episodes: Sequence[Embedded], similarity: float) -> list[tuple[Store
     """Connected components of the graph whose edges are the near pairs."""
     matrix = numpy.asarray([dense for _, dense in episodes], dtype=numpy.float32)
     norms = numpy.linalg.norm(matrix, axis=1, keepdims=True)
-    matrix = matrix / numpy.where(norms == 0, 1, norms)
-    near = (matrix @ matrix.T) >= similarity
+    unit = matrix / numpy.where(norms == 0, 1, norms)
+    near = (unit @ unit.T) >= similarity
     left = set(range(len(episodes)))
     groups = []
     while left:
