@@ -70,7 +70,7 @@ _OTHERS: Final = (
 _BLOCKED: Final = re.compile(
     r"\?\s*[\"'”’)]*$"
     r"|\bif (?:i|we|you|he|she|they|my|it)\b|\bwhether\b|\bunless\b"
-    r"|\b(?:wish|maybe|perhaps|guess|supposedly|allegedly|dream(?:ed|t) (?:that|of|i|about)|had a dream)\b"
+    r"|\b(?:wish|maybe|perhaps|guess(?! what\b)|supposedly|allegedly|dream(?:ed|t) (?:that|of|i|about)|had a dream)\b"
     rf"|\b{_OTHERS}\s*(?:often |always |once |also |just |usually |really |kindly )?"
     r"(?:say|says|said|tell|tells|told|think|thinks|thought|claim|claims|claimed|believe|believes|believed|suggests?"
     r"|insists?|ask|asks|asked|wrote|writes|reads|joke[sd]?|assumes?|swears?|reckons?|heard)\b"
