@@ -18,7 +18,7 @@ from tests.support.model_server import Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running
 from tests.support.qdrant import QdrantServer
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 POLICY = """
 [memory.consolidation]
 trigger = "schedule"
