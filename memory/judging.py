@@ -12,24 +12,32 @@ from datetime import datetime
 from ..schemas.commands import Judgement
 from ..schemas.facts import Decision, StoredFact
 from .facts import READABLE, Stamp, Transition, approve, newest_evidence, reinforce, supersede
-from .policies import MemoryPolicy
+from .policies import ConflictPolicy, MemoryPolicy
 from .statements import of_fact
+from .weighing import weigh
+from .zones import Near
 
 STAGE = "judge"
+_DEFAULT = ConflictPolicy()
 
 
-def settles_without_model(pending: StoredFact, known: StoredFact | None, now: datetime) -> Judgement | None:
+def settles_without_model(
+    pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
+) -> Judgement | None:
     """The judgement that needs no model; None where one is needed, or the fact's time has not come.
 
     `known` is the row that it waits for, as it stands; None: it waits for none, or that row is gone. What it waited for
     may have been closed or taken back meanwhile; it may say by now what the pending row says; or the pending row has
-    only waited for its time.
+    only waited for its time, and rules out what it waited for.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
     if pending.valid_from > now:
         return None
-    return "coexist" if known is None or known.state not in READABLE else None
+    if known is None or known.state not in READABLE:
+        return "coexist"
+    (weighed,) = weigh(of_fact(pending), (Near(known),), policy)
+    return "supersede" if weighed.verdict == "supersede" else None
 
 
 def settle_pending(

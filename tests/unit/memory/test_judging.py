@@ -155,7 +155,7 @@ def test_what_needs_no_model() -> None:
     assert settles_without_model(pending, closed, later) == "coexist"
     assert settles_without_model(pending, same, later) == "duplicate"
     assert settles_without_model(pending, waiting(number=3), later) == "duplicate"
-    assert settles_without_model(pending, waiting("Prefers no seats", number=3), later) is None
+    assert settles_without_model(pending, waiting("Prefers middle seats", number=3), later) is None
 
 
 def test_what_has_not_begun_waits_for_its_time() -> None:
@@ -163,6 +163,24 @@ def test_what_has_not_begun_waits_for_its_time() -> None:
     ahead = waiting(valid_from=begins)
     assert settles_without_model(ahead, None, begins - timedelta(microseconds=1)) is None
     assert settles_without_model(ahead, None, begins) == "coexist"
+
+
+def test_what_has_begun_takes_the_place_of_what_it_rules_out() -> None:
+    begins = NOW + timedelta(days=3)
+    here = stored_fact("Lives in Prague", turn="t0")
+    ahead = waiting("Lives in Vienna", valid_from=begins)
+    assert settles_without_model(ahead, here, begins - timedelta(seconds=1)) is None
+    assert settles_without_model(ahead, here, begins) == "supersede"
+    assert settles_without_model(waiting("Speaks Dutch", valid_from=begins), here, begins) is None
+
+
+def test_a_row_that_was_said_since_gives_way_to_an_approved_one_or_makes_it_history() -> None:
+    ahead, said_since = waiting("Lives in Vienna"), stored_fact("Lives in Brno", turn="t3", number=3)
+    (history,) = settle_pending(ahead, None, "coexist", STAMP, POLICY, why="", rivals=(said_since,))
+    assert (history.action, history.fact.superseded_by) == ("superseded", None)
+    begun = waiting("Lives in Vienna", valid_from=NOW + timedelta(hours=1))
+    closed, approved = settle_pending(begun, None, "coexist", STAMP, POLICY, why="", rivals=(said_since,))
+    assert (closed.fact.superseded_by, approved.fact.supersedes) == (begun.fact_id, said_since.fact_id)
 
 
 @pytest.mark.parametrize(
