@@ -19,6 +19,7 @@ from ..adapters.metering import Meter
 from ..adapters.ports import Completions, Embedder, UsageSink
 from ..adapters.vectors.store import QdrantStore
 from ..agents.budget import Budget
+from ..agents.observer.source import TurnSource, load_source
 from ..agents.reflector.state import check_facts_present
 from ..agents.tiers import SpendingOfTier
 from ..memory.policies import ConflictPolicy, MemoryPolicy
@@ -74,6 +75,14 @@ def new_completions(
             patience=policy.observe.patience,
             meter=meter,
         )
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def new_source(policy: MemoryPolicy) -> TurnSource | None:
+    """The operator's own function that says what of a turn is shown; None: there is none."""
+    try:
+        return load_source(policy.capture.source) if policy.capture.source else None
     except ValueError as error:
         raise usage(str(error)) from error
 
@@ -163,6 +172,7 @@ async def built_stages(
     async with AsyncExitStack() as stack:
         embedder = new_embedder(settings, sink=sink)
         stack.push_async_callback(embedder.close)
+        source = new_source(policy) if "observer" in names else None
         meter = LateMeter()
         completions = new_completions(settings, policy, sink=sink, meter=meter)
         stack.push_async_callback(completions.close)
@@ -191,6 +201,7 @@ async def built_stages(
                 completions=completions,
                 policy=policy,
                 spending=SpendingOfTier(policy.budget.tier(settings.tier), completions_of=completions.of),
+                source=source,
                 metrics=metrics,
             ),
             settings=WorkerSettings(

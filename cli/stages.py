@@ -10,6 +10,7 @@ from typing import Any
 
 from ..adapters.ports import Completions, Embedder, Usage, VectorStore
 from ..agents.consolidation.stage import Consolidation
+from ..agents.observer.source import TurnSource
 from ..agents.observer.stage import Observer
 from ..agents.recorder import Recorder
 from ..agents.reflector.stage import Reflector
@@ -41,6 +42,7 @@ class StagePorts:
     completions: Completions
     policy: MemoryPolicy
     spending: Spending
+    source: TurnSource | None
     metrics: Metrics
 
 
@@ -128,6 +130,7 @@ def build_stage(
             next_is_here=runner.next_is_here,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
             now=utc_now,
+            source=ports.source,
         )
     if name == "reflector":
         return Reflector(

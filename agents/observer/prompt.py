@@ -22,6 +22,7 @@ from ...schemas.turns import Role, Sensitivity, Turn
 from ...schemas.working import WorkingEntry, WorkingSet
 from ..answers import Answer, Item, Moment, ShortId, Statement, parse_items, strict_schema
 from .rows import RecentMessage
+from .source import TurnSource, text_of
 
 TASK = "observations"
 VERSION = "observe/v1"
@@ -108,9 +109,17 @@ class ShownTurn:
     turn_id: str
     occurred_at: datetime
     said: tuple[tuple[Role, str], ...]
+    messages: tuple[tuple[Role, str], ...] | None = None
+    """Where a source made the text that is shown: the turn's own messages, for who said what."""
 
     @classmethod
-    def of(cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy) -> ShownTurn:
+    def of(
+        cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy, source: TurnSource | None = None
+    ) -> ShownTurn:
+        if source is not None:
+            text = without_framed(text_of(turn, source))
+            own = tuple((message.role, without_framed(message.text)) for message in turn.messages)
+            return cls(turn.turn_id, occurred_at, (("user", text),) if text.strip() else (), own)
         said = []
         for message in turn.messages:
             text = without_framed(message.text)
@@ -129,6 +138,10 @@ class ShownTurn:
     def folded(self) -> tuple[tuple[Role, str], ...]:
         """As quotes are compared with it."""
         return tuple((role, folded(text)) for role, text in self.said)
+
+    @cached_property
+    def folded_messages(self) -> tuple[tuple[Role, str], ...]:
+        return tuple((role, folded(text)) for role, text in self.messages or ())
 
 
 @dataclass(frozen=True)

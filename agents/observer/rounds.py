@@ -30,6 +30,7 @@ from ..answers import Answer
 from ..routing import occurred_at
 from .prompt import SCHEMA, TASK, ObservationItem, ObservePrompt, ShownTurn, parse, recent_messages
 from .rows import SessionRow
+from .source import TurnSource
 
 _ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 
@@ -46,9 +47,18 @@ class Pending:
     n: int | None = None
 
     @classmethod
-    def of(cls, turn: Turn, owner: Owner, record: Record, policy: CapturePolicy, *, n: int | None = None) -> Pending:
+    def of(
+        cls,
+        turn: Turn,
+        owner: Owner,
+        record: Record,
+        policy: CapturePolicy,
+        *,
+        n: int | None = None,
+        source: TurnSource | None = None,
+    ) -> Pending:
         at = occurred_at(turn, record)
-        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy), n)
+        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n)
 
     @property
     def turn_id(self) -> str:
@@ -192,10 +202,17 @@ def _checked(
 
 
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
-    """Who said it: the most trusted captured role whose words, as they were shown, hold the quote."""
+    """Who said it: the most trusted captured role whose words, as they were shown, hold the quote. Words that a source
+    put in place of what was said are a tool's."""
+    shown = _most_trusted(turn.folded, quote)
+    if shown is None or turn.messages is None:
+        return shown
+    return _most_trusted(turn.folded_messages, quote) or "tool"
+
+
+def _most_trusted(said: Sequence[tuple[Role, str]], quote: str) -> Role | None:
     return next(
-        (role for role in _ROLE_ORDER for who, text in turn.folded if who == role and quote_in_folded(quote, text)),
-        None,
+        (role for role in _ROLE_ORDER for who, text in said if who == role and quote_in_folded(quote, text)), None
     )
 
 

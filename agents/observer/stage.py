@@ -44,6 +44,7 @@ from ..routing import decode_turn, is_misplaced, was_rekeyed
 from .commands import result_record, status_of
 from .rounds import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
 from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .source import TurnSource
 from .waiting import AheadOf, Waiting
 
 log = structlog.get_logger(__name__)
@@ -92,7 +93,9 @@ class Observer:
         ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
+        source: TurnSource | None = None,
     ) -> None:
+        self._source = source
         self._store = store
         self._completions = completions
         self._calls = calls
@@ -223,7 +226,7 @@ class Observer:
             if session.last is None or not same_source(session.last.source, record.position):
                 self._metrics.counted("duplicate")
             return None
-        return Pending.of(work.turn, work.owner, record, self._policy.capture)
+        return Pending.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
 
     def _next_turns(
         self, session: SessionRow, key: str, rows: Rows, new: Pending | None, *, at_most: int
@@ -240,7 +243,7 @@ class Observer:
                 turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
             except Poison as poison:
                 return tuple(pending) if pending else Spoiled(waiting.turn_id, record, n, poison)
-            pending.append(Pending.of(turn, owner, record, self._policy.capture, n=n))
+            pending.append(Pending.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
         if new is not None and len(pending) < at_most:
             pending.append(new)
         return tuple(pending[: turns_that_fit([item.tokens for item in pending], self._policy.observe)])

@@ -21,9 +21,15 @@ class CapturePolicy:
     max_assistant_chars: int = 500
     context_messages: int = 6
     context_tokens: int = 2_000
+    source: str = ""
+    """`package.module:function`, pure, `(Turn) -> str | None`: the text that is shown of a turn in place of its
+    messages; None: nothing of it. Empty: the messages of `roles`."""
 
     def __post_init__(self) -> None:
         unit("capture.threshold", self.threshold)
+        module, _, function = self.source.partition(":")
+        is_named = all(part.isidentifier() for part in (*module.split("."), function))
+        require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")
         require(bool(self.roles), "capture.roles must name at least one role")
         require(1 <= self.max_per_turn <= 64, f"capture.max_per_turn must be 1 to 64, not {self.max_per_turn}")
         for name in ("max_assistant_chars", "context_messages", "context_tokens"):
