@@ -134,6 +134,56 @@ async def test_a_shared_reader_that_lags_tells_nothing_twice() -> None:
         assert await offsets_of(first, CLOSE + 10) == list(range(CLOSE + 10))
 
 
+class TwoPartitions:
+    """Of each partition so many records; who follows hears one partition after the other."""
+
+    def __init__(self) -> None:
+        self.counts = [0, 0]
+        self.flowing = [asyncio.Event(), asyncio.Event()]
+
+    async def starts(self, topic: str) -> tuple[int, ...]:
+        return (0, 0)
+
+    async def ends(self, topic: str) -> tuple[int, ...]:
+        return tuple(self.counts)
+
+    async def read(
+        self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
+    ) -> AsyncIterator[Record]:
+        at = dict(start or {})
+        while True:
+            for partition in at:
+                while at[partition] < self.counts[partition] and (not follow or self.flowing[partition].is_set()):
+                    yield Record(Position(topic, partition, at[partition]), b"k", b"v")
+                    at[partition] += 1
+                    await asyncio.sleep(0)
+            if not follow:
+                return
+            await asyncio.sleep(0)
+
+
+async def test_a_place_is_the_readers_own_where_the_shared_reader_is_behind_it() -> None:
+    """A reader that came back with this place would otherwise hear all of the other partition again."""
+    log, many = TwoPartitions(), CLOSE + 8
+    readers = Followers(log=cast(Log, log), topic="t", bounds=Bounds(readers=4, catching_up=2, room=3 * CLOSE))
+    async with readers.follow("now", lambda record: True) as first:
+        assert await first.next(within=0.01) is None  # the shared reader stands at (0, 0)
+        log.counts = [many, many]
+        async with readers.follow("beginning", lambda record: True) as second:
+            await offsets_of(second, 2 * many)  # by a reader of its own
+            log.flowing[0].set()  # the shared one goes on in partition 0 alone
+            log.counts[0] += 1
+            told = await second.next(within=5)
+            assert told is not None
+            assert (told.record.position.partition, told.places) == (0, Places((many + 1, many)))
+            assert second.place() == Places((many + 1, many))
+            log.flowing[1].set()
+            log.counts[1] += 1
+            told = await second.next(within=5)
+            assert told is not None
+            assert (told.record.position.partition, told.places) == (1, Places((many + 1, many + 1)))
+
+
 async def test_what_retention_took_is_told() -> None:
     log = FakeLog(500)
     log.first = 100
