@@ -57,7 +57,7 @@ class Counted:
 
     def __init__(self, store: QdrantStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[str] = []
-        for name in ("upsert", "scroll", "set_payload", "delete"):
+        for name in ("upsert", "scroll", "set_payload", "delete", "query_batch_points"):
             monkeypatch.setattr(store._engine, name, self._counting(name, getattr(store._engine, name)))
 
     def _counting(self, name: str, real: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -190,6 +190,16 @@ async def test_writes_and_reads_of_many_events_and_tenants_are_few_requests(
     rows = await asyncio.gather(*(store.get("facts", tenant_id=tenant, ids=[make_id(n)]) for n, tenant in who))
     assert counted.requests == ["scroll"]
     assert [[*row] for row in rows] == [[make_id(n)] for n, _ in who]
+
+    counted.requests.clear()
+    of_tenants = await asyncio.gather(
+        *(store.select("facts", tenant_id=tenant) for tenant in TENANTS),
+        *(store.nearest("facts", tenant_id=tenant, dense=[1, 0, 0, 0], limit=3) for tenant in TENANTS),
+        *(store.lexical("facts", tenant_id=tenant, text="nothing has these", limit=3) for tenant in TENANTS),
+    )
+    assert counted.requests == ["query_batch_points"]
+    assert [{each.payload["tenant_id"] for each in found} for found in of_tenants[:2]] == [{each} for each in TENANTS]
+    assert [len(found) for found in of_tenants] == [20, 20, 3, 3, 0, 0]
 
     counted.requests.clear()
     swaps = [(make_row(n, 2 + n % 3, "c1", "c2", tenant=tenant), 1 + n % 3 if n % 4 else None) for n, tenant in who]
