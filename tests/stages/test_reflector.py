@@ -252,7 +252,10 @@ async def test_a_command_that_comes_twice_is_applied_once(bench: Bench) -> None:
 async def test_facts_apply_gives_one_verdict_per_change(bench: Bench) -> None:
     talk = Talk(bench)
     google, tea = await talk.tell("Works at Google"), await talk.tell("Likes tea", category="preference")
-    cat, dog = await talk.tell("Has a cat", category="attribute"), await talk.tell("Owns a cat", category="attribute")
+    cat, dog = (
+        await talk.tell("Has a cat", category="attribute"),
+        await talk.tell("Lives with a cat", category="attribute"),
+    )
     episodes = [ids.episode_id(each.observation_id) for each in (google, tea)]
     fact = {each.content: ids.fact_id(OWNER.key("acme"), each.observation_id) for each in (google, tea, cat, dog)}
     await bench.run(
@@ -279,7 +282,7 @@ async def test_facts_apply_gives_one_verdict_per_change(bench: Bench) -> None:
             {"action": "prune", "target_fact_id": "nobody"},
             {
                 "action": "merge",
-                "source_fact_ids": [fact["Has a cat"], fact["Owns a cat"]],
+                "source_fact_ids": [fact["Has a cat"], fact["Lives with a cat"]],
                 "content": "Has one cat",
             },
             {"action": "prune", "target_fact_id": fact["Has a cat"], "expected_version": 1},
@@ -310,7 +313,7 @@ async def test_facts_apply_gives_one_verdict_per_change(bench: Bench) -> None:
     assert (new.confidence, new.fact_id) == (0.5, ids.fact_id(OWNER.key("acme"), "c1/0"))
     assert rows["Likes green tea"].version == 3
     assert rows["Works at Google"].state == "invalidated"
-    assert rows["Owns a cat"].superseded_by == rows["Has one cat"].fact_id
+    assert rows["Lives with a cat"].superseded_by == rows["Has one cat"].fact_id
     event = bench.events()[-1]
     assert (event.cause.command_id, event.cause.run_id, event.cause.model) == ("c1", "r1", "big")
     (found,) = await bench.store.nearest(
