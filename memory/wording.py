@@ -153,6 +153,8 @@ def counted(found: Sequence[Token], pack: Locale) -> list[Token]:
 
 
 def counts(token: Token, pack: Locale) -> bool:
+    if token.is_name and token.text in pack.articles:
+        return True  # blood type A
     return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
 
 
@@ -160,7 +162,7 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
     """Split at prepositions, numbers and articles, without words that say nothing."""
     things: list[list[Token]] = [[]]
     for token in found:
-        if token.text in pack.separators or (token.text in pack.articles and things[-1]):
+        if token.text in pack.separators or (token.text in pack.articles and things[-1] and not token.is_name):
             things.append([])
         elif token.is_number:
             things.append([token])

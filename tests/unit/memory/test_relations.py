@@ -1,0 +1,118 @@
+"""What the memory model says of two statements, sentence by sentence (§6), and what holds of any texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memstream.memory.locales import locale
+from memstream.memory.parsing import predicate_of, read
+from memstream.memory.policies import ConflictPolicy
+from memstream.memory.relations import Related, Relation, relate
+from memstream.memory.weighing import TABLE
+from memstream.memory.zones import zone_of
+
+PACK = locale("en")
+SENTENCES = (
+    "Works at Google",
+    "No longer works at Google",
+    "Might move to Lisbon",
+    "Has two cats and a dog named Rex",
+    "Sister lives in Oslo",
+    "Blood type is A positive",
+    "Switched from tea to coffee",
+    "Also plays the cello",
+)
+
+
+def related(old: str, new: str) -> Related:
+    return relate(read(old, PACK), read(new, PACK), PACK)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relation"),
+    [
+        ("Works at Google", "Lives in Google Street", Relation.APART),  # two known predicates
+        ("Blood type is A positive", "Blood type is B positive", Relation.OTHER),  # X is V
+        ("Works at Google", "Also works at Stripe", Relation.BESIDE),
+        ("Works at Google", "Is employed by Google", Relation.SAME),
+        ("Prefers tea over coffee", "Prefers coffee over tea", Relation.REORDERED),
+        ("Runs 5 km a day", "Runs 8 km a day", Relation.VALUE),
+        ("Runs five kilometres a day", "Runs 5 km a day", Relation.SAME),
+        ("Has a dog", "Has a small dog named Rex", Relation.MORE),
+        ("Has a small dog named Rex", "Has a dog", Relation.LESS),
+        ("Likes tea", "Likes tea towels", Relation.BESIDE),
+        ("Likes olives", "Doesn't like anchovies", Relation.APART),
+        ("Likes tea", "No longer likes tea", Relation.DENIED),
+        ("No longer likes tea", "Likes tea", Relation.DENIED),
+        ("Drinks black coffee", "No longer drinks coffee", Relation.DENIED),
+        ("Drinks coffee", "No longer drinks black coffee", Relation.APART),
+        ("Works at Stripe", "No longer works at Google", Relation.APART),
+        ("Likes tea", "Sister no longer likes tea", Relation.APART),
+        ("Lives in Rome", "Might move to Lisbon", Relation.GUESSED),
+        ("Might move to Lisbon", "Moved to Lisbon", Relation.DENIED),
+        ("Works at Google", "Worked at IBM as a student", Relation.APART),
+        ("Lives in York", "Lives in New York", Relation.OTHER),
+        ("Is a teacher", "Switched from teaching to carpentry", Relation.DENIED),
+        ("Owns a car loan", "Sold the car", Relation.UNCLEAR),
+    ],
+)
+def test_how_a_new_text_stands_to_a_known_one(old: str, new: str, relation: Relation) -> None:
+    assert related(old, new).relation is relation
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("Works at Google", "works_at"),
+        ("User joined Stripe last week", "works_at"),
+        ("Favourite colour is blue", "favorite_color"),
+        ("Sister lives in Oslo", "sister_lives_in"),
+        ("No longer works at Google", None),
+        ("Might move to Lisbon", None),
+        ("Worked at IBM", None),
+        ("Collects stamps", None),
+    ],
+)
+def test_the_predicate_of_a_stored_fact(text: str, predicate: str | None) -> None:
+    assert predicate_of(text, PACK) == predicate
+
+
+def test_every_zone_knows_what_to_do_with_every_relation() -> None:
+    for zone, row in TABLE.items():
+        assert set(row) == set(Relation), zone
+
+
+@pytest.mark.parametrize("similarity", [-1.0, 0.0, 0.5, 0.9, 1.0, None])
+def test_the_same_words_in_another_order_are_to_be_checked_however_near(similarity: float | None) -> None:
+    assert zone_of(similarity, Related(Relation.REORDERED, True), ConflictPolicy()) == "CONFLICT-CHECK"
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_what_is_nearer_is_in_no_colder_zone(one: float, other: float) -> None:
+    order = ("COLD", "CONFLICT-CHECK", "NEAR-DUP", "HOT")
+    low, high = sorted((one, other))
+    unclear, policy = Related(Relation.UNCLEAR, False), ConflictPolicy()
+    assert order.index(zone_of(low, unclear, policy)) <= order.index(zone_of(high, unclear, policy))
+
+
+@given(st.sampled_from(SENTENCES), st.sampled_from(("", " ", ".", "  ")))
+def test_case_and_space_around_make_no_difference(text: str, end: str) -> None:
+    assert related(text, f" User {text[0].lower()}{text[1:]}{end}").relation in (Relation.SAME, Relation.GUESSED)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from([*" ".join(SENTENCES).split(), "not", "and", ",", "12", "é", "-"]), max_size=12))
+def test_any_words_are_taken_apart_and_are_themselves(words: list[str]) -> None:
+    text = " ".join(words)
+    claims = read(text, PACK)
+    assert claims
+    assert relate(claims, read(text, PACK), PACK).relation not in (Relation.VALUE, Relation.OTHER)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_taken_apart(text: str) -> None:
+    claims = read(text, PACK)
+    assert claims
+    assert all(len(each.predicate or "") <= 64 for each in claims)
