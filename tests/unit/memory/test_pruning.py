@@ -21,6 +21,8 @@ def fact(content: str, *, turn: str = "t1", **changes: object) -> StoredFact:
 OLD = fact("Likes tea")
 NEWER = fact("Likes green tea", turn="t2", recorded_at=NOW + timedelta(days=1))
 OTHER = fact("Owns a boat", turn="t3")
+SURE = fact("Likes tea", confidence=0.8)
+OFTEN = fact("Likes tea", reinforcement_count=5)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,13 @@ def test_reasons_are_told_by_their_words(reason: str, expected: str | None) -> N
         (OLD, "noise", [], True),
         (OLD, "vague", [], True),
         (OLD, None, [NEWER], False),
+        (SURE, "noise", [NEWER], False),
+        (SURE, "vague", [NEWER], False),
+        (SURE, "redundant", [NEWER], True),
+        (SURE, "contradicted", [NEWER], True),
+        (OFTEN, "noise", [NEWER], False),
+        (OFTEN, "redundant", [NEWER], False),
+        (OFTEN, "contradicted", [NEWER], True),
     ],
 )
 def test_what_may_go(it: StoredFact, why: str | None, standing: list[StoredFact], goes: bool) -> None:
