@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from .offline_forms import form_of
+from .offline_forms import Room, form_of
 from .offline_rules import Statement, capitalised, statements
 
 _BEGINS: Final = r"(?:i|we) (?:have )?"
@@ -28,6 +28,7 @@ _OVER: Final = tuple(
         (rf"{_BEGINS}(?:left|quit|resigned from) {_MY_JOB} (?P<x>.+)", "I work at {x}"),
         (rf"{_BEGINS}(?:left|quit|resigned from) {_NAMED}", "I work at {x}"),
         (rf"{_BEGINS}(?:(?:got|was|been) )?(?:fired|laid off) (?:from|by) (?:{_MY_JOB} )?(?P<x>.+)", "I work at {x}"),
+        (rf"{_BEGINS}(?:given|gave) up (?P<x>(?:the )?[\w-]+)", "I play {x}"),
         (rf"{_BEGINS}moved (?:away from|out of) (?P<x>.+)", "I live in {x}"),
         (rf"{_BEGINS}(?:sold|lost|gave away|got rid of) (?:my|our) (?P<x>.+)", "I have a {x}"),
         (
@@ -72,7 +73,7 @@ def _same_attribute(over: Statement, other: Statement) -> bool:
     mine, theirs = form_of(_positive(over.content)), form_of(other.content)
     if over.subject != other.subject or mine is None or theirs is None:
         return False
-    return mine.attribute == theirs.attribute
+    return mine.attribute == theirs.attribute and mine.room is not Room.MANY
 
 
 def _no_longer(statement: Statement) -> Statement:

@@ -20,7 +20,9 @@ MAX_PER_TURN: Final = 3
 """As memory-model.md, section 3; what matters most is kept."""
 
 _FRAGMENT: Final = re.compile(
-    r"(?:(?:it|that|he|she) (?:is|should be)|should be|i (?:meant|mean))?\s*(?:spel(?:led|t) )?(?P<x>.+)", re.I
+    r"(?:(?:it|that|he|she|(?:his|her|its|my|the) [\w-]+) (?:is|should be)|should be|i (?:meant|mean)|named)?"
+    r"\s*(?:spel(?:led|t) )?(?P<x>.+)",
+    re.I,
 )
 _SWITCHED: Final = re.compile(
     r"(?:i|we) (?:have )?(?:switched|changed|moved|went)(?: \w+)?(?: from (?P<old>.+?))? to (?P<new>.+)", re.I

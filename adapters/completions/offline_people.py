@@ -10,7 +10,7 @@ from typing import Final
 from .offline_endings import endings
 from .offline_objects import is_name, is_pets
 from .offline_rules import Statement, capitalised, statements
-from .offline_text import third_person, without_tail
+from .offline_text import without_tail
 from .offline_words import PETS, RELATIONS
 
 _KIN: Final = (
@@ -54,8 +54,9 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
                 *_about(match["name"], match.groupdict().get("rest"), match["kin"]),
             ]
     if (match := _UNNAMED.fullmatch(clause)) and _is_kin(match["kin"]) and not is_pets(match["kin"]):
-        if statements(_first_person(match["rest"])):
-            content = capitalised(f"{match['kin']} {without_tail(third_person(match['rest']))}")
+        told = statements(_first_person(match["rest"]))
+        if told and not told[0].content.startswith("Name "):
+            content = capitalised(f"{match['kin']} {told[0].content[:1].lower()}{told[0].content[1:]}")
             return [Statement(subject="user", content=content, category="relationship")]
         return []
     match = _KNOWN.fullmatch(clause)

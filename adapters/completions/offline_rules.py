@@ -79,6 +79,10 @@ class Rule:
 _I: Final = r"(?:i|we)"
 _AM: Final = r"(?:i|we) (?:am|are|have been|was|were)"
 _WORK: Final = rf"(?:{_I} (?:work|am working|are working|have been working|have worked))"
+_HABITS: Final = (
+    r"go|get up|wake up|run|swim|cycle|walk|jog|meditate|read|cook|bake|train|exercise|practise|practice|paint|fast"
+)
+_HOUR: Final = r"(?:[0-9]{1,2}(?:[:.][0-9]{2})? ?(?:am|pm)?|(?:half past )?(?:five|six|seven|eight|nine|ten|eleven|twelve|one|two|three|four)|noon|midnight)"
 _KIND: Final = r"(?:(?:new|small|little|big|own|local|family|second|first|part-time|full-time|permanent|great|dream) )*"
 
 
@@ -122,6 +126,10 @@ _RULES: Final = (
     _rule(r"my (?:new |current )?(?:employer|company|workplace) is (?P<x>.+)", "Works at {x}", "profession"),
     _rule(r"my (?:new |current )?job is (?:at|with) (?P<x>.+)", "Works at {x}", "profession"),
     _rule(r"i (?:got|was|have been) promoted to (?P<x>.+)", "Works as {x}", "profession", is_role),
+    _rule(r"(?:i (?:was|got|have been)|they (?:have )?) ?made(?: me)? (?P<x>(?:the )?(?:[\w-]+ )?(?:head|lead|leader|manager|director|chief|partner)(?: of .+)?)", "Works as {x}", "profession"),
+    _rule(rf"{_AM} (?:the )?(?P<x>(?:head|director|chief|manager) of .+)", "Works as {x}", "profession"),
+    _rule(r"i (?:have )?(?P<x>retired)", "Is {x}", "profession"),
+    _rule(r"i work (?P<x>nights|night shifts|shifts|weekends|part-time|full-time|remotely|from home)(?: .+)?", "Works {x}", "profession"),
     _rule(r"i (?:became|have become) (?P<z>an?) (?P<x>.+)", "Works as {z} {x}", "profession", is_occupation),
     _rule(r"i (?:run|manage|am running) (?P<x>(?:an?|my|the|our|two|three) .+)", "Runs {x}", "profession", is_business),
     _rule(r"i own (?P<x>(?:an?|my own|the|two|three) .+)", "Owns {x}", "profession", is_business),
@@ -130,6 +138,8 @@ _RULES: Final = (
     _rule(r"i (?:teach|am teaching) (?P<x>.+)", "Teaches {x}", "profession"),
     _rule(r"i (?:am|have been) (?P<x>retired|self-employed|unemployed|freelancing)", "Is {x}", "profession"),
     # home
+    _rule(rf"{_I} (?:live|am living|are living) (?P<x>alone|on my own)", "Lives alone", "attribute"),
+    _rule(rf"{_I} (?:rent|am renting|are renting) (?P<x>an? (?:[\w-]+ )?(?:flat|apartment|house|room|studio)(?: .+)?)", "Rents {x}", "attribute"),
     _rule(rf"{_I} (?:live|am living|are living|have been living|have lived|am based|are based|reside|have settled) in (?P<x>.+?)(?: with .+)?", "Lives in {x}", "attribute", is_somewhere),
     _rule(rf"{_I} (?:live|am living|are living) (?P<y>on|near|at|by) (?P<x>.+?)(?: with .+)?", "Lives {y} {x}", "attribute", is_somewhere),
     _rule(rf"{_I} (?:(?:have )?(?:moved|relocated)|have settled)(?: (?:back|over|away|out|house))?(?: from .+?)? to (?P<x>.+?)(?: with .+| for (?:work|love|my .+))?", "Lives in {x}", "attribute", is_somewhere),
@@ -149,7 +159,12 @@ _RULES: Final = (
     _rule(r"i (?:am|have been|became) (?:an? )?(?P<x>[\w-]+(?: intolerant)?)", "Is {x}", "preference", is_diet),
     _rule(r"i do not (?P<x>(?:drink|eat|smoke|use) .+|smoke|drink)", "Does not {x}", "preference", is_taste),
     _rule(r"i (?P<y>always|usually|often|never|rarely|normally|typically) (?P<v>(?!know|see|get|got|said|had|was|went|thought|did|knew|mean|think|understand|forget|remember|liked|wanted|been)[a-z]+(?<!ed)) (?P<x>.+)", "{y} {v} {x}", "pattern"),
+    _rule(rf"i (?P<v>{_HABITS}) (?P<x>.*\b(?:(?:every|each) (?:single )?(?:day|morning|afternoon|evening|night|week|weekend|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:once|twice|three times) an? (?:day|week|month)|on (?:week|mon|tues|wednes|thurs|fri|satur|sun)\w*days|at {_HOUR}))", "{v} {x}", "pattern", keep_tail=True),
     # the rest of a person
+    _rule(r"i am not allergic to (?P<x>.+?)(?: after all)?", "Is not allergic to {x}", "attribute"),
+    _rule(r"i have (?P<x>(?:high|low) blood (?:pressure|sugar)|an? (?:bad|weak) (?:back|knee|hip|heart|shoulder|stomach)|an? (?:heart|thyroid|kidney|liver) (?:condition|problem))", "Has {x}", "attribute"),
+    _rule(r"my (?:new )?(?P<y>doctor|dentist|gp|therapist|physiotherapist|optician|vet|boss|manager|landlord|landlady|teacher|tutor|coach|hairdresser|accountant|lawyer) is (?:called |named )?(?P<x>(?:Dr\.?|Mr\.?|Mrs\.?|Ms\.?|Professor) [^\W\d_]+)", "{y} is {x}", "relationship"),
+    _rule(r"i (?P<v>play|sing|dance|act) in (?P<x>(?:an?|the|my|our) (?:[\w-]+ )*(?:band|choir|orchestra|quartet|ensemble|group|team|theatre|theater))", "{v} in {x}", "attribute"),
     _rule(r"i (?:am|have been) (?P<x>(?:severely |deathly |very |slightly )?allergic to .+)", "Is {x}", "attribute"),
     _rule(r"i have (?P<x>(?:an? )?(?:[\w-]+ )?[\w-]+)", "Has {x}", "attribute", is_condition),
     _rule(r"i am (?P<x>(?:left|right)-handed|colou?r-?blind|deaf|blind|dyslexic|diabetic|autistic|pregnant|an introvert|an extrovert)", "Is {x}", "attribute"),
@@ -167,6 +182,7 @@ _RULES: Final = (
     _rule(r"i have (?P<x>an? (?:[\w'-]+ )?(?:degree|phd|doctorate|master's|diploma|mba) in .+)", "Has {x}", "knowledge"),
     _rule(r"i (?:have )?(?P<y>graduated from|majored in) (?P<x>.+)", "{y} {x}", "knowledge", permanent=True),
     _rule(r"i (?:am learning|have been learning) (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
+    _rule(r"i (?:have )?(?:started|begun|began|taken up|took up) learning (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
     _rule(r"i (?:go to|attend) (?P<x>.*(?:school|university|college|academy|high|institute).*)", "Goes to {x}", "attribute", is_proper),
     # goals
     _rule(r"(?:my|our) (?:(?:main|big|biggest|new|current|personal) )?(?P<y>goal|dream|aim|ambition|resolution)(?: (?:for|this) .+?)? is (?P<x>to .+|[a-z]+ing .+)", "{y} is {x}", "goal", keep_tail=True),
@@ -177,6 +193,7 @@ _RULES: Final = (
     _rule(r"i am writing (?P<x>(?:an?|my) (?:[\w-]+ )?(?:novel|book|thesis|dissertation|memoirs?|screenplay)(?: .+)?)", "Is writing {x}", "goal"),
     # relations and animals
     _rule(rf"{_I} (?:am|are|got|have got|have been|was|were) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
+    _rule(r"i (?:have )?married (?P<x>.+)", "Is married to {x}", "relationship", is_name),
     _rule(rf"{_I} (?:have|have got|got|adopted|own|bought)(?: also)? (?P<z>an?) (?P<x>.+?)[, ]+(?:named|called|whose name is|(?:his|her|its) name is) (?P<y>.+)", "Has {z} {x} named {y}", "relationship", is_kin),
     _rule(rf"{_I} (?:have|have got|adopted|got) (?P<z>an?|{NUMBERS}) (?P<x>(?:[\w-]+ )?(?:guinea )?[\w-]+)", "Has {z} {x}", "relationship", is_kin),
 )  # fmt: skip

@@ -143,14 +143,15 @@ _FLUFF: Final = re.compile(
     r"|i (?:meant|mean)(?: to say)?(?: that)?|i meant to (?:say|write)|my mistake|my bad|i misspoke|i should say"
     r"|(?:just )?to be clear|guess what|it is that|because|since|though|although|while"
     r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?"
+    r"|(?:it |as it )?turn(?:s|ed) out(?: that)?"
     r"|let me correct (?:that|myself)|i must say|i have to say|you should know(?: that)?|thanks|thank you)"
     r"(?:\s*[,:;!.–—-]+\s*|\s+|$))+",
     re.IGNORECASE,
 )
 
 _ADVERBS: Final = re.compile(
-    r"^((?:i|we|my [\w-]+)(?: am| have| was| is| are)?) (?:really|just|also|now|currently|still|recently|actually"
-    r"|absolutely|totally|truly|quite|personally|simply|already|finally|only|officially|honestly|definitely|originally"
+    r"^((?:i|we|my [\w-]+(?: [\w-]+)?)(?: am| have| was| is| are)?) (?:really|just|also|now|currently|still|recently"
+    r"|actually|absolutely|totally|truly|quite|personally|simply|already|finally|only|officially|honestly|definitely|originally"
     r"|both|all|very much|proudly|happily|presently|pretty|so|very|much|kinda|completely|extremely|genuinely)(?= )",
     re.IGNORECASE,
 )
@@ -175,6 +176,12 @@ _TAIL: Final = re.compile(
 _WRONG_AFTER: Final = re.compile(
     r"(?:,\s*|\s+(?=and |but ))(?:and |but )?not (?:at |in |with |for |to )?(?P<wrong>[^,.;!?]{1,60})$", re.I
 )
+_NO_LONGER_AFTER: Final = re.compile(
+    r",\s*(?:(?:and |but )?no longer (?:at|in|with|for|on) [^,.;!?]{1,60}"
+    r"|(?:and |but )?not (?:at|in|with|for|on) [^,.;!?]{1,60}? any ?more)$",
+    re.IGNORECASE,
+)
+"""What the new value has taken the place of: "I live in Turin, no longer in Rome"."""
 _WRONG_BEFORE: Final = re.compile(
     r"^(?:it is |that is )?not (?:at |in |with |for )?(?P<wrong>[^,.;!?]{1,60}?)[,;:–—-]+\s*(?:but |it is |rather )?",
     re.I,
@@ -237,7 +244,7 @@ def clauses(message: str) -> Iterator[Clause]:
 
 def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
     """Clauses of an unfolded sentence without fluff, hedged ones left out, each with what it is said not to be."""
-    text = sentence.rstrip(" .!…)\"'")
+    text = _NO_LONGER_AFTER.sub("", sentence.rstrip(" .!…)\"'"))
     wrong: str | None = None
     if match := _WRONG_AFTER.search(text):
         wrong, text = match["wrong"].strip(), text[: match.start()]
@@ -311,7 +318,10 @@ _IRREGULAR: Final = {"have": "has", "go": "goes", "do": "does", "am": "is", "are
 
 
 def conjugated(verb: str) -> str:
-    """Third person singular of a base form: take → takes."""
+    """Third person singular of a base form: take → takes, get up → gets up."""
+    if " " in verb:
+        first, _, rest = verb.partition(" ")
+        return f"{conjugated(first)} {rest}"
     if verb in _IRREGULAR:
         return _IRREGULAR[verb]
     if verb.endswith(("s", "sh", "ch", "x", "z", "o")):

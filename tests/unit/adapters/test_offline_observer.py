@@ -193,7 +193,8 @@ async def test_what_ended_is_told_though_nothing_of_it_is_shown(text: str, conte
 
 
 @pytest.mark.parametrize(
-    "text", ["I left the party early.", "I don't have time.", "I might quit my job at Globex.", "I stopped at the shop."]
+    "text",
+    ["I left the party early.", "I don't have time.", "I might quit my job at Globex.", "I stopped at the shop."],
 )
 async def test_what_is_no_end_of_anything_known_is_silence(text: str) -> None:
     assert await answer(f"user: {text}") == []
@@ -208,10 +209,25 @@ async def test_what_is_no_end_of_anything_known_is_silence(text: str) -> None:
         ("Do I live in Oslo, or what?", []),
         ("I live in Oslo with my brother Paul.", ["Lives in Oslo", "Has a brother named Paul"]),
         ("I'm 34, not 43.", ["Is 34 years old"]),
+        ("We live in Turin now, no longer in Rome.", ["Lives in Turin"]),
+        ("My favourite colour is now blue.", ["Favourite colour is blue"]),
+        ("My aunt moved to Naples.", ["Aunt lives in Naples"]),
+        ("They made me head of sales.", ["Works as head of sales"]),
+        ("I get up at six every day.", ["Gets up at six every day"]),
+        ("I think about jazz every day.", []),
+        ("My new dentist is Dr. Reed.", ["Dentist is Dr. Reed"]),
+        ("It turned out I'm not allergic to nuts.", ["Is not allergic to nuts"]),
+        ("I don't play the tuba any more, I play drums now.", ["Plays drums", "No longer plays the tuba"]),
     ],
 )
 async def test_a_statement_beside_a_question_or_a_companion(text: str, contents: list[str]) -> None:
     assert [told["content"] for told in await answer(f"user: {text}")] == contents
+
+
+async def test_a_name_put_right_takes_the_name_alone() -> None:
+    known = (("user", "Has a sister named Rita"),)
+    (told,) = await answer("user: Sorry, her name is Ruth, not Rita.", known=known)
+    assert (told["content"], told["replaces"], told["is_correction"]) == ("Has a sister named Ruth", "w1", True)
 
 
 async def test_a_known_person_is_understood_by_first_name() -> None:
