@@ -103,7 +103,9 @@ def starts(found: Sequence[Token], phrase: str) -> bool:
 
 def _take(clause: Clause, phrases: Sequence[str], *, within: int) -> bool:
     """Takes the longest of these phrases out, wherever it begins among the first words."""
-    for phrase in sorted(phrases, key=lambda each: -len(each.split())):
+    said = {word for token in clause.tokens for word in (token.base, token.text)}
+    heard = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
+    for phrase in sorted(heard, key=lambda each: -len(each.split())):
         size = len(phrase.split())
         for place in range(min(within, len(clause.tokens))):
             if starts(clause.tokens[place:], phrase):

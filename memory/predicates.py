@@ -79,9 +79,14 @@ def _role_and_employer(
 
 def rule_of(found: Sequence[Token], pack: Locale) -> tuple[Rule, list[Token]] | None:
     """The rule of the longest phrase that the clause begins with, and the words of its object."""
+    if not found:
+        return None
+    begins = (found[0].base, found[0].text, found[0].word)
     best: tuple[int, Rule, list[Token]] | None = None
     for rule in pack.rules:
         for phrase in rule.phrases:
+            if not phrase.startswith(begins):
+                continue
             end = matches(found, phrase, pack)
             size = len(phrase.split())
             if end is None or (best is not None and best[0] >= size):
@@ -103,6 +108,9 @@ def matches(found: Sequence[Token], phrase: str, pack: Locale) -> int | None:
 
 def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
     """Which word of the phrase each token stands for ("" for one that is passed over); empty: it does not fit."""
+    first, _, _ = phrase.partition(" ")
+    if not found or first not in (found[0].base, found[0].text, found[0].word, "#", "*"):
+        return []  # most phrases
     done: list[str] = []
     place = 0
     for word in phrase.split():
@@ -111,7 +119,7 @@ def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
             and place
             and word not in (found[place].base, found[place].text)
             and not (word == "#" and found[place].is_number)
-            and (found[place].text in pack.stop_words - pack.separators or says_how(found[place], pack))
+            and _passed_over(found[place], pack)
         ):
             done.append("")
             place += 1
@@ -124,6 +132,10 @@ def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
         done.append(word)
         place += 1
     return done
+
+
+def _passed_over(token: Token, pack: Locale) -> bool:
+    return (token.text in pack.stop_words and token.text not in pack.separators) or says_how(token, pack)
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
