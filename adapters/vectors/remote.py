@@ -112,7 +112,7 @@ class Requests:
         if response.status in NOT_OURS:
             self._look_again()
         if response.status == BUSY and (after := response.headers.get("Retry-After")):
-            raise ResourceExhaustedResponse(_said(body), after)
+            raise ResourceExhaustedResponse(_said(body), after)  # type: ignore[arg-type]  # it reads it
         raise UnexpectedResponse(response.status, response.reason or "", body, httpx.Headers(dict(response.headers)))
 
     async def aclose(self) -> None:
