@@ -84,7 +84,8 @@ def test_a_message_is_known_by_its_place_so_that_what_was_rendered_into_it_is_le
 
 
 def test_what_a_fact_says_of_an_episode_needs_no_more() -> None:
-    whole: Payload = ROW | OF["semantic"]
-    read = only(SAYING, whole)
-    assert saying_of(read, valid=NOW, known=NOW) == saying_of(whole, valid=NOW, known=NOW)
-    assert saying_of(read, valid=NOW, known=NOW).observation_ids == {ID}
+    for state in ("active", "superseded", "invalidated"):
+        whole: Payload = ROW | OF["semantic"] | {"state": state}
+        read = only(SAYING, whole)
+        assert saying_of(read, valid=NOW, known=NOW) == saying_of(whole, valid=NOW, known=NOW)
+        assert saying_of(read, valid=NOW, known=NOW).observation_ids == {ID}
