@@ -38,6 +38,8 @@ class KeptRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
 class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
     """The records of one partition as the fetcher takes them. As long as nothing is odd, all of it is aiokafka's."""
 
+    _records: Any
+    _records_iterator: Any
     _lenient = False
 
     def __next__(self) -> Any:
