@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
@@ -15,14 +16,18 @@ from .markers import Clause, begins_with_marker, take_auxiliaries, take_former, 
 from .predicates import attribute_claim, changed_attribute, is_value, matches, rule_of, said_claims, value_at
 from .wording import Segment, Token, content, tokens
 
+READ_KEPT = 2_048
+"""Texts."""
 _WHOSE_AT_MOST = 7
 """Words before the verb that say of whom or of what it speaks."""
 
 _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
 
 
+@lru_cache(maxsize=READ_KEPT)
 def read(text: str, pack: Locale) -> tuple[Claim, ...]:
-    """At least one claim; the empty one where the text says nothing."""
+    """At least one claim; the empty one where the text says nothing. Every new statement is held to several known
+    ones, so what was read lately is kept."""
     claims: list[Claim] = []
     added = False
     for clause in _clauses(tokens(text, pack), pack):

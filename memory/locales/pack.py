@@ -55,7 +55,7 @@ class Markers:
         return frozenset(" ".join((*self.negations, *self.never, *self.endings)).split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Locale:
     name: str
     rules: tuple[Rule, ...]
