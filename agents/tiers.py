@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 from ..adapters.ports import Completions, Usage
 from ..memory.policies.budget import PHASES, TASKS_OF, Phase, TierPolicy
@@ -28,7 +27,7 @@ class SpendingOfTier:
         return self._pause("consolidation")
 
     async def reserve(self, *, tenant_id: str, task: str, tokens: int) -> Granted | Paused:
-        paused = self._pause(cast(Task, task)) if task in TASKS else None
+        paused = self._pause(task) if task in TASKS else None
         return paused or Granted(tenant_id, task, tokens)
 
     async def settle(self, granted: Granted, usage: Usage) -> None:

@@ -31,8 +31,8 @@ def spending_is_within_budget(history: History, expected: Expected) -> Verdict:
             used[row.model] = calls + row.calls, tokens + row.tokens
     for model, (calls, tokens) in sorted(used.items()):
         findings.note(f"observation used {model}: {calls} calls, {tokens} tokens")
-    for row in history.budgets:
-        _account_is_kept(row, findings)
+    for account in history.budgets:
+        _account_is_kept(account, findings)
     return findings.verdict("I6", "spending is within the budget")
 
 
