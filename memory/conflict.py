@@ -101,6 +101,8 @@ class Resolution:
     """The old rows of replace and correct; of history and pending those that the new one would close."""
     into: StoredFact | None = None
     """The existing row that takes the evidence (dedup, detail), or the place of the old ones."""
+    overtaken_by: tuple[StoredFact, ...] = ()
+    """Rows that were said later and cannot hold beside it: what takes the place of the old one is history already."""
     weighed: Weighed | None = None
     makes_fact: bool = True
 
@@ -167,6 +169,7 @@ def _replaces(question: Question) -> Resolution | None:
         "replaced by a newer statement" if question.makes_fact else "taken back by the speaker",
         closes=(old, *others),
         into=into,
+        overtaken_by=_newer(question, old) if question.makes_fact and into is None else (),
         makes_fact=question.makes_fact,
     )
 
@@ -261,6 +264,12 @@ def _in_time(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
     return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
 
 
+def _newer(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+    """Other rows that it contradicts, of those that were said later."""
+    rows = (each.fact for each in question.contradicted())
+    return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))
+
+
 # -------------------------------------------------------------------------------------------------- transitions
 def carry_out(
     resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
@@ -279,8 +288,7 @@ def carry_out(
             waits_for = first.fact_id if first else None
             return (create_pending(statement, stamp, waits_for=waits_for, reason=reason, decision=decision),)
         case "history":
-            closed_at = min(max(row.valid_from, statement.begins) for row in resolution.closes)
-            return (admit_as_history(statement, stamp, closed_at=closed_at, reason=reason, decision=decision),)
+            return (_as_history(resolution.closes, statement, stamp, reason=reason, decision=decision),)
         case "dedup" | "detail":
             assert into is not None
             decision = resolution.decision(None)
@@ -307,11 +315,19 @@ def _said_again(
     return (again,) if again else ()
 
 
+def _as_history(
+    newer: tuple[StoredFact, ...], statement: Statement, stamp: Stamp, *, reason: str, decision: Decision
+) -> Transition:
+    closed_at = min(max(row.valid_from, statement.begins) for row in newer)
+    return admit_as_history(statement, stamp, closed_at=closed_at, reason=reason, decision=decision)
+
+
 def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
     """The old rows close, whatever becomes of the new statement; what takes their place is linked both ways (to the
     first of several)."""
     olds, into, reason = resolution.closes, resolution.into, resolution.reason
-    successor = into.fact_id if into else (statement.fact_id if resolution.makes_fact else None)
+    opens = resolution.makes_fact and not resolution.overtaken_by
+    successor = into.fact_id if into else (statement.fact_id if opens else None)
     decision = resolution.decision(successor)
     closed = tuple(_closed(resolution, old, successor, statement, stamp, decision) for old in olds)
     decision = resolution.decision(olds[0].fact_id)
@@ -322,6 +338,9 @@ def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: M
         return (*closed, again) if again else closed
     if not resolution.makes_fact:
         return closed
+    if resolution.overtaken_by:
+        reason = "told late: it was so before what is known now"
+        return (*closed, _as_history(resolution.overtaken_by, statement, stamp, reason=reason, decision=decision))
     valid_from = statement.valid_from or olds[0].valid_from if resolution.kind == "correct" else None
     opened = create(statement, stamp, reason=reason, decision=decision, valid_from=valid_from, supersedes=first)
     return (*closed, opened)

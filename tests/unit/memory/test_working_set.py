@@ -201,7 +201,6 @@ POLICIES = st.integers(1, 4).flatmap(
 class Row:
     importance: float
     born: int
-    order: int
     seen: int
     pinned: bool
     stored: float
@@ -212,7 +211,6 @@ class Row:
 def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy) -> None:
     model: dict[str, Row] = {}
     working = WorkingSet()
-    order = 0
     for turn, step in enumerate(steps):
         candidates = [said(text, turn=f"t{turn}", importance=i, pinned=p) for text, i, p in step.texts]
         if step.replaces is not None and candidates:
@@ -230,12 +228,13 @@ def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy)
                 continue
             if len(model) >= policy.capacity:
                 loose = [t for t, row in model.items() if not row.pinned]
-                del model[min(loose, key=lambda t: (model[t].stored, model[t].born, model[t].order))]
-            model[text] = Row(importance, turn, order, turn, wants_pin and free, importance)
-            order += 1
+                del model[min(loose, key=lambda t: (model[t].stored, model[t].born))]
+            model[text] = Row(importance, turn, turn, wants_pin and free, importance)
         working = apply_turn(working, candidates, policy=policy).working
         for row in model.values():
             row.stored = row.importance * decay(turn + 1 - row.seen, policy.decay)
+        # Of equals that one turn made, the first is the one that stands first: they are put in order at each tick.
+        model = dict(sorted(model.items(), key=lambda item: (-item[1].stored, item[1].born)))
         assert working.turn == turn + 1
         assert {e.content: (pytest.approx(e.salience), e.pinned) for e in working.entries} == {
             t: (row.stored, row.pinned) for t, row in model.items()
