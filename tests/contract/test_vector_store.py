@@ -284,8 +284,6 @@ async def test_select_pages_through_everything_in_order(store: VectorStore) -> N
     assert len(await store.get("turns", tenant_id="acme", ids=[make_id(i) for i in range(2_803)])) == 2_803
 
 
-async def test_times_are_ordered_as_times(store: VectorStore) -> None:
-    """As text, `10:00:00.5Z` would come before `10:00:00Z`, and `+01:00` would be taken for later."""
 @pytest.mark.parametrize("order_by", [None, "version"])
 async def test_of_a_payload_the_fields_that_are_wanted(store: VectorStore, order_by: str | None) -> None:
     """A record without the field comes as well, and whose it is stands in each."""
@@ -302,6 +300,8 @@ async def test_of_a_payload_the_fields_that_are_wanted(store: VectorStore, order
     assert await read() == [mine, mine]
 
 
+async def test_times_are_ordered_as_times(store: VectorStore) -> None:
+    """As text, `10:00:00.5Z` would come before `10:00:00Z`, and `+01:00` would be taken for later."""
     times = [
         "2026-11-20T10:00:00Z",
         "2026-11-20T10:00:00.000001Z",
