@@ -179,8 +179,8 @@ async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
 
 async def test_every_read_and_write_carries_the_tenant_and_writes_wait_strongly() -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = []
-    row: dict[str, Any] = {"id": "00000000-0000-0000-0000-000000000001", "payload": {"tenant_id": "acme", "version": 1, "applied": []}}
-    row |= {"version": 1, "score": 0.0}
+    payload = {"tenant_id": "acme", "version": 1, "applied": []}
+    row: dict[str, Any] = {"id": "00000000-0000-0000-0000-000000000001", "payload": payload, "version": 1, "score": 0.0}
 
     async def answer(request: web.Request) -> web.Response:
         body = await request.json()
