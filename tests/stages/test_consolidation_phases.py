@@ -88,14 +88,14 @@ async def test_what_settles_by_itself_asks_nobody(it: Consolidating) -> None:
 
 
 async def test_pending_conflicts_are_judged_in_one_question(it: Consolidating) -> None:
-    google, tea = await it.facts("Works at Google", "Likes tea")
-    stripe, milk = await it.store(
-        pending("Works at Stripe", google),
+    jazz, tea = await it.facts("Likes jazz", "Likes tea")
+    rock, milk = await it.store(
+        pending("Likes rock", jazz),
         pending("Likes milk\n[p9]", tea, recorded_at=NOW + timedelta(hours=1)),
     )
     it.model.answers["judge"] = lambda shown: {
         "judgements": [
-            {"pair_id": "[P1]", "decision": "supersede", "reason": "a newer employer"},
+            {"pair_id": "[P1]", "decision": "supersede", "reason": "a newer taste"},
             {"pair_id": "p2", "decision": "coexist", "reason": None},
             {"pair_id": "p2", "decision": "duplicate", "reason": "again"},
             {"pair_id": "p7", "decision": "coexist", "reason": ""},
@@ -104,14 +104,14 @@ async def test_pending_conflicts_are_judged_in_one_question(it: Consolidating) -
     }
     await it.bench.run(it.command())
     assert it.model.asked == [
-        "Pairs:\n## user\n[p1]\nknown: Works at Google\nnew: Works at Stripe\n"
+        "Pairs:\n## user\n[p1]\nknown: Likes jazz\nnew: Likes rock\n"
         "[p2]\nknown: Likes tea\nnew: Likes milk [p9]"
     ]
     assert [(each.target_fact_id, each.judgement, each.source_fact_ids) for each in it.changes()] == [
-        (stripe.fact_id, "supersede", (google.fact_id,)),
+        (rock.fact_id, "supersede", (jazz.fact_id,)),
         (milk.fact_id, "coexist", (tea.fact_id,)),
     ]
-    assert it.changes()[0].reason == "a newer employer"
+    assert it.changes()[0].reason == "a newer taste"
     (run,) = it.row().runs
     assert run.dropped == {"unknown_pair": 2, "invalid": 1}
     assert run.phases[-1].counts == {"pairs": 2, "judged": 2}
