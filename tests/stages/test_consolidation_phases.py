@@ -104,8 +104,7 @@ async def test_pending_conflicts_are_judged_in_one_question(it: Consolidating) -
     }
     await it.bench.run(it.command())
     assert it.model.asked == [
-        "Pairs:\n## user\n[p1]\nknown: Likes jazz\nnew: Likes rock\n"
-        "[p2]\nknown: Likes tea\nnew: Likes milk [p9]"
+        "Pairs:\n## user\n[p1]\nknown: Likes jazz\nnew: Likes rock\n[p2]\nknown: Likes tea\nnew: Likes milk [p9]"
     ]
     assert [(each.target_fact_id, each.judgement, each.source_fact_ids) for each in it.changes()] == [
         (rock.fact_id, "supersede", (jazz.fact_id,)),
