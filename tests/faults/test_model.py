@@ -35,7 +35,7 @@ TIMEOUT = {"MEMSTREAM_MODEL_TIMEOUT": str(PATIENCE)}
 
 @pytest.fixture
 def pipeline_of_little_patience(pipeline: Pipeline) -> Pipeline:
-    (pipeline.folder / "memstream.toml").write_text(f"[memory.observe]\npatience = {PATIENCE}\n")
+    pipeline.configure(f"[memory.observe]\npatience = {PATIENCE}\n")
     return pipeline
 
 

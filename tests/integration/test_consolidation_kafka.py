@@ -19,8 +19,7 @@ from tests.support.pipeline import Pipeline, running
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
-POLICY = """
-[memory.consolidation]
+CONSOLIDATION = """
 trigger = "schedule"
 every = 1
 after_run = 0.2
@@ -58,8 +57,13 @@ def model() -> Iterator[ModelServer]:
 async def pipeline(
     tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
 ) -> AsyncIterator[Pipeline]:
-    (tmp_path / "memstream.toml").write_text(POLICY)
-    made = Pipeline(folder=tmp_path, broker=f"kafka://{kafka_broker}", qdrant=shared_qdrant, model=model)
+    made = Pipeline(
+        folder=tmp_path,
+        broker=f"kafka://{kafka_broker}",
+        qdrant=shared_qdrant,
+        model=model,
+        consolidation=CONSOLIDATION,
+    )
     async with running(made) as ready:
         yield ready
 

@@ -32,7 +32,6 @@ async def pipeline(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: ModelServer
 ) -> AsyncIterator[Pipeline]:
     place = place_for(request, tmp_path_factory)
-    (place.folder / "memstream.toml").write_text(POLICY)
     pipeline = Pipeline(
         folder=place.folder,
         broker=place.broker,
@@ -40,6 +39,7 @@ async def pipeline(
         model=model,
         env={"MEMSTREAM_SESSION_TIMEOUT": "6"}
         | ({} if place.qdrant else {"MEMSTREAM_PARTITIONS": EMBEDDED_PARTITIONS}),
+        policy=POLICY,
     )
     async with running(pipeline):
         if place.qdrant is None:

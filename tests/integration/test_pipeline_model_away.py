@@ -270,8 +270,8 @@ async def test_a_worker_killed_while_turns_wait_leaves_them_to_the_next(pipeline
 
 async def test_the_end_of_a_session_takes_what_waits(tmp_path: Path, mind: Model, model: ModelServer) -> None:
     """A policy that lets turns wait until there is enough to read: the session's end observes them at once."""
-    (tmp_path / "memstream.toml").write_text("[memory.observe]\nunobserved_tokens = 1_000_000\npatience = 600\n")
-    pipeline = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)
+    policy = "[memory.observe]\nunobserved_tokens = 1_000_000\npatience = 600\n"
+    pipeline = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model, policy=policy)
     async with running(pipeline):
         pipeline.cli("topics", "create")
         pipeline.spawn("observer")

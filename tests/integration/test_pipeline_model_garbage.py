@@ -347,7 +347,7 @@ async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: 
     await pipeline.settled()
     before = {fact["fact_id"]: fact for fact in pipeline.shown("facts")[tenant]["facts"]}
     good = {
-        "subject": "user", "content": "Likes things", "confidence": 0.6, "category": "pattern", "action": "new",
+        "subject": "user", "content": "Sleeps late", "confidence": 0.6, "category": "pattern", "action": "new",
         "target_fact_id": None, "source_episode_ids": ["e1"],
     }  # fmt: skip
     foreign: list[Json] = [
@@ -390,6 +390,6 @@ async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: 
     assert (made["status"], made["result"]["changes"]) == ("applied", 1)
     facts = pipeline.shown("facts")[tenant]["facts"]
     assert {fact["content"] for fact in facts if fact["owner"]["id"] == user} == {
-        "Likes thing 1", "Likes thing 2", "Likes thing 3", "Likes things"
+        "Likes thing 1", "Likes thing 2", "Likes thing 3", "Sleeps late"
     }  # fmt: skip
     assert len(await pipeline.letters(COMMANDS.name)) == 1

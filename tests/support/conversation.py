@@ -89,9 +89,9 @@ def consolidated(ask: Ask) -> Json:
 
 def expected_actions(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """ACTIONS, for a process that was killed while the model had a question of its own in hand: the answer was lost
-    with it, the turn is asked again, and what is said again in other words is another statement, not the same one."""
+    with it, the turn is asked again, and what is said again in more words is the same statement with more detail."""
     teas = {content for _, content in told if content.startswith("Likes green tea")}
-    return [*ACTIONS[:-1], ("new" if len(teas) == 2 else "reinforced", "Likes green tea")]
+    return [*ACTIONS[:-1], ("updated" if len(teas) == 2 else "reinforced", "Likes green tea")]
 
 
 def conversation(**fields: str) -> list[Json]:

@@ -54,8 +54,13 @@ CRASHED = 137
 END_OF_COMMAND = "\x1e"
 
 
+NOTHING_FOLLOWS = "after_run = 3_600"
+"""What follows a run of consolidation comes seconds after a test thought that all was done; it has its own tests."""
+
+
 class Pipeline:
-    """Addresses and processes. `env` are further settings for every process."""
+    """Addresses and processes. `env` are further settings for every process; `consolidation` is the table
+    [memory.consolidation] of their memstream.toml, `policy` the rest of it."""
 
     def __init__(
         self,
@@ -65,8 +70,12 @@ class Pipeline:
         qdrant: QdrantServer | None = None,
         model: ModelServer | None = None,
         env: Mapping[str, str] | None = None,
+        consolidation: str = NOTHING_FOLLOWS,
+        policy: str = "",
     ) -> None:
         self.folder = folder
+        self._consolidation = consolidation
+        self.configure(policy)
         self.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
         """Tests share a broker and a Qdrant, so each has a tenant; reads are of this one."""
         self.broker = broker
@@ -85,6 +94,11 @@ class Pipeline:
             if is_embedded(broker)
             else KafkaLog(servers=kafka_servers(broker))
         )
+
+    def configure(self, policy: str) -> None:
+        """For processes that start from now on."""
+        text = f"[memory.consolidation]\n{self._consolidation}\n{policy}"
+        (self.folder / "memstream.toml").write_text(text)
 
     def environment(self, **more: str) -> dict[str, str]:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}

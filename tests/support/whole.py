@@ -86,8 +86,6 @@ async def whole(
     """Topics made and one worker of all stages started; `policy` is its memstream.toml. At the end the invariants
     hold (`held_to`: only these, where tests write what stages would), the worker must still be that one, and end
     well."""
-    if policy:
-        (place.folder / "memstream.toml").write_text(policy)
     settings = {"MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT}
     if place.qdrant is None:
         settings["MEMSTREAM_PARTITIONS"] = EMBEDDED_PARTITIONS
@@ -97,6 +95,7 @@ async def whole(
         qdrant=place.qdrant,
         model=model,
         env=settings | dict(env or {}),
+        policy=policy,
     )
     async with running(pipeline):
         if place.qdrant is None:
