@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Literal
 
 from .policies.budget import Ceiling, Price
@@ -58,7 +59,7 @@ def amount(*, input_tokens: int, output_tokens: int, price: Price | None) -> Amo
     """What so many tokens cost. Without a price they cost tokens alone."""
     if price is None:
         return Amount(input_tokens + output_tokens)
-    dollars_a_million = input_tokens * price.input + output_tokens * price.output
+    dollars_a_million = input_tokens * Fraction(price.input) + output_tokens * Fraction(price.output)
     return Amount(input_tokens + output_tokens, math.ceil(dollars_a_million * NANOS / 1_000_000))
 
 

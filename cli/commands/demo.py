@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import click
 
@@ -21,6 +22,7 @@ PERSON = Person(TENANT, USER)
 TURN_SECONDS = 90.0
 """A model may take its time; the offline one takes milliseconds."""
 END_SECONDS = 60.0
+ERRANDS_LATER = 3_600.0
 
 
 @click.command()
@@ -31,7 +33,12 @@ def demo(context: CommandContext) -> None:
     Runs on the folder of MEMSTREAM_DATADIR whatever broker is set, and with the offline model when no key is set.
     Later runs start from what was remembered.
     """
-    run(_demo(_embedded(context.settings), context.policy))
+    run(_demo(_embedded(context.settings), _without_errands(context.policy)))
+
+
+def _without_errands(policy: MemoryPolicy) -> MemoryPolicy:
+    """What follows a consolidation run would begin when the demo ends: whoever works on this folder later does it."""
+    return replace(policy, consolidation=replace(policy.consolidation, after_run=ERRANDS_LATER))
 
 
 def _embedded(settings: Settings) -> Settings:

@@ -234,7 +234,7 @@ async def test_commands(pipeline: Pipeline) -> None:
 
         return [
             ("unknown-kind", "refused", command(tenant, "explode\0\u2028", owner=owner)),
-            ("later-kind", "refused", command(tenant, "prune", owner=owner)),
+            ("prune", "applied", command(tenant, "prune", owner=owner)),
             ("expired", "expired", command(tenant, "consolidate", owner=owner, expires_at="0001-01-01T00:00:00Z")),
             ("far", "applied", command(tenant, "consolidate", owner=owner, expires_at="9999-12-31T23:59:59Z")),
             ("odd-id", "applied", command(tenant, "consolidate", owner=owner, command_id=f"\0/%{user}😀"[:128])),

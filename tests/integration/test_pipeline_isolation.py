@@ -183,7 +183,7 @@ async def test_what_one_party_says_is_in_nothing_that_another_sees(pipeline: Pip
         assert len(found) <= 1, f"{ask.task}: {found} in one prompt"
         for canary in found:
             shown_with[canary].add(ask.task)
-    assert all(tasks == {"observations", "consolidation"} for tasks in shown_with.values()), shown_with
+    assert all(tasks == {"observations", "consolidation", "procedures"} for tasks in shown_with.values()), shown_with
 
     rows = shown(pipeline)
     for who in PARTIES:

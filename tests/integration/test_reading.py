@@ -243,8 +243,8 @@ class TestSeen:
     def test_one_fact_is_its_tenants_and_its_owners(self, world: World) -> None:
         fact_id = world.do(world.memory.fact("Works at Stripe"))
         assert world.do(world.reading.fact("acme", fact_id)).content == "Works at Stripe"
-        assert world.do(world.reading.fact("acme", fact_id, owner=U1)) is not None
-        assert world.do(world.reading.fact("acme", fact_id, owner=U2)) is None
+        assert world.do(world.reading.fact("acme", fact_id, sees=lambda owner: owner == U1)) is not None
+        assert world.do(world.reading.fact("acme", fact_id, sees=lambda owner: owner == U2)) is None
         assert world.do(world.reading.fact("rival", fact_id)) is None
         assert world.do(world.reading.fact("acme", "no-such-fact")) is None
 

@@ -82,14 +82,16 @@ async def test_a_judgement_is_carried_out_and_a_second_run_finds_nothing(both: B
 
 
 async def test_what_is_pruned_goes_and_what_is_merged_keeps_what_proves_it(both: Both) -> None:
-    facts = await both.it.facts(*(f"Owns book {n}" for n in range(18)), "Has a cat", "Has a cat named Miso")
+    facts = await both.it.facts(
+        "Owns a canoe", "Owns a kayak", *(f"Met colleague {n}" for n in range(16)), "Has a cat", "Has a cat named Miso"
+    )
     names = {fact.content: f"f{n}" for n, fact in enumerate(sorted(facts, key=lambda f: (f.recorded_at, f.fact_id)), 1)}
     both.it.model.answers["prune"] = lambda shown: {
         "removals": [{"fact_id": names["Has a cat"], "reason": "redundant"}],
         "merges": [
             {
-                "source_fact_ids": [names["Owns book 1"], names["Owns book 0"]],
-                "merged_content": "Owns the books 0 and 1",
+                "source_fact_ids": [names["Owns a kayak"], names["Owns a canoe"]],
+                "merged_content": "Owns a canoe and a kayak",
                 "reason": "one statement",
             }
         ],
@@ -98,12 +100,12 @@ async def test_what_is_pruned_goes_and_what_is_merged_keeps_what_proves_it(both:
     await both.apply()
     states = await both.states()
     assert (states["Has a cat"], states["Has a cat named Miso"]) == ("expired", "active")
-    assert (states["Owns the books 0 and 1"], states["Owns book 0"]) == ("active", "superseded")
-    merged = (await both.it.bench.facts())["Owns the books 0 and 1"]
+    assert (states["Owns a canoe and a kayak"], states["Owns a canoe"]) == ("active", "superseded")
+    merged = (await both.it.bench.facts())["Owns a canoe and a kayak"]
     by_content = {fact.content: fact for fact in facts}
-    assert merged.fact_id == by_content["Owns book 1"].fact_id
+    assert merged.fact_id == by_content["Owns a kayak"].fact_id
     assert {each.turn_id for each in merged.evidence} == {
-        each.turn_id for content in ("Owns book 0", "Owns book 1") for each in by_content[content].evidence
+        each.turn_id for content in ("Owns a canoe", "Owns a kayak") for each in by_content[content].evidence
     }
 
 

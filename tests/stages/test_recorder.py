@@ -276,7 +276,8 @@ async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, f
         where=models.Filter(must=conditions),
         limit=20,
     )
-    return [(str(each.payload["content"]), round(each.score or 0.0, 4)) for each in found]
+    rows = await store.get(COLLECTION, tenant_id="acme", ids=[each.id for each in found])
+    return [(str(rows[each.id].payload["content"]), round(each.score, 4)) for each in found]
 
 
 async def test_a_message_is_found_by_the_words_before_and_after_it(world: World, store: QdrantStore) -> None:
