@@ -22,7 +22,7 @@ from tests.support.conversation import (
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Pipeline, actions, running, wait_for
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
 
 def points_of(stage: str) -> list[str]:
@@ -49,9 +49,7 @@ def of_user(user: str) -> list[dict[str, object]]:
     return [{**turn, "user_id": user} for turn in conversation()]
 
 
-@pytest.mark.parametrize(
-    "stage", [pytest.param(stage, marks=() if stage == "reflector" else pytest.mark.long) for stage in STAGES]
-)
+@pytest.mark.parametrize("stage", STAGES)
 async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline, stage: str) -> None:
     """One worker after the other crashes at the next point, with a conversation of another user in hand each time;
     what it leaves is the next one's. At the end every user has exactly the expected memory."""

@@ -15,7 +15,7 @@ from memstream.schemas.turns import Owner
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import CRASHED, Json, Pipeline, running, turn, wait_for
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 EVENT: Json = {"durability": "persistent", "importance": 0.8, "category": "event"}
 SAID = {
     "ran a marathon": [{"content": "Ran a marathon in Oslo", **EVENT}],
