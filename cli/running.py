@@ -21,7 +21,7 @@ from ..adapters.vectors.store import QdrantStore
 from ..agents.budget import Budget
 from ..agents.observer.source import TurnSource, load_source
 from ..agents.reflector.state import check_facts_present
-from ..agents.tiers import SpendingOfTier
+from ..agents.spending import Spending
 from ..memory.policies import ConflictPolicy, MemoryPolicy
 from ..schemas.collections import BUDGETS, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
 from ..schemas.errors import Fatal
@@ -200,7 +200,7 @@ async def built_stages(
                 embedder=embedder,
                 completions=completions,
                 policy=policy,
-                spending=SpendingOfTier(policy.budget.tier(settings.tier), completions_of=completions.of),
+                spending=Spending(policy.budget.tier(settings.tier), completions_of=completions.of),
                 source=source,
                 metrics=metrics,
             ),

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
 from ...adapters.ports import Completion, CompletionRequest, Completions, Message, Usage
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.observations import TokenUsage
+from ...schemas.tasks import Task
 from ...streams.exits import LeaseLost
 from ...streams.retry import Calls, Interrupted
-from ..spending import Paused, Spending
+from ..spending import Spending
 
 A = TypeVar("A")
-ANSWER_TOKENS: Final = 1_000
-"""Set aside for an answer; what it took in fact is settled afterwards."""
-TOKEN_CHARS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[A]):
     """`task` is the schema's name; `name` says which prompt it is, for `cause.prompt`."""
 
-    task: str
+    task: Task
     name: str
     messages: tuple[Message, ...]
     schema: Mapping[str, JsonValue]
     parse: Callable[[JsonValue], A]
-
-    @property
-    def tokens(self) -> int:
-        """An estimate of prompt and answer together."""
-        return sum(len(each.content) for each in self.messages) // TOKEN_CHARS + ANSWER_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +52,12 @@ class Asking:
 
     async def ask(self, tenant_id: str, question: Question[A]) -> Completion[A] | Stopped:
         """Raises Fatal, and Transient where this worker must let go of the event."""
-        granted = await self.spending.reserve(tenant_id=tenant_id, task=question.task, tokens=question.tokens)
-        if isinstance(granted, Paused):
-            why = f"{granted.why}: {granted.remedy}" if granted.remedy else granted.why
-            return Stopped("paused", why, retry_after=granted.retry_after)
-        used = Usage()
+        paused = self.spending.paused(question.task)
+        if paused is not None:
+            return Stopped("paused", str(paused))
         try:
-            answer = await self._asked(tenant_id, question)
-            used = answer.usage
+            return await self._asked(tenant_id, question)
         except Poison as refused:
-            used = Usage(calls=1, input_tokens=granted.tokens)  # what it took is not known: as much as was set aside
             return Stopped("failed", str(refused), poison=refused)
         except OverBudget as over:
             return Stopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
@@ -79,9 +68,6 @@ class Asking:
             why = f"the model is away, it is tried again: {away}{remedy}"
             asked_for = away.retry_after if (away.retry_after or 0.0) > self.patience else None
             return Stopped("deferred", why, retry_after=asked_for)
-        finally:
-            await self.spending.settle(granted, used)
-        return answer
 
     async def _asked(self, tenant_id: str, question: Question[A]) -> Completion[A]:
         breaker = model_breaker(tenant_id)

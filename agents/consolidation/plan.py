@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...memory.policies import MemoryPolicy
-from ..spending import Phase
+from ...memory.policies.budget import Phase
 from .asking import Asking
 from .digesting import WriteDigest
 from .facts import FactsFromEpisodes

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
@@ -20,7 +20,7 @@ from ...schemas.facts import StoredFact
 from ...schemas.observations import Category
 from ..answers import Answer, Item, ShortId, parse_items, short_id, strict_schema
 
-TASK = "consolidation"
+TASK: Final = "consolidation"
 VERSION = "consolidate/v1"
 ITEMS_MAX = 100
 """Items of an answer that are looked at."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...memory.policies.budget import Phase
 from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
-from ..spending import Phase, Spending
+from ..spending import Spending
 from .rows import Kind, OwnerRow, Part, PartName, RunStatus, StepStatus
 from .steps import Asked, Did, Step
 
@@ -76,7 +77,7 @@ class Runs:
 
     async def run(self, kind: Kind, asked: Asked, row: OwnerRow) -> Ran:
         """Raises Fatal, and Transient where the store is away."""
-        phases = self.spending.phases(asked.tenant_id)
+        phases = self.spending.phases
         did: list[tuple[PartName, Did]] = []
         for step in self.plan(kind, phases):
             one = await step.take(asked, row)
@@ -85,8 +86,8 @@ class Runs:
             if one.status in ("deferred", "paused"):
                 return Ran(kind, one.status, row, tuple(did), one.why)
         if kind == "consolidate" and "standard" not in phases:
-            paused = self.spending.paused(asked.tenant_id)
-            why = f"{paused.why}: {paused.remedy}" if paused else "the tier leaves out the phase standard"
+            paused = self.spending.paused("consolidation")
+            why = str(paused) if paused else "the tier leaves out the phase standard"
             return Ran(kind, "paused", row, tuple(did), why)
         return Ran(kind, _status(kind, did), row, tuple(did))
 

@@ -258,8 +258,8 @@ class Consolidation:
 
     def _remember(self, row: OwnerRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
         """What waits for the model is tried again; what waits for another tier needs a restart."""
-        now, tenant_id = self._now(), ids.split(owner_key)[0]
-        paused = self._spending.paused(tenant_id) is not None or "standard" not in self._spending.phases(tenant_id)
+        now = self._now()
+        paused = self._spending.paused("consolidation") is not None or "standard" not in self._spending.phases
         reminder = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
         if reminder is None:
             self._reminders.done(owner_key)

@@ -119,14 +119,14 @@ async def test_bad_items_are_dropped_and_counted(it: Consolidating) -> None:
 async def test_tier_free_calls_no_model_that_costs_money(it: Consolidating) -> None:
     await it.episodes("Drank tea")
     it.model.costs_money = True
-    it.build(paid_model_allowed=False)
+    it.build()
     await it.bench.run(await it.due())
     await it.bench.run(it.command())
     assert it.model.asked == []
     result = it.bench.results()[-1]
     assert (result.status, result.error.code if result.error else "") == ("refused", "paused_by_tier")
     assert it.row().counters.turns == 4  # they stand
-    stage = it.build(paid_model_allowed=True)
+    stage = it.build(tier="standard")
     stage.on_assigned(frozenset({0}), it.bench.rows)
     await it.remind()
     (reminder,) = it.reminders()

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from memstream.adapters.ports import Point, Usage
-from memstream.agents.spending import Granted, Paused, Phase
+from memstream.adapters.ports import Point
 from memstream.memory.policies import ConsolidationPolicy, DigestPolicy, PrunePolicy
 from memstream.schemas import ids
 from memstream.schemas.digests import Basis
-from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.errors import OverBudget, Poison, Transient
 from memstream.schemas.facts import WAITS_FOR, StoredFact
 from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.topics import COMMANDS
@@ -37,29 +36,6 @@ def pending(content: str, waits_for: StoredFact | None, **changes: Any) -> Store
     return stored_fact(
         content, turn=" ".join(content.split()), changes={"state": "pending", "metadata": metadata, **changes}
     )
-
-
-class Tier:
-    """Grants what a test says, and remembers what was settled."""
-
-    def __init__(self, *phases: Phase, refuses: str = "") -> None:
-        self._phases = frozenset(phases)
-        self._refuses = refuses
-        self.settled: list[tuple[str, int]] = []
-
-    def phases(self, tenant_id: str) -> frozenset[Phase]:
-        return self._phases
-
-    def paused(self, tenant_id: str) -> Paused | None:
-        return None
-
-    async def reserve(self, *, tenant_id: str, task: str, tokens: int) -> Granted | Paused:
-        if task == self._refuses:
-            return Paused("today's tokens are spent", retry_after=100.0)
-        return Granted(tenant_id, task, tokens)
-
-    async def settle(self, granted: Granted, usage: Usage) -> None:
-        self.settled.append((granted.task, usage.input_tokens))
 
 
 # ------------------------------------------------------------------------------------------------ pending facts
@@ -128,12 +104,10 @@ async def test_a_tier_without_a_deep_phase_judges_in_the_standard_one(it: Consol
     (tea,) = await it.facts("Likes tea")
     await it.store(pending("Likes milk", tea))
     it.model.answers["judge"] = lambda shown: {"judgements": []}
-    tier = Tier("light", "standard")
-    it.build(spending=tier)
+    it.build(tier="cheap")
     await it.bench.run(it.command())
     assert [part.name for part in it.row().runs[-1].phases] == ["light", "standard"]
     assert it.model.tasks == ["judge"]
-    assert tier.settled == [("judge", 10)]
 
 
 # ------------------------------------------------------------------------------------------------ each by itself
@@ -178,7 +152,7 @@ async def test_a_part_that_waits_keeps_what_was_done_and_comes_again(it: Consoli
 
 async def test_a_budget_that_is_spent_pauses_and_is_asked_again_when_it_is_free(it: Consolidating) -> None:
     await it.episodes("Drank tea")
-    it.build(spending=Tier("light", "standard", "deep", refuses="consolidation"))
+    it.model.away = OverBudget("today's tokens are spent", retry_after=100.0, remedy="tomorrow")
     await it.bench.run(await it.due())
     waiting = it.row().waiting
     assert waiting is not None
@@ -190,7 +164,7 @@ async def test_a_budget_that_is_spent_pauses_and_is_asked_again_when_it_is_free(
     await it.bench.run(it.command())
     error = it.bench.results()[-1].error
     assert error is not None
-    assert (error.code, error.message) == ("paused_by_tier", "today's tokens are spent")
+    assert (error.code, error.message) == ("paused_by_tier", "today's tokens are spent: tomorrow")
 
 
 async def test_a_paused_run_does_what_costs_nothing_every_few_turns(it: Consolidating) -> None:

@@ -12,8 +12,9 @@ import pytest
 from memstream.adapters.ports import Completions, Point
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.recalled import recalled_row
-from memstream.agents.spending import TierSpending
+from memstream.agents.spending import Spending
 from memstream.memory.policies import HygienePolicy, MemoryPolicy
+from memstream.memory.policies.budget import TIERS
 from memstream.schemas import ids
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
@@ -43,7 +44,7 @@ class Recalled:
             send_durably=bench.send_durably,
             policy=MemoryPolicy(hygiene=HygienePolicy(**hygiene)),
             partitions=PARTITIONS,
-            spending=TierSpending(paid_model_allowed=True, model="scripted", costs_money=False),
+            spending=Spending(TIERS["standard"], completions_of=lambda task: cast(Completions, Scripted())),
             now=bench.now,
         )
 

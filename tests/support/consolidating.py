@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
-from memstream.adapters.ports import A, Completion, CompletionRequest, Point, Usage
+from memstream.adapters.ports import A, Completion, CompletionRequest, Completions, Point, Usage
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import OwnerRow
-from memstream.agents.spending import Spending, TierSpending
+from memstream.agents.spending import Spending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
+from memstream.memory.policies.budget import TIERS, Tier
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
@@ -90,8 +91,7 @@ class Consolidating:
     def build(
         self,
         *,
-        paid_model_allowed: bool = False,
-        spending: Spending | None = None,
+        tier: Tier = "free",
         **policy: Any,
     ) -> Consolidation:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
@@ -103,10 +103,7 @@ class Consolidating:
             send_durably=self.bench.send_durably,
             policy=MemoryPolicy(**policy),
             partitions=PARTITIONS,
-            spending=spending
-            or TierSpending(
-                paid_model_allowed=paid_model_allowed, model=self.model.model, costs_money=self.model.costs_money
-            ),
+            spending=Spending(TIERS[tier], completions_of=lambda task: cast(Completions, self.model)),
             now=self.bench.now,
             monotonic=self.time,
         )

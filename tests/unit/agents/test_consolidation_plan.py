@@ -9,8 +9,8 @@ import pytest
 
 from memstream.agents.consolidation.plan import CALLS_MAX, Steps
 from memstream.agents.consolidation.rows import Kind
-from memstream.agents.spending import PHASES, Phase
 from memstream.memory.policies import MemoryPolicy
+from memstream.memory.policies.budget import PHASES, Phase
 
 STEPS = Steps(cast(Any, None), cast(Any, None), MemoryPolicy())
 SETS = [frozenset(each) for size in range(4) for each in combinations(PHASES, size)]

@@ -8,8 +8,7 @@ import pytest
 
 from memstream.adapters.completions.by_task import CompletionsByTask
 from memstream.adapters.completions.factory import create_completions
-from memstream.agents.spending import Paused
-from memstream.agents.tiers import SpendingOfTier
+from memstream.agents.spending import Spending
 from memstream.cli.budgeting import ceilings, needs_accounts, tell
 from memstream.cli.wiring import NoUsage
 from memstream.memory.policies import BudgetPolicy
@@ -71,7 +70,7 @@ async def test_what_is_paused_and_what_has_no_price_is_said(
 
 class TestPhases:
     async def test_of_a_paid_model_are_the_tiers(self, paid: CompletionsByTask) -> None:
-        phases = {tier: SpendingOfTier(TIERS[tier], completions_of=paid.of).phases("acme") for tier in TIERS}
+        phases = {tier: Spending(TIERS[tier], completions_of=paid.of).phases for tier in TIERS}
         assert phases == {
             "free": {"light"},
             "cheap": {"light", "standard"},
@@ -80,15 +79,14 @@ class TestPhases:
         }
 
     async def test_of_one_that_costs_nothing_are_all_where_nothing_is_paid(self) -> None:
-        assert SpendingOfTier(TIERS["free"], completions_of=made("offline").of).phases("acme") == set(PHASES)
+        assert Spending(TIERS["free"], completions_of=made("offline").of).phases == set(PHASES)
 
     async def test_each_task_is_paused_for_itself(self) -> None:
         completions = made("paid", consolidation="offline")
-        spending = SpendingOfTier(TIERS["free"], completions_of=completions.of)
-        assert spending.phases("acme") == {"light", "standard"}
-        assert spending.paused("acme") is None
-        judging = await spending.reserve(tenant_id="acme", task="judge", tokens=1)
-        assert isinstance(judging, Paused)
+        spending = Spending(TIERS["free"], completions_of=completions.of)
+        assert spending.phases == {"light", "standard"}
+        assert spending.paused("consolidation") is None
+        judging = spending.paused("judge")
+        assert judging is not None
         assert "MEMSTREAM_TIER" in judging.remedy
-        assert not isinstance(await spending.reserve(tenant_id="acme", task="consolidation", tokens=1), Paused)
         await completions.close()
