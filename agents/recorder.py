@@ -146,17 +146,22 @@ class Recorder:
 
     async def _vectors(self, tenant_id: str, texts: Sequence[str], found_by: Windows) -> dict[str, str]:
         """Packed vectors by text, all in one call. When the embedder refuses one of them the messages are tried without
-        their windows; a turn that it refuses all the same is kept without vectors: its words find it still."""
+        their windows, for it may be a neighbour's; a turn that it refuses all the same is kept without vectors: its
+        words find it still."""
         own = list(dict.fromkeys(text for text in texts if text.strip()))
         around = [*found_by.turn, *([] if found_by.before is None else [found_by.before])]
         every = list(dict.fromkeys([*own, *around]))
-        for asked in [every, own] if len(own) < len(every) else [own]:
+        if len(own) < len(every):
             try:
-                return await self._embedded(tenant_id, asked)
+                return await self._embedded(tenant_id, every)
             except Poison as refused:
-                log.warning("turn_not_embedded", why=str(refused), texts=len(asked))
-        self._metrics.counted("not_embedded")
-        return {}
+                log.warning("windows_not_embedded", why=str(refused), texts=len(every))
+        try:
+            return await self._embedded(tenant_id, own)
+        except Poison as refused:
+            log.warning("turn_not_embedded", why=str(refused), texts=len(own))
+            self._metrics.counted("not_embedded")
+            return {}
 
     async def _embedded(self, tenant_id: str, texts: Sequence[str]) -> dict[str, str]:
         if not texts:

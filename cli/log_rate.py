@@ -24,7 +24,15 @@ PART_FIELDS = ("component", "what", "reason", "stage")
 """The first of these that a line has says what it is about; of `model:<tenant>` only the model, for a server that is
 away is away for thousands of tenants."""
 ABOUT_A_RECORD = frozenset(
-    ("record_refused", "turn_refused", "record_kills_worker", "turn_not_embedded", "turn_deferred", "lease_lost")
+    (
+        "record_refused",
+        "turn_refused",
+        "record_kills_worker",
+        "turn_not_embedded",
+        "windows_not_embedded",
+        "turn_deferred",
+        "lease_lost",
+    )
 )
 
 

@@ -57,12 +57,21 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """Opens at `failures` within `window` seconds without a success between; `probe_after` seconds later, or when a
+    """Opens at `failures` within `window` seconds without a success between, or when several calls within them have
+    waited for `silence` seconds together in vain: a server that says nothing does not come to five failures, for calls
+    that share requests ask it one after the other, up to the time-out each. `probe_after` seconds later, or when a
     server that asked for more time has had it, one call may try."""
 
     failures: int = 5
     window: float = 30.0
+    silence: float = 20.0
     probe_after: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    at: float
+    took: float
 
 
 class Breaker:
@@ -70,7 +79,7 @@ class Breaker:
 
     def __init__(self, policy: BreakerPolicy) -> None:
         self._policy = policy
-        self._failures: deque[float] = deque(maxlen=policy.failures)
+        self._failures: deque[_Failure] = deque(maxlen=policy.failures)
         self._open_until: float | None = None
         """From then on a call may try; None: closed."""
         self._probing_since: float | None = None
@@ -99,12 +108,18 @@ class Breaker:
         return True
 
     def failed(
-        self, now: float, *, probe: bool = False, asked: float = 0.0, cause: BaseException | None = None
+        self,
+        now: float,
+        *,
+        took: float = 0.0,
+        probe: bool = False,
+        asked: float = 0.0,
+        cause: BaseException | None = None,
     ) -> bool:
-        """True when this failure opened it; `asked`: seconds that the server asked for. Of an open one the probe's
-        failure alone says something new: calls that were on their way when it opened fail late. What a server asks
-        for counts whoever hears it. One request that several events shared fails all of them with one `cause`, and
-        counts once."""
+        """True when this failure opened it; `took`: seconds that the call waited; `asked`: those that the server asked
+        for. Of an open one the probe's failure alone says something new: calls that were on their way when it opened
+        fail late. What a server asks for counts whoever hears it. One request that several events shared fails all of
+        them with one `cause`, and counts once."""
         if self._open_until is not None:
             if probe:
                 self._open_until = now + self._policy.probe_after
@@ -114,8 +129,10 @@ class Breaker:
         if cause is not None and cause is self._cause:
             return False
         self._cause = cause
-        self._failures.append(now)
-        if len(self._failures) == self._policy.failures and now - self._failures[0] <= self._policy.window:
+        self._failures.append(_Failure(now, took))
+        recent = [failure for failure in self._failures if now - failure.at <= self._policy.window]
+        silent = len(recent) > 1 and sum(failure.took for failure in recent) >= self._policy.silence
+        if silent or len(recent) == self._policy.failures:
             self._open_until = now + max(self._policy.probe_after, asked)
             return True
         return False
@@ -258,7 +275,8 @@ class Calls:
 
     async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]]) -> T:
         """One attempt, and what it says of the component."""
-        probe = breaker.begin(self._clock())
+        began = self._clock()
+        probe = breaker.begin(began)
         heard = False
         try:
             result = await make()
@@ -266,7 +284,8 @@ class Calls:
         except Transient as failure:
             if _goes_away(failure):
                 heard = True
-                opened = breaker.failed(self._clock(), probe=probe, asked=self._asked(failure), cause=failure.__cause__)
+                now, asked = self._clock(), self._asked(failure)
+                opened = breaker.failed(now, took=now - began, probe=probe, asked=asked, cause=failure.__cause__)
                 if opened or name in self._away:
                     self._away[name] = f"{failure} ({failure.remedy})" if failure.remedy else str(failure)
                 if opened:

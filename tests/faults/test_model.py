@@ -258,4 +258,7 @@ async def test_a_text_that_the_embedder_refuses_is_recorded_all_the_same(
     }  # fmt: skip
     assert await embedding.letters() == []
     assert sum('"turn_not_embedded"' in line for line in log_lines(embedding)) == 1
+    assert any('"windows_not_embedded"' in line for line in log_lines(embedding)), (
+        "the next turn's window has its words"
+    )
     await embedding.verified("recorder", "observer")

@@ -166,6 +166,24 @@ def test_failures_further_apart_do_not_open_it() -> None:
     assert breaker.wait(400) == 0
 
 
+def test_calls_that_wait_in_vain_for_twenty_seconds_together_open_it() -> None:
+    breaker = Breaker(STRICT)
+    assert [breaker.failed(at, took=10) for at in (10, 21)] == [False, True]
+    assert breaker.wait(21) == 10
+
+
+def test_one_call_that_waited_long_says_nothing_of_others() -> None:
+    breaker = Breaker(STRICT)
+    assert not any(breaker.failed(at, took=60) for at in (60, 91, 122))
+
+
+def test_an_answer_between_breaks_the_silence() -> None:
+    breaker = Breaker(STRICT)
+    breaker.failed(10, took=10)
+    breaker.succeeded()
+    assert not breaker.failed(21, took=10)
+
+
 def test_a_success_resets_the_count() -> None:
     breaker = Breaker(STRICT)
     for at in range(4):
@@ -411,6 +429,23 @@ async def test_one_request_that_many_events_shared_is_one_failure() -> None:
 
     breaker = calls._breaker("store")
     assert [breaker.failed(0, cause=OSError("reset")) for _ in range(5)] == [False] * 4 + [True]
+
+
+async def test_a_server_that_says_nothing_is_left_alone_though_few_calls_ask_it() -> None:
+    world = World(breaker=STRICT)
+    closed: list[str] = []
+    world.calls.on_breaker_closed(closed.append)
+    asked: list[float] = []
+
+    async def silent() -> None:
+        asked.append(world.now)
+        if len(asked) < 3:
+            world.now += 10.0
+            raise Transient("store", "no whole answer within 10 s") from TimeoutError()
+
+    await world.calls.call("store", silent)
+    assert closed == ["store"]
+    assert asked[2] - asked[1] >= 20, "its own time, then ten seconds in which nobody asks"
 
 
 async def test_of_those_who_would_give_up_one_waits_for_an_open_breaker() -> None:
