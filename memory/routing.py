@@ -24,13 +24,14 @@ class Route:
 
 
 def route(observation: Observation, policy: MemoryPolicy) -> Route:
-    """Below the capture threshold nothing goes further."""
-    if observation.importance < policy.capture.threshold:
+    """Below the capture threshold nothing goes further, nor where the working set is alone. A tier that is off gets
+    nothing."""
+    if policy.tiers.working_only or observation.importance < policy.capture.threshold:
         return Route()
     lasting = observation.durability in LASTING
     return Route(
         episodic=lasting and observation.importance >= policy.routing.significance,
-        semantic=lasting and observation.category in STABLE_CATEGORIES and _may_be_believed(observation),
+        semantic=policy.tiers.semantic and lasting and _may_be_fact(observation),
         prospective=observation.category == "task" and observation.due_at is not None,
     )
 
@@ -49,6 +50,7 @@ def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> flo
     return max(0.0, round(base - discount[trust_of(observation.source_role)], 6))
 
 
-def _may_be_believed(observation: Observation) -> bool:
+def _may_be_fact(observation: Observation) -> bool:
     from_tool = trust_of(observation.source_role) == "tool"
-    return not (from_tool and observation.subject == "user" and observation.category in _OWN_WORD_ONLY)
+    of_own_word = observation.subject == "user" and observation.category in _OWN_WORD_ONLY
+    return observation.category in STABLE_CATEGORIES and not (from_tool and of_own_word)

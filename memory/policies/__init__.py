@@ -13,6 +13,7 @@ from .facts import ConfidencePolicy, ConflictPolicy
 from .models import ModelsPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .tiers import TiersPolicy
 from .upkeep import HygienePolicy, JanitorTrigger
 from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
 
@@ -39,6 +40,7 @@ __all__ = [
     "RecallPolicy",
     "RerankerName",
     "RoutingPolicy",
+    "TiersPolicy",
     "WorkingSetPolicy",
 ]
 
@@ -47,6 +49,7 @@ __all__ = [
 class MemoryPolicy:
     """All of them, as one worker or one tenant has them."""
 
+    tiers: TiersPolicy = field(default_factory=TiersPolicy)
     working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)
     capture: CapturePolicy = field(default_factory=CapturePolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)

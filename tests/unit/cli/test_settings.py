@@ -11,6 +11,7 @@ from memstream.cli.errors import CommandFailed, Exit
 from memstream.cli.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import Ceiling, Price
+from memstream.memory.policies.tiers import LONG_TIERS
 
 CONTRACT = {
     "MEMSTREAM_BROKER",
@@ -188,6 +189,42 @@ class TestFile:
         file.write_text(text)
         assert said in refusal()
         assert "memstream.toml: " in refusal()
+
+
+class TestTiers:
+    """A tier that needs another that is off is refused, with every line that mends it."""
+
+    @pytest.mark.parametrize(
+        ("lines", "said"),
+        [
+            (
+                "episodic = false",
+                "memory.tiers: semantic needs episodic: write episodic = true, or semantic = false and digest = false",
+            ),
+            (
+                "episodic = false\ndigest = false",
+                "memory.tiers: semantic needs episodic: write episodic = true, or semantic = false",
+            ),
+            ("semantic = false", "memory.tiers: digest needs semantic: write semantic = true, or digest = false"),
+            (
+                "episodic = false\nsemantic = false",
+                "memory.tiers: digest needs semantic: write semantic = true, or digest = false",
+            ),
+            ("sematnic = false", "memory.tiers.sematnic: there is no such setting (did you mean semantic?)"),
+            ('digest = "some"', "memory.tiers.digest: Input should be a valid boolean"),
+        ],
+    )
+    def test_what_cannot_stand_is_refused(self, tmp_path: Path, lines: str, said: str) -> None:
+        (tmp_path / "memstream.toml").write_text(f"[memory.tiers]\n{lines}\n")
+        assert said in refusal()
+
+    @pytest.mark.parametrize("on", range(4))
+    def test_each_may_be_off_with_all_that_need_it(self, tmp_path: Path, on: int) -> None:
+        lines = "".join(f"{tier} = {str(place < on).lower()}\n" for place, tier in enumerate(LONG_TIERS))
+        (tmp_path / "memstream.toml").write_text(f"[memory.tiers]\n{lines}")
+        tiers = load()[1].tiers
+        assert tiers.off == LONG_TIERS[on:]
+        assert tiers.working_only == (on == 0)
 
 
 class TestModelsOfTasks:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.policies import CapturePolicy, ConfidencePolicy, MemoryPolicy
+from memstream.memory.policies import CapturePolicy, ConfidencePolicy, MemoryPolicy, TiersPolicy
 from memstream.memory.routing import Route, direct_confidence, route
 from memstream.schemas.observations import LASTING, STABLE_CATEGORIES
 from tests.support.memory import NOW, observation
@@ -35,6 +36,16 @@ CATEGORIES = [*sorted(STABLE_CATEGORIES), "goal", "event", "task"]
 )
 def test_where_an_observation_goes(fields: dict[str, object], expected: Route) -> None:
     assert route(observation(**fields), POLICY) == expected
+
+
+@given(st.floats(0, 1), st.sampled_from(sorted(LASTING)), st.sampled_from(CATEGORIES))
+def test_a_tier_that_is_off_gets_nothing(importance: float, durability: str, category: str) -> None:
+    said = observation(importance=importance, durability=durability, category=category, due_at=NOW)
+    full = route(said, POLICY)
+    without_facts = TiersPolicy(semantic=False, digest=False)
+    alone = TiersPolicy(episodic=False, semantic=False, digest=False)
+    assert route(said, MemoryPolicy(tiers=without_facts)) == replace(full, semantic=False)
+    assert route(said, MemoryPolicy(tiers=alone)) == Route()
 
 
 @given(
