@@ -94,27 +94,6 @@ def test_what_was_said_is_recalled_beside_a_worker_and_after_it(tmp_path: Path, 
     assert "Works at Stripe" in told.out
 
 
-def test_what_was_replaced_is_told_of_the_past_alone(tmp_path: Path, command: InProcess) -> None:
-    with Memstream(tmp_path).worker("all") as worker:
-        assert command("produce", "-", input=turn("t1", "I work at Google.")).code == 0
-        [google] = eventually(command, "show", "facts", "--tenant", "acme", count=1)
-        assert command("produce", "-", input=turn("t2", "I work at Stripe now.")).code == 0
-        eventually(command, "show", "facts", "--tenant", "acme", "--state", "superseded", count=1)
-        eventually(command, "show", "turns", "--tenant", "acme", count=2)
-
-        asked_now = asked("--cue", "where does she work")
-        now = command(*asked_now)
-        assert now.code == 0, now.err
-        assert of_tier(now.records, "semantic") == ["Works at Stripe"]
-        assert of_tier(now.records, "episodic") == [], "Google's is no longer believed, Stripe's is said by the fact"
-        for past in ("--as-of", "--known-at"):
-            then = command(*asked_now, past, google["recorded_at"])
-            assert then.code == 0, then.err
-            assert "Works at Google" in of_tier(then.records, "semantic"), past
-            assert "Works at Stripe" not in [each["content"] for each in then.records], past
-        assert worker.stop() == 0
-
-
 def test_a_reranker_that_cannot_be_had_is_wrong_usage(tmp_path: Path, command: InProcess) -> None:
     (tmp_path / "memstream.toml").write_text('[memory.recall]\nreranker = "model"\n')
     refused = command(*asked("--cue", "Stripe"))
