@@ -5,52 +5,42 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import asdict
 from urllib.parse import urlsplit
 
 import click
-import httpx
 
 from ...adapters.folders import holder_of
 from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
+from ...schemas.tasks import Task
 from ...schemas.topics import STAGES, StageName, group_of, read_by
 from ...streams import admin
 from ...streams.ports import Log
 from .. import options, output
 from ..broker import COMMAND_TIMEOUT, deployment, new_log
+from ..checks import Check
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..settings import OFFLINE, Settings
-from ..wiring import NoUsage, new_embedder, new_store, reader_identity, secret, tried_folders
-
-DEFAULT_SERVER = "https://api.openai.com/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at. `fix` says what to do; empty when all is well."""
-
-    check: str
-    ok: bool
-    detail: str
-    fix: str = ""
+from ..model_checks import check_models
+from ..settings import Settings
+from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 
 
 @click.command()
 @options.as_json
 @pass_context
 def doctor(context: CommandContext, as_json: bool) -> None:
-    """Check settings, log, topics, Qdrant, embedder, model and data directory. Exit 1 when one fails."""
+    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Exit 1 when one fails."""
     try:
         settings = context.settings
     except CommandFailed as error:
         checks = [Check("settings", False, line, "correct it: docs/settings.md") for line in str(error).splitlines()]
     else:
-        checks = run(_all(settings))
+        checks = run(_all(settings, context.policy.models.given))
     if as_json:
         for check in checks:
             output.line(asdict(check))
@@ -61,11 +51,11 @@ def doctor(context: CommandContext, as_json: bool) -> None:
         raise SystemExit(Exit.PARTLY)
 
 
-async def _all(settings: Settings) -> list[Check]:
+async def _all(settings: Settings, models: Mapping[Task, str]) -> list[Check]:
     checks = [_python(), _settings(settings), _datadir(settings)]
     checks += [check async for check in _of_log(settings)]
     embedder, identity = await _embedder(settings)
-    return [*checks, await _qdrant(settings, identity), embedder, await _model(settings)]
+    return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, models)]
 
 
 def _python() -> Check:
@@ -186,46 +176,6 @@ async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]
         return Check("embedder", True, f"{identity.name}, {identity.dimension} dimensions"), identity
     finally:
         await embedder.close()
-
-
-async def _model(settings: Settings) -> Check:
-    """Whether the server knows the model; nothing is generated, so nothing is spent."""
-    name = settings.model_names[0]
-    if name == OFFLINE:
-        return Check("model", True, "offline: rules for simple English; set OPENAI_API_KEY for a model")
-    key = secret(settings.openai_api_key)
-    if key is None and settings.openai_base_url is None:
-        return Check(
-            "model", False, f"{name} needs a key", "set OPENAI_API_KEY, or OPENAI_BASE_URL of a server of yours"
-        )
-    server = (settings.openai_base_url or DEFAULT_SERVER).rstrip("/")
-    headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-    try:
-        async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT) as client:
-            answer = await client.get(f"{server}/models", headers=headers)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return Check(
-            "model", False, f"{server}: {type(error).__name__}: {error}", "look at OPENAI_BASE_URL and the network"
-        )
-    if answer.status_code in (401, 403):
-        return Check("model", False, f"{server} refuses the key ({answer.status_code})", "set OPENAI_API_KEY")
-    if answer.status_code == 404:
-        return Check("model", True, f"{server} answers, and lists no models: {name} is not proved")
-    if answer.status_code >= 400:
-        return Check("model", False, f"{server} answers {answer.status_code}", "look at that server")
-    known = _names(answer)
-    if known and name not in known:
-        return Check(
-            "model", False, f"{server} has no {name}", f"set MEMSTREAM_MODEL to one of {', '.join(known[:5])} …"
-        )
-    return Check("model", True, f"{name} at {server}")
-
-
-def _names(answer: httpx.Response) -> list[str]:
-    try:
-        return [str(each["id"]) for each in answer.json()["data"]]
-    except (ValueError, KeyError, TypeError):
-        return []
 
 
 async def _problem(attempt: Callable[[], Awaitable[object]]) -> tuple[str, str] | None:
