@@ -91,6 +91,7 @@ def test_a_worker_and_commands_beside_it(memstream: Memstream, command: InProces
     assert command("show", "facts", "--tenant", "acme", "--json").records == [fact]
 
 
+@pytest.mark.long
 def test_a_second_worker_waits_and_names_the_first(memstream: Memstream) -> None:
     with memstream.worker("recorder") as worker:
         began = time.monotonic()

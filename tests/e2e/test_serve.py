@@ -79,6 +79,7 @@ def turn(n: int, text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_one_command_is_a_memory_that_outlives_being_killed(memstream: Memstream) -> None:
     """Turns in, changes out; kill -9 in the middle of a stream; started again, the stream goes on where it was."""
     port = free_port()

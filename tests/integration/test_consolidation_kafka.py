@@ -68,6 +68,7 @@ async def pipeline(
         yield ready
 
 
+@pytest.mark.long
 async def test_scheduled_runs_of_two_workers_have_one_effect_each(pipeline: Pipeline) -> None:
     first = pipeline.spawn("all")
     pipeline.spawn("all")

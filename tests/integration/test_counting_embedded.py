@@ -95,6 +95,7 @@ async def test_an_odd_record_stops_the_worker_twice_and_becomes_a_dead_letter(ru
     await run.check()
 
 
+@pytest.mark.long
 async def test_a_store_that_refuses_one_key_holds_that_key_only(run: CountingRun) -> None:
     port = free_port()
     (run.folder / "wedge").write_text("k0")

@@ -56,6 +56,7 @@ async def run(broker: Broker, folder: Path, sent: Sent) -> AsyncIterator[Countin
     await log.close()
 
 
+@pytest.mark.long
 async def test_crash_points(run: CountingRun) -> None:
     await run.produce(96, keys=24)
     for step in ("table:2", "store:3", "publish:2"):

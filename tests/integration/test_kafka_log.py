@@ -25,6 +25,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     await log.close()
 
 
+@pytest.mark.long
 async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka: Broker, topic_prefix: str) -> None:
     topic = f"{topic_prefix}t"
     log = KafkaLog(servers=[own_kafka.bootstrap], timeout=3)

@@ -119,6 +119,7 @@ def observations_asked(model: ModelServer) -> list[Ask]:
     return [ask for ask in model.asks if ask.task == "observations"]
 
 
+@pytest.mark.long
 async def test_the_same_conversation_again_is_new_to_each_party(pipeline: Pipeline, model: ModelServer) -> None:
     """One after the other says the same, under the same ids: whoever saw anything of another would reinforce, replace
     or be shown something. The prompts are equal in every byte."""
