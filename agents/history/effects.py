@@ -25,8 +25,8 @@ def each_turn_has_one_effect(history: History, expected: Expected) -> Verdict:
     for row in history.turns:
         turns[row.name].append(row)
     _acknowledged(history, expected, turns, findings)
-    if "observer" in expected.stages:
-        _observed(history, turns, findings)
+    if "observer" in expected.stages and not expected.policy.tiers.working_only:
+        _observed(history, turns, findings)  # where the working set is alone no turn has a record
     if "recorder" in expected.stages:
         _verbatim(history, turns, findings)
     if "reflector" in expected.stages:

@@ -28,7 +28,8 @@ from ...streams.ports import Record
 from ...streams.retry import Calls
 from ..answers import Answer
 from ..routing import occurred_at
-from .prompt import SCHEMA, TASK, ObservationItem, ObservePrompt, ShownTurn, parse, recent_messages
+from .form import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from .prompt import ObservePrompt, ShownTurn, recent_messages
 from .rows import SessionRow
 from .source import TurnSource
 
@@ -106,6 +107,7 @@ def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPo
         working=session.working,
         recent=session.recent,
         policy=policy.capture,
+        form=WORKING_ONLY if policy.tiers.working_only else WHOLE,
     )
 
 
@@ -117,7 +119,11 @@ async def ask(
     if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
         return None
     request = CompletionRequest(
-        task=TASK, tenant_id=tenant_id, messages=prompt.messages(), json_schema=SCHEMA, parse=parse
+        task=TASK,
+        tenant_id=tenant_id,
+        messages=prompt.messages(),
+        json_schema=prompt.form.schema(len(prompt.turns)),
+        parse=prompt.form.parse,
     )
     return await calls.call(model_breaker(tenant_id), lambda: completions.complete(request), give_up_after=patience)
 
@@ -187,7 +193,7 @@ def _checked(
         if turn is None:
             counted.append("unknown_turn")
             continue
-        role = source_role(turn, item.evidence)
+        role = source_role(turn, item.evidence) if item.evidence else speaker(turn)
         known = per_turn.setdefault(name, set())
         if role is None:
             counted.append("invented")
@@ -208,6 +214,11 @@ def source_role(turn: ShownTurn, quote: str) -> Role | None:
     if shown is None or turn.messages is None:
         return shown
     return _most_trusted(turn.folded_messages, quote) or "tool"
+
+
+def speaker(turn: ShownTurn) -> Role | None:
+    """Who said what no quote was asked for: the most trusted of those who were shown."""
+    return next((role for role in _ROLE_ORDER for who, _ in turn.said if who == role), None)
 
 
 def _most_trusted(said: Sequence[tuple[Role, str]], quote: str) -> Role | None:

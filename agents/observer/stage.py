@@ -7,7 +7,7 @@ decide   misplaced? → sent again to its partition, done
            no  → the turn becomes a waiting row, and the event is done (a reminder will ask again)
            yes → rounds of several turns: ask the model, check its quotes, apply to the working set
 store    the working set's projection in Qdrant, for readers
-publish  one record a turn on memory.observations
+publish  one record a turn on memory.observations; none where the working set is alone
 
 One writer: of the table working_set, the collection `working` and memory.observations.
 """
@@ -272,7 +272,7 @@ class Observer:
                 source=source_of(record, _event_id(work)),
                 cleanup=_waiting_keys(key, pending),
                 writes=projection(session.working, done.session.working, pending[-1], now=now),
-                records=observed_records(done.observed, now=now),
+                records=() if self._policy.tiers.working_only else observed_records(done.observed, now=now),
                 tenant_id=tenant_id,
             ),
             seen=pending,

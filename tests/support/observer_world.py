@@ -130,7 +130,7 @@ class ScriptedModel:
             prompt=view(messages),
             seen_before=0,
             headers={},
-            body={},
+            body={"response_format": {"json_schema": {"schema": request.json_schema}}},
         )
         self.asks.append(ask)
         answer = cast(JsonValue, self.script(ask))

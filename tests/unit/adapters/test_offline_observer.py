@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.offline_prompt import read_prompt
 from memstream.adapters.ports import CompletionRequest, Message
-from memstream.agents.observer.prompt import SCHEMA, TASK, ObservePrompt, ShownTurn, parse
+from memstream.agents.observer.form import SCHEMA, TASK, WHOLE
+from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.working import WorkingEntry, WorkingSet
 from tests.support.asking import Json, Ledger, observe
@@ -93,7 +94,9 @@ async def test_the_observers_own_prompt_is_understood() -> None:
     entries = [("user", "Lives in Rome"), ("mary ann", "Lives in Bonn")]
     working = WorkingSet(entries=tuple(_entry(subject, content) for subject, content in entries))
     shown = ObservePrompt(turns=(turn,), working=working, recent=(), policy=CapturePolicy())
-    request = CompletionRequest(task=TASK, tenant_id="acme", messages=shown.messages(), json_schema=SCHEMA, parse=parse)
+    request = CompletionRequest(
+        task=TASK, tenant_id="acme", messages=shown.messages(), json_schema=SCHEMA, parse=WHOLE.parse
+    )
     prompt = read_prompt(request.messages)
     assert [(known.subject, known.content) for known in prompt.working] == entries
     answer = (await OfflineCompletions(sink=Ledger()).complete(request)).value

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memstream.agents.observer.prompt import RULES, SCHEMA, ObservePrompt, ShownTurn, parse, recent_messages
+from memstream.agents.observer.form import RULES, SCHEMA, WHOLE
+from memstream.agents.observer.prompt import ObservePrompt, ShownTurn, recent_messages
 from memstream.agents.observer.rows import RecentMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
@@ -199,7 +200,7 @@ def test_the_schema_is_strict_all_the_way_down() -> None:
 
 
 def items(*given: Any) -> Any:
-    return parse({"observations": list(given)})
+    return WHOLE.parse({"observations": list(given)})
 
 
 def item(**fields: JsonValue) -> dict[str, JsonValue]:
@@ -209,7 +210,7 @@ def item(**fields: JsonValue) -> dict[str, JsonValue]:
 @pytest.mark.parametrize("value", [[], None, "observations", {}, {"observations": None}, {"observations": {"a": 1}}])
 def test_another_outer_shape_is_refused(value: JsonValue) -> None:
     with pytest.raises(ValueError, match="answer must"):
-        parse(value)
+        WHOLE.parse(value)
 
 
 @pytest.mark.parametrize(
