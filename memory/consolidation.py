@@ -27,6 +27,8 @@ class Counters(Contract):
     turns: Count = 0
     evicted: bool = False
     """A persistent or permanent working entry had to make room."""
+    notes_tokens: Count = 0
+    """Of what was observed, episode or not."""
 
 
 def counted(counters: Counters, recorded: EpisodesRecorded) -> Counters:
@@ -35,6 +37,7 @@ def counted(counters: Counters, recorded: EpisodesRecorded) -> Counters:
         episodes=counters.episodes + len(recorded.episodes),
         turns=counters.turns + 1,
         evicted=counters.evicted or recorded.evicted_persistent > 0,
+        notes_tokens=counters.notes_tokens + recorded.notes_tokens,
     )
 
 
@@ -43,7 +46,8 @@ def due(counters: Counters, policy: ConsolidationPolicy) -> bool:
     if policy.trigger != "capture":
         return False
     happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
-    return happened and counters.turns >= policy.turns
+    noted = 0 < policy.notes_tokens <= counters.notes_tokens
+    return (happened or noted) and counters.turns >= policy.turns
 
 
 def scheduled(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:

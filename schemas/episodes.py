@@ -76,3 +76,5 @@ class EpisodesRecorded(Contract):
     fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     evicted_persistent: Annotated[int, Field(ge=0)] = 0
+    notes_tokens: Annotated[int, Field(ge=0)] = 0
+    """Of all that was observed in the turn, episode or not; a token is taken as 4 bytes of UTF-8."""

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from qdrant_client import models
 
 from ...adapters.ports import Embedder, VectorStore
+from ...memory.context import tokens
 from ...memory.facts import Stamp
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
@@ -387,4 +388,5 @@ def _recorded(observed: Observed, episodes: Sequence[StoredEpisode], changes: Se
         fact_ids=tuple(states),
         pending_fact_ids=tuple(fact_id for fact_id, state in states.items() if state == "pending"),
         evicted_persistent=len(observed.evicted),
+        notes_tokens=sum(tokens(each.content) for each in observed.observations),
     )

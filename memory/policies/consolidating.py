@@ -22,6 +22,9 @@ class ConsolidationPolicy:
     episodes: int = 5
     turns: int = 4
     on_eviction: bool = True
+    notes_tokens: int = 40_000
+    """Of what was observed, in place of `episodes`: so many start a run too; 0: none do. A token is taken as 4
+    bytes of UTF-8."""
     max_episodes: int = 20
     max_facts: int = 60
     max_pairs: int = 20
@@ -42,7 +45,8 @@ class ConsolidationPolicy:
         require(self.trigger in known, f"consolidation.trigger is unknown: {self.trigger!r}")
         for name in ("episodes", "turns", "max_episodes", "promote_recalls"):
             require(getattr(self, name) >= 1, f"consolidation.{name} must be 1 or more, not {getattr(self, name)}")
-        require(self.max_facts >= 0, f"consolidation.max_facts must be 0 or more, not {self.max_facts}")
+        for name in ("max_facts", "notes_tokens"):
+            require(getattr(self, name) >= 0, f"consolidation.{name} must be 0 or more, not {getattr(self, name)}")
         require(1 <= self.max_pairs <= 20, f"consolidation.max_pairs must be 1 to 20, not {self.max_pairs}")
         require(
             self.cluster == 0 or self.cluster >= 2, f"consolidation.cluster must be 0 or 2 or more, not {self.cluster}"

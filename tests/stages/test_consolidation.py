@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
+from memstream.memory.policies import ConsolidationPolicy
 from memstream.schemas import ids
 from memstream.schemas.commands import FactsApply
 from memstream.schemas.errors import Poison, Transient
@@ -60,6 +61,17 @@ async def test_nothing_is_asked_before_and_the_count_begins_anew(it: Consolidati
     for _ in range(3):
         await it.bench.run(it.turn(2))
     assert len(it.model.asked) == 1
+
+
+async def test_enough_that_was_noted_starts_a_run_without_an_episode(it: Consolidating) -> None:
+    for _ in range(4):
+        assert it.number == 0 or it.row().runs == ()
+        await it.bench.run(it.turn(notes_tokens=10_000))
+    assert (len(it.row().runs), it.row().counters.notes_tokens) == (1, 0)
+    it.build(consolidation=ConsolidationPolicy(notes_tokens=0))
+    for _ in range(5):
+        await it.bench.run(it.turn(notes_tokens=10_000))
+    assert len(it.row().runs) == 1
 
 
 async def test_without_episodes_no_model_is_asked(it: Consolidating) -> None:

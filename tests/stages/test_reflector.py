@@ -49,6 +49,7 @@ async def test_a_turn_becomes_an_episode_and_a_fact(bench: Bench) -> None:
     recorded = EpisodesRecorded.read(raw)
     assert [each.episode_id for each in recorded.episodes] == [episode.episode_id]
     assert recorded.fact_ids == (event.fact.fact_id,)
+    assert recorded.notes_tokens == 4  # fifteen bytes
     header = dict(next(record.headers for record in bench.sent if record.topic == FACTS_UPDATED.name))
     assert header["ce_id"] == event.event_id.encode()
     assert header["ce_subject"] == b"acme/user/u1"

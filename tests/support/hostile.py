@@ -343,6 +343,7 @@ def recorded_of_no_use(good: Json) -> Iterator[Hostile]:
             "fact_ids": ["x", [5], ["x" * 65], ["x"] * 257],
             "pending_fact_ids": ["x", [None]],
             "evicted_persistent": [-1, "many", 1e400],
+            "notes_tokens": [-1, "many", 1e400],
         },
     )
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")

@@ -24,14 +24,18 @@ POLICY = ConsolidationPolicy()
         (Counters(evicted=True, turns=4), POLICY, True),
         (Counters(evicted=True, turns=3), POLICY, False),
         (Counters(evicted=True, turns=9), ConsolidationPolicy(on_eviction=False), False),
-        (Counters(episodes=99, turns=99), ConsolidationPolicy(trigger="manual"), False),
+        (Counters(notes_tokens=40_000, turns=4), POLICY, True),
+        (Counters(notes_tokens=40_000, turns=3), POLICY, False),
+        (Counters(notes_tokens=39_999, turns=99), POLICY, False),
+        (Counters(notes_tokens=99_999, turns=99), ConsolidationPolicy(notes_tokens=0), False),
+        (Counters(episodes=99, turns=99, notes_tokens=99_999), ConsolidationPolicy(trigger="manual"), False),
     ],
 )
 def test_the_guard(counters: Counters, policy: ConsolidationPolicy, expected: bool) -> None:
     assert due(counters, policy) is expected
 
 
-def recorded(turn: int, episodes: int, evicted: int) -> EpisodesRecorded:
+def recorded(turn: int, episodes: int, evicted: int, notes: int = 0) -> EpisodesRecorded:
     return EpisodesRecorded(
         tenant_id="acme",
         owner=Owner(scope="user", id="u1"),
@@ -44,18 +48,20 @@ def recorded(turn: int, episodes: int, evicted: int) -> EpisodesRecorded:
             RecordedEpisode(episode_id=f"e{turn}-{n}", importance=0.7, category="event") for n in range(episodes)
         ),
         evicted_persistent=evicted,
+        notes_tokens=notes,
     )
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1])), max_size=40))
-def test_runs_fall_due_exactly_when_enough_happened_since_the_last(turns: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1]), st.integers(0, 12_000)), max_size=40))
+def test_runs_fall_due_exactly_when_enough_happened_since_the_last(turns: list[tuple[int, int, int]]) -> None:
     counters, seen, since = Counters(), [], 0
-    for number, (episodes, evicted) in enumerate(turns, start=1):
-        counters = counted(counters, recorded(number, episodes, evicted))
-        seen.append((episodes, evicted))
+    for number, each in enumerate(turns, start=1):
+        counters = counted(counters, recorded(number, *each))
+        seen.append(each)
         window = seen[since:]
-        happened = sum(e for e, _ in window) >= 5 or any(v for _, v in window)
-        assert due(counters, POLICY) == (happened and len(window) >= 4)
+        happened = sum(e for e, _, _ in window) >= 5 or any(v for _, v, _ in window)
+        noted = sum(n for _, _, n in window) >= 40_000
+        assert due(counters, POLICY) == ((happened or noted) and len(window) >= 4)
         if due(counters, POLICY):
             counters, since = Counters(), len(seen)
 
