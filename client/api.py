@@ -1,20 +1,35 @@
-"""memstream's HTTP interface, called: turns in, recall, context and facts out. Every call here may be made twice (a
-turn counts once by its turn_id, the others read), so each is tried again while the server is away, within its time."""
+"""memstream's HTTP interface, called: turns in, recall, context, digest and facts out. Every call here may be made
+twice (a turn counts once by its turn_id, the others read), so each is tried again while the server is away, within its
+time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.recalled import RecalledItem
 from ..streams.ports import Position
-from .errors import ClientError, InvalidTurn, Misconfigured, PositionLost, Refused, TooLarge, Unavailable, translated
+from .errors import (
+    ClientError,
+    InvalidTurn,
+    Misconfigured,
+    NotFound,
+    PositionLost,
+    Refused,
+    TooLarge,
+    Unavailable,
+    translated,
+)
 from .turns import TurnLike, checked
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
@@ -22,6 +37,7 @@ WAIT_FIRST, WAIT_MAX = 0.2, 5.0
 PAGE = 100
 """Facts of one page."""
 AWAY = frozenset({429, 502, 503, 504})
+NO_RECORD = "urn:memstream:problem:not-found"
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -46,6 +62,17 @@ class Context(BaseModel):
     tokens: int = 0
     """As they were estimated."""
     missing: tuple[Missing, ...] = ()
+
+
+class Verbatim(BaseModel):
+    """`verbatim_content` None: there is nothing to give, `nothing` says why (whole, gone, damaged)."""
+
+    episode_id: str
+    verbatim_content: str | None
+    archived_at: datetime | None = None
+    sha256: str | None = None
+    kept_until: datetime | None = None
+    nothing: str | None = None
 
 
 class Api:
@@ -75,6 +102,20 @@ class Api:
     async def context(self, cue: str | None = None, **asked: JsonValue) -> Context:
         """What memory has, rendered for a prompt. `asked` are the fields of `POST /v1/context`."""
         return decoded(Context, await self.call("POST", "/v1/context", json={"cue": cue, **asked}))
+
+    async def rehydrate(self, episode_id: str, **asked: JsonValue) -> Verbatim:
+        """The words of an episode of which a gist is left. `asked`: tenant, ceiling. Each call is logged."""
+        where = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
+        return decoded(Verbatim, await self.call("GET", where, params=asked))
+
+    async def digest(self, **asked: JsonValue) -> Digest | None:
+        """The summary of what is known and has happened; None until there is one that may be read. `asked` are the
+        parameters of `GET /v1/digest`: tenant, user, scope and id, ceiling."""
+        try:
+            answer = await self.call("GET", "/v1/digest", params=asked)
+        except NotFound:
+            return None
+        return decoded(Digest, answer)
 
     async def facts(self, **asked: JsonValue) -> AsyncGenerator[Fact]:
         """Facts as they stand, page by page. `asked` are the parameters of `GET /v1/facts`: tenant, user, state …"""
@@ -140,6 +181,8 @@ def refused(answer: httpx.Response) -> ClientError:
     problem = problem if isinstance(problem, Mapping) else {}
     told = str(problem.get("detail") or f"{answer.status_code} {answer.reason_phrase}")
     match answer.status_code:
+        case 404 if problem.get("type") == NO_RECORD:
+            return NotFound(told)
         case 401 | 403 | 404:
             return Misconfigured(told)
         case 410:

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
+from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.turns import Owner
 from ..streams.ports import Position
-from .api import Context, Recalled
+from .api import Context, Recalled, Verbatim
 from .memory import TIMEOUT, Memory, connect
 from .turns import TurnLike
 from .updates import NOW, Update
@@ -35,6 +36,12 @@ class BlockingMemory:
 
     def context(self, cue: str | None = None, **asked: JsonValue) -> Context:
         return self._wait(self._memory.api.context(cue, **asked))
+
+    def rehydrate(self, episode_id: str, **asked: JsonValue) -> Verbatim:
+        return self._wait(self._memory.api.rehydrate(episode_id, **asked))
+
+    def digest(self, **asked: JsonValue) -> Digest | None:
+        return self._wait(self._memory.api.digest(**asked))
 
     def facts(self, **asked: JsonValue) -> list[Fact]:
         async def all_() -> list[Fact]:

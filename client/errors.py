@@ -30,6 +30,10 @@ class Misconfigured(ClientError):
     """An address, a topic or a credential is wrong: trying again helps nobody."""
 
 
+class NotFound(Misconfigured):
+    """The server has no such record, for who asks."""
+
+
 class PositionLost(ClientError):
     """The log does not hold what follows the position any more (retention, or the topic was made anew). Begin with
     STATE."""

@@ -60,7 +60,7 @@ class Memory:
 
     @property
     def api(self) -> Api:
-        """Recall, context, facts. Raises Misconfigured without an address of a server."""
+        """Recall, context, digest, facts. Raises Misconfigured without an address of a server."""
         if self._api is None:
             raise Misconfigured('what is remembered is read over HTTP: connect(…, api="http://host:port")')
         return self._api

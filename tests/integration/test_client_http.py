@@ -8,9 +8,11 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from memstream.adapters.ports import VectorStore
 from memstream.api.app import new_followers
 from memstream.api.credentials import Credentials
 from memstream.api.limits import Limits
@@ -50,13 +52,22 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
     await made.close()
 
 
+class NoStore:
+    """In which nothing was ever put."""
+
+    async def exists(self, collection: str) -> bool:
+        return False
+
+
 @asynccontextmanager
 async def served(
     log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN, followers: Followers | None = None
 ) -> AsyncIterator[str]:
     """A server on this port; ends as SIGTERM ends it."""
     followers = new_followers(log, LIMITS) if followers is None else followers
-    app = app_over(log=log, limits=LIMITS, followers=followers, credentials=credentials)
+    app = app_over(
+        log=log, store=cast(VectorStore, NoStore()), limits=LIMITS, followers=followers, credentials=credentials
+    )
     with socket.create_server(("127.0.0.1", port), reuse_port=False) as listening:
         server = Server(server_config(app, LIMITS))
         serving = asyncio.create_task(server.serve([listening]))
@@ -259,6 +270,7 @@ async def test_without_async_the_same_calls_within_a_running_loop_too(log: Embed
             assert [name(next(told)) for _ in range(3)] == teller.told
             told.close()  # type: ignore[attr-defined]
             assert memory.recall("tea", tenant="acme", user="u1").items == ()
+            assert memory.digest(tenant="acme", user="u1") is None
         assert not [thread for thread in threading.enumerate() if thread.name == "memstream-client"]
 
     with serving(tmp_path / "log") as url:

@@ -163,6 +163,28 @@ async def test_recall_keeps_what_a_later_server_tells() -> None:
     assert [each.part for each in recalled.missing] == ["embedder"]
 
 
+async def test_a_digest_is_read_and_until_there_is_one_it_is_none() -> None:
+    digest = {
+        "digest_id": "d1", "tenant_id": "acme", "owner": {"scope": "user", "id": "u1"}, "text": "Works at Stripe.",
+        "at": "2026-11-20T10:00:00Z", "basis": {"facts": 1}, "colour": "teal",
+    }  # fmt: skip
+    asked: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        if request.url.params["user"] == "u1":
+            return httpx.Response(200, json=digest)
+        return httpx.Response(404, json={"type": "urn:memstream:problem:not-found", "detail": "there is no digest yet"})
+
+    found = await api(answer).digest(tenant="acme", user="u1")
+    assert found is not None
+    assert (found.text, found.basis.facts, found.model_extra) == ("Works at Stripe.", 1, {"colour": "teal"})
+    assert (asked[0].path, dict(asked[0].params)) == ("/v1/digest", {"tenant": "acme", "user": "u1"})
+    assert await api(answer).digest(tenant="acme", user="u2") is None
+    with pytest.raises(Misconfigured, match="told why"):
+        await api(lambda _: problem(404)).digest(tenant="acme", user="u1")
+
+
 async def test_facts_are_read_page_by_page() -> None:
     facts = [stored_fact(name).public().to_payload() for name in ("tea", "job", "dog")]
     pages = {None: (facts[:2], "c1"), "c1": (facts[2:], None)}
