@@ -1,12 +1,13 @@
 """The bulk load: a changelog partition read in batches, straight into the local store.
 
 Faust takes every entry through its conductor, a queue, an event and a buffer (8 000 a second, all CPU). Here a batch
-is what the consumer has fetched; no object is made for an entry.
+is what the consumer has fetched; no object is made for an entry. While one is written, the next is fetched: so two
+are in memory, and no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -32,7 +33,9 @@ class Changelog(Protocol):
 class Target(Protocol):
     """Where the entries go (`restore_store.BulkWrites`)."""
 
-    def put(self, entries: Sequence[Entry], offset: int) -> None: ...
+    def put(self, entries: Sequence[Entry], offset: int) -> Awaitable[None]:
+        """Begins to write, all or nothing; what it returns is awaited before the next call."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,23 @@ async def load(
     """Read it to its end; how many entries there were.
 
     `current` says whether the partition is still ours: if not, what was just read is not written and the load ends.
-    `loaded` is told how far the store is, after each batch; a crash between leaves a store that goes on from there.
+    `loaded` is told how far the store is, once a batch is there; a crash leaves a store that goes on from there.
     """
     at, count = wanted.start, 0
+    writing: Awaitable[None] | None = None
+
+    async def written() -> None:
+        if writing is not None:
+            await writing
+            if current():
+                loaded(at - 1)
+
     while at < wanted.end and current():
         entries, after = await changelog.read(wanted.tp, at, READ_WAIT)
+        await written()
         if not current():
-            break
-        if after > at:
-            target.put(entries, after - 1)
-            loaded(after - 1)
+            return count
+        writing = target.put(entries, after - 1) if after > at else None
         at, count = max(at, after), count + len(entries)
+    await written()
     return count

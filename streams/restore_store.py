@@ -9,7 +9,9 @@ written with the log again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -70,13 +72,14 @@ class StoreErrors:
 
 
 class BulkWrites:
-    """`with BulkWrites(store, partition) as writes: writes.put(entries, offset)`. Other writes to this partition wait
-    until the block has ended; then everything is on the disk."""
+    """`with BulkWrites(store, partition) as writes: await writes.put(entries, offset)`. Other writes to this partition
+    wait until the block has ended; then everything is on the disk. RocksDB writes in a thread, so that others run."""
 
     def __init__(self, store: Any, partition: int) -> None:
         self._db = store._db_for_partition(partition)
         self._offset_key: bytes = store.offset_key
         self._memory: SharedMemoryOptions = store.rocksdb_options
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="restore")
 
     def __enter__(self) -> BulkWrites:
         without_log = WriteOptions()
@@ -86,8 +89,11 @@ class BulkWrites:
         self._db.set_options({"write_buffer_size": str(BULK_WRITE_BUFFER)})
         return self
 
-    def put(self, entries: Sequence[Entry], offset: int) -> None:
-        """The last value of each key among these, and that the store now has everything up to `offset`."""
+    def put(self, entries: Sequence[Entry], offset: int) -> asyncio.Future[None]:
+        """Writes the last value of each key among these, and that the store now has everything up to `offset`."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, self._write, entries, offset)
+
+    def _write(self, entries: Sequence[Entry], offset: int) -> None:
         batch = WriteBatch(raw_mode=True)
         for key, value in {entry.key: entry.value for entry in entries}.items():
             if value is None:
@@ -98,6 +104,7 @@ class BulkWrites:
         self._db.write(batch)
 
     def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()  # what came behind the flush would be lost in a crash, and rows with a log after it not
         self._db.set_options({"write_buffer_size": str(WRITE_BUFFER)})
         self._db.set_write_options(WriteOptions())
         self._db.flush()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.fetch import FetchRequest
 from faust.types import TP
 
 from memstream.streams.kafka_log import KafkaLog
@@ -48,6 +52,26 @@ async def test_a_partition_is_read_from_any_offset_to_behind_the_marker(kafka_br
     async with reader_of(kafka_broker) as reader:
         assert await read_all(reader, TP(topic, 0), 0, 101) == (list(range(100)), 101)
         assert await read_all(reader, TP(topic, 0), 97, 101) == ([97, 98, 99], 101), "back again"
+
+
+async def test_nothing_is_fetched_but_in_a_read(kafka_broker: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch behind the end would wait at the broker, and whatever is asked next behind it."""
+    asked: list[int] = []
+    send = AIOKafkaClient.send
+
+    async def watched(client: AIOKafkaClient, node: int, request: Any, **rest: Any) -> Any:
+        if isinstance(request, FetchRequest):
+            asked.extend(offset for _, partitions in request.topics for _, offset, _ in partitions)
+        return await send(client, node, request, **rest)
+
+    monkeypatch.setattr(AIOKafkaClient, "send", watched)
+    async with reader_of(kafka_broker) as reader:
+        assert (await read_all(reader, TP(topic, 0), 0, 101))[1] == 101
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert (await read_all(reader, TP(topic, 0), 50, 101))[1] == 101
+    assert len(asked) > 2
+    assert max(asked) < 101
 
 
 async def test_an_empty_partition_comes_back_with_nothing_and_the_next_one_is_read(
