@@ -3,7 +3,12 @@
 RocksDB has its write buffers and its cache for each database, and Faust opens a database for each partition. Left to
 themselves the buffers of twelve partitions fill for an hour before the first is emptied, and a worker that takes over
 the partitions of another doubles them: memory that grows with time and with every rebalance, though nothing leaks. So
-they share one budget; RocksDB empties the fullest buffer when it is used up.
+they share one budget.
+
+RocksDB looks at the budget in a write alone, and then empties the buffer of the database that is written, unless it is
+emptying one of that database already. So a disk that is slower than the writes lets more lie in memory, for as long as
+nothing is written behind them, too: at most the two buffers of each partition, the one that is filled and the one that
+is emptied. Then the writer is held up. Seen with a disk of 3 MB/s: 45 MB of twelve partitions.
 """
 
 from __future__ import annotations
