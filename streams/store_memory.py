@@ -19,7 +19,7 @@ from faust.stores.rocksdb import RocksDBOptions
 from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, Options, WriteBufferManager
 
 #: bytes of blocks that were read, of all partitions
-CACHE = 8 * 1024 * 1024
+CACHE = 4 * 1024 * 1024
 #: bytes of what was written and is not in a file yet, of all partitions
 BUFFERS = 8 * 1024 * 1024
 #: bytes that a write buffer takes at a time: even one that holds a single row has that much

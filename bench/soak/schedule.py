@@ -21,9 +21,10 @@ FIRST = 15.0
 """Seconds until the first one: the groups have formed."""
 GAP = (3.0, 12.0)
 """Seconds between the end of one and the beginning of the next."""
-OUTAGE, OUTAGE_LATE = 40.0, 10.0
-"""Seconds for which the broker is away at most, in the first and in the second half. A worker whose send has waited for
-30 s ends, to be started again; in the second half they shall live, so that there are lines of memory to look at."""
+OUTAGE = 15.0
+"""Seconds for which the broker is away at most. A worker whose send has waited for 30 s ends, to be started again; those
+that are spared shall live from end to end, so that there are lines of memory to look at. Longer outages are a row of the
+fault matrix."""
 OVERLAPPING = 0.2
 """Share that begins while the one before still lasts."""
 BAG: Sequence[Kind] = (
@@ -53,8 +54,7 @@ def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[
     while True:
         left = left or rng.sample(list(bag), len(bag))
         kind = left.pop()
-        longest = OUTAGE if at < seconds / 2 else OUTAGE_LATE
-        fault = Fault(round(at, 1), kind, round(_lasts(kind, rng, session_timeout, longest), 1), rng.random())
+        fault = Fault(round(at, 1), kind, round(_lasts(kind, rng, session_timeout), 1), rng.random())
         if fault.at + fault.lasts > seconds:
             return faults
         faults.append(fault)
@@ -62,7 +62,7 @@ def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[
         at += fault.lasts * rng.random() if overlaps else fault.lasts + rng.uniform(*GAP)
 
 
-def _lasts(kind: Kind, rng: random.Random, session_timeout: float, outage: float) -> float:
+def _lasts(kind: Kind, rng: random.Random, session_timeout: float) -> float:
     """Seconds for which it is away. A killed worker is started again at once, by the supervisor."""
     match kind:
         case "kill -9" | "SIGTERM":
@@ -72,7 +72,7 @@ def _lasts(kind: Kind, rng: random.Random, session_timeout: float, outage: float
         case "worker added":
             return rng.uniform(20, 40)
         case "broker restarted" | "broker killed":
-            return rng.choice((0.0, rng.uniform(2, outage / 2), rng.uniform(outage / 2, outage)))
+            return rng.choice((0.0, rng.uniform(2, OUTAGE / 2), rng.uniform(OUTAGE / 2, OUTAGE)))
         case "store away":
             return rng.uniform(5, 25)
         case "model away":

@@ -9,7 +9,7 @@ from collections import Counter
 from bench.soak.conversation import noted
 from bench.soak.judging import AT_LEAST, WARM_UP, slopes
 from bench.soak.sampling import Used
-from bench.soak.schedule import BAG, OUTAGE_LATE, planned
+from bench.soak.schedule import BAG, OUTAGE, planned
 from bench.soak.traffic import sessions
 from bench.soak.workers import Ended
 from memstream.schemas.turns import Turn
@@ -29,13 +29,13 @@ def test_a_seed_gives_one_plan_in_which_every_kind_comes() -> None:
     assert {fault.kind for fault in plan} == set(BAG)
 
 
-def test_every_fault_is_over_before_the_end_and_late_outages_of_the_broker_are_short() -> None:
+def test_every_fault_is_over_before_the_end_and_outages_of_the_broker_are_survived() -> None:
     for seed in range(50):
         plan = planned(seed=seed, seconds=1_200, session_timeout=10)
         assert all(fault.at + fault.lasts <= 1_200 for fault in plan)
-        late = [fault for fault in plan if fault.kind.startswith("broker") and fault.at >= 600]
-        assert late
-        assert all(fault.lasts <= OUTAGE_LATE for fault in late)
+        outages = [fault for fault in plan if fault.kind.startswith("broker")]
+        assert outages
+        assert all(fault.lasts <= OUTAGE for fault in outages)
         assert all(fault.lasts > 10 for fault in plan if fault.kind == "SIGSTOP"), "longer than the session time-out"
 
 
