@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from .. import __version__
 from ..recall.context import Contexts
 from ..recall.reading import Reading
+from ..recall.rehydrating import Rehydrating
 from ..recall.service import Recalls
 from ..recall.tracing import Tracing
 from ..schemas.topics import FACTS_UPDATED
@@ -20,7 +21,7 @@ from ..streams.following import Bounds, Followers
 from ..streams.health import Readiness
 from ..streams.ports import Log
 from ..streams.sending import TurnSender
-from . import contexts, documents, health, problems, reading, recalling, turns, updates
+from . import contexts, documents, health, problems, reading, recalling, rehydrating, turns, updates
 from .credentials import Credentials
 from .guard import Guard, HttpMetrics
 from .limits import Limits
@@ -42,6 +43,7 @@ class Services:
     contexts: Contexts
     reading: Reading
     tracing: Tracing
+    rehydrating: Rehydrating
     readiness: Readiness
     registry: CollectorRegistry
     recall_limit: int = 10
@@ -73,6 +75,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
     app.include_router(reading.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
+    app.include_router(rehydrating.router(rehydrating=services.rehydrating, credentials=credentials, now=services.now))
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     app.add_middleware(Guard, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)

@@ -122,6 +122,7 @@ def bare_app() -> FastAPI:
         contexts=nothing,
         reading=nothing,
         tracing=nothing,
+        rehydrating=nothing,
         readiness=nothing,
         registry=CollectorRegistry(),
     )

@@ -119,6 +119,8 @@ class RecollectionOut(RecalledItem):
     sources: list[SourceOut]
     sensitivity: Sensitivity
     role: str | None
+    archived_at: datetime | None
+    """Of an episode whose text is a gist: since when. `/v1/episodes/{id}/verbatim` has its words."""
 
 
 class RecallAnswer(BaseModel):
@@ -178,6 +180,7 @@ def _item(each: Recollection) -> RecollectionOut:
         ],
         sensitivity=each.sensitivity,
         role=each.role,
+        archived_at=each.archived_at,
     )
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": "Tail the changes of facts.",
     "show": "Show facts, episodes, the working set, or turns.",
     "recall": "Recall what memory has for a cue, ranked.",
+    "rehydrate": "Show the words of an episode of which a gist is left.",
     "trace": "Show why a fact is believed.",
     "consolidate": "Make facts of a user's episodes now.",
     "prune": "Look through a user's facts for what should go.",

@@ -23,7 +23,7 @@ from ..agents.observer.source import TurnSource, load_source
 from ..agents.reflector.state import check_facts_present
 from ..agents.spending import Spending
 from ..memory.policies import ConflictPolicy, MemoryPolicy
-from ..schemas.collections import BUDGETS, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
+from ..schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
 from ..schemas.errors import Fatal
 from ..schemas.topics import StageName
 from ..streams import admin
@@ -49,7 +49,7 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "recorder": (TURNS,),
     "observer": (WORKING,),
     "reflector": (EPISODES, FACTS),
-    "consolidation": (DIGESTS, EPISODES, FACTS, PROCEDURES),
+    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, PROCEDURES),
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"

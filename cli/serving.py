@@ -22,9 +22,10 @@ from ..api.app import SOURCE, Services, create_app, new_followers
 from ..api.credentials import Credentials
 from ..api.health import LOG
 from ..api.limits import Limits
-from ..memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
+from ..memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy
 from ..recall.context import Contexts
 from ..recall.reading import Reading
+from ..recall.rehydrating import Rehydrating
 from ..recall.searching import COLLECTION_OF
 from ..recall.service import Recall
 from ..recall.telling import LogTeller, NoTeller, Teller, TellingRecall, ToldMetrics
@@ -181,6 +182,7 @@ class Serving:
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
+    gist: GistPolicy = field(default_factory=GistPolicy)
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -225,6 +227,7 @@ class Serving:
             contexts=Contexts(recall=recall, digests=reading, teller=teller),
             reading=reading,
             tracing=Tracing(store=self.behind.store, log=self.behind.log),
+            rehydrating=Rehydrating(store=self.behind.store, log=self.behind.log, gist=self.gist, recall=self.policy),
             readiness=self.readiness,
             registry=self.behind.metrics.registry,
             recall_limit=self.policy.limit,

@@ -10,7 +10,7 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
         ...                      # update.fact, update.event; then store update.position
 """
 
-from .api import Api, Context, Recalled
+from .api import Api, Context, Recalled, Verbatim
 from .blocking import BlockingMemory, connect_blocking
 from .errors import ClientError, InvalidTurn, Misconfigured, PositionLost, Refused, TooLarge, Unavailable
 from .memory import Memory, connect
@@ -33,6 +33,7 @@ __all__ = [
     "TooLarge",
     "Unavailable",
     "Update",
+    "Verbatim",
     "connect",
     "connect_blocking",
 ]

@@ -16,9 +16,14 @@ PROMOTED_MAX = 20
 def worth_promoting(
     episodes: Sequence[StoredEpisode], *, now: datetime, policy: ConsolidationPolicy
 ) -> tuple[StoredEpisode, ...]:
-    """Old enough and recalled often enough, the most recalled first."""
+    """Old enough and recalled often enough, the most recalled first. A gist is no statement to be believed: it says
+    less than was said."""
     oldest = now - timedelta(days=policy.promote_days)
-    found = [each for each in episodes if each.occurred_at <= oldest and each.retrieval_count >= policy.promote_recalls]
+    found = [
+        each
+        for each in episodes
+        if each.occurred_at <= oldest and each.retrieval_count >= policy.promote_recalls and each.archived_at is None
+    ]
     return tuple(sorted(found, key=lambda each: (-each.retrieval_count, each.occurred_at, each.episode_id)))
 
 

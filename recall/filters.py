@@ -71,7 +71,7 @@ def _working(request: RecallRequest) -> models.Filter | None:
 
 def _episodes(request: RecallRequest) -> models.Filter:
     conditions = _of_owners(request) + _said_of(request)
-    conditions += [_empty("deleted_at"), _empty("archived_at")]
+    conditions.append(_empty("deleted_at"))
     if request.past is not None:
         conditions.append(valid_at(request.past))
     if request.known_at is not None:

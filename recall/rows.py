@@ -33,7 +33,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     ),
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
-        *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion"),
+        *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion", "archived_at"),
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
@@ -63,6 +63,8 @@ class Told:
     category: Category | None = None
     role: str | None = None
     """Of a message: who said it."""
+    archived_at: datetime | None = None
+    """Of an episode whose text is a gist: since when. Its words can be had by its id (rehydrating.py)."""
 
 
 # ------------------------------------------------------------------------------------------------ to rank by
@@ -169,6 +171,7 @@ class _Episode(_Entry):
     turn_id: GivenId
     occurred_at: Instant
     evidence: Quote
+    archived_at: Instant | None = None
 
 
 class _Message(Contract):
@@ -195,7 +198,7 @@ def told_of(tier: Tier, payload: Payload) -> Told:
         case "episodic":
             it = _Episode.from_payload(payload)
             source = Source(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
-            return Told([source], it.sensitivity, it.subject, it.category)
+            return Told([source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at)
         case "turns":
             message = _Message.from_payload(payload)
             source = Source(message.session_id, message.turn_id, occurred_at=message.occurred_at)

@@ -55,6 +55,8 @@ class Recollection:
     sensitivity: Sensitivity
     role: str | None
     """Of a message: who said it."""
+    archived_at: datetime | None = None
+    """Of an episode whose text is a gist: since when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,4 +250,5 @@ def _recollection(chosen: Scored, found: _Found) -> Recollection:
         sources=tuple(told.sources),
         sensitivity=told.sensitivity,
         role=told.role,
+        archived_at=told.archived_at,
     )

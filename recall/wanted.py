@@ -31,7 +31,7 @@ class Wanted:
     """In whose sessions: of messages and working entries."""
     session_id: str | None = None
     state: FactState | Literal["all"] | None = None
-    """Of facts; None: what is believed (`active`). `all` also shows deleted and archived episodes."""
+    """Of facts; None: what is believed (`active`). `all` also shows deleted episodes."""
     subject: str | None = None
     category: Category | None = None
     as_of: datetime | None = None
@@ -69,7 +69,7 @@ def episodes_filter(wanted: Wanted) -> models.Filter:
     if wanted.session_id is not None:
         conditions.append(equals("session_id", wanted.session_id))
     if wanted.state != ALL:
-        conditions += [_empty("deleted_at"), _empty("archived_at")]
+        conditions.append(_empty("deleted_at"))
     return models.Filter(must=conditions)
 
 

@@ -20,6 +20,7 @@ EPISODES = "episodes"
 FACTS = "facts"
 DIGESTS = "digests"
 PROCEDURES = "procedures"
+ARCHIVE = "archive"
 BUDGETS = "budgets"
 TENANT_FIELD = "tenant_id"
 
@@ -108,4 +109,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
     CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
     CollectionSpec(PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
+    CollectionSpec(ARCHIVE, has_vectors=False, fields=_fields(keyword="owner_key", datetime="accessed_at")),
 )

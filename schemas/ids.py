@@ -53,6 +53,11 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(canonical(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def text_hash(text: str) -> str:
+    """SHA-256, hex, of a text's bytes as they are."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _derive(name: str) -> str:
     return str(uuid5(NAMESPACE, name))
 
@@ -115,6 +120,16 @@ def digest_id(owner: str) -> str:
 def procedure_id(owner: str, name: str) -> str:
     """An owner has one of a name."""
     return _derive(f"procedure/{owner}/{encode(canonical(name))}")
+
+
+def archive_id(episode: str) -> str:
+    """Of the row that keeps an episode's words."""
+    return _derive(f"archive/{episode}")
+
+
+def summary_id(session: str, last_turn_id: str) -> str:
+    """What stands for the observation of a summary: a turn is summarised once, so the last one names it."""
+    return _derive(f"summary/{session}/{encode(last_turn_id)}")
 
 
 def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:

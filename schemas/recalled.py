@@ -41,6 +41,10 @@ class RecalledRef(Contract):
     rank: Annotated[int, Field(ge=0, lt=RECALLED_MAX)]
 
 
+ToldKind = Literal["recalled", "rehydrated"]
+"""What was given: an answer of recall, or the archived words of one episode."""
+
+
 class RecallTold(Contract):
     """An answer, told to the owner whose memory was read; one that read several owners' memory (a user's and shared
     groups') is told to each, and each counts its own. The cue is not in it: only the SHA-256 of its canonical text,
@@ -52,3 +56,4 @@ class RecallTold(Contract):
     at: Instant
     cue_hash: Hash | None = None
     items: Annotated[tuple[RecalledRef, ...], Field(min_length=1, max_length=RECALLED_MAX)]
+    kind: ToldKind = "recalled"

@@ -1,4 +1,5 @@
-"""The janitor: culls what is over and flags what is old, by the rules of memory/hygiene.py. No model.
+"""The janitor: culls what is over and flags what is old, by the rules of memory/hygiene.py, without a model; what is
+old, long and faded it has compressed (gists.py).
 
 Facts go through the reflector, as proposals to prune; episodes are marked as deleted, so that no read finds them. What
 a run that waits has still to look at is kept: paused work is never dropped.
@@ -21,7 +22,8 @@ from ...schemas.commands import Change
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
 from ...schemas.outcomes import SetFields, Write
-from .looking import READ_MAX, Lookup, as_episode, empty, is_, of_owner
+from .gists import Gists
+from .looking import READ_MAX, Lookup, as_episode, empty, is_, of_owner, until
 from .rows import OwnerRow, PartName
 from .steps import Asked, Did
 
@@ -33,6 +35,7 @@ class Janitor:
     lookup: Lookup
     policy: HygienePolicy
     half_life_days: float
+    gists: Gists
     part: PartName = "hygiene"
 
     async def take(self, asked: Asked, row: OwnerRow) -> Did:
@@ -45,6 +48,7 @@ class Janitor:
             each for each in aged if outlived(each, now=asked.now, old=old, policy=self.policy) and may_go(each, row)
         ]
         stale = [each for each in aged if STALE not in each.tags and is_stale(each, now=asked.now, policy=self.policy)]
+        gists = await self.gists.take(asked, row, leaving={each.episode_id for each in culled})
         counts = {"culled_facts": len(doubtful), "culled_episodes": len(culled), "stale": len(stale)}
         return Did(
             "done" if any(counts.values()) else "nothing",
@@ -52,6 +56,7 @@ class Janitor:
             counts,
             changes=tuple(doubtful),
             writes=(*deleted(culled, asked), *_flagged(stale, asked)),
+            also=(gists,),
         )
 
     async def _doubtful(self, asked: Asked, row: OwnerRow) -> tuple[list[Change], OwnerRow]:
@@ -87,15 +92,13 @@ class Janitor:
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
         if days:
-            bounds.append(_until("occurred_at", asked.now - timedelta(days=min(days))))
+            bounds.append(until("occurred_at", asked.now - timedelta(days=min(days))))
         if old is not None:
-            bounds.append(_until("recorded_at", old))
+            bounds.append(until("recorded_at", old))
         if not bounds:
             return ()
         store = self.lookup.store
-        where = models.Filter(
-            must=[of_owner(asked), empty("deleted_at"), empty("archived_at"), models.Filter(should=bounds)]
-        )
+        where = models.Filter(must=[of_owner(asked), empty("deleted_at"), models.Filter(should=bounds)])
         found = await self.lookup.calls.call(
             "store",
             lambda: store.select(
@@ -138,7 +141,3 @@ def _prune(fact: StoredFact, sure: float, policy: HygienePolicy) -> Change:
         expected_version=fact.version,
         reason=f"hygiene: its effective confidence {sure:.3f} is below {policy.confidence_floor:g}",
     )
-
-
-def _until(field: str, moment: datetime) -> models.FieldCondition:
-    return models.FieldCondition(key=field, range=models.DatetimeRange(lte=moment))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from qdrant_client import models
@@ -65,8 +66,8 @@ class Lookup:
         return believed
 
     async def episodes(self, asked: Asked, *, with_dense: bool = False) -> tuple[Found, ...]:
-        """All that stand, by time; `with_dense`: with their vectors."""
-        where = models.Filter(must=[of_owner(asked), empty("deleted_at"), empty("archived_at")])
+        """All that stand, by time, also those of which a gist is left; `with_dense`: with their vectors."""
+        where = models.Filter(must=[of_owner(asked), empty("deleted_at")])
         found = await self.calls.call(
             "store",
             lambda: self.store.select(
@@ -97,6 +98,10 @@ def of_owner(asked: Asked) -> models.FieldCondition:
 
 def is_(key: str, value: str) -> models.FieldCondition:
     return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def until(key: str, moment: datetime) -> models.FieldCondition:
+    return models.FieldCondition(key=key, range=models.DatetimeRange(lte=moment))
 
 
 def empty(key: str) -> models.IsEmptyCondition:

@@ -11,6 +11,7 @@ from ...memory.policies.budget import Phase
 from .asking import Asking
 from .digesting import WriteDigest
 from .facts import FactsFromEpisodes
+from .gists import Gists
 from .hygiene import Hygiene
 from .insights import Insights
 from .janitor import Janitor
@@ -61,7 +62,7 @@ class Steps:
         policy, lookup = self.policy, self.lookup
         derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
         return Hygiene(
-            Janitor(lookup, policy.hygiene, policy.recall.confidence_half_life_days),
+            Janitor(lookup, policy.hygiene, policy.recall.confidence_half_life_days, Gists(lookup, policy.gist)),
             Maintenance(
                 lookup=lookup,
                 policy=policy.hygiene,

@@ -15,10 +15,13 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from ...adapters.ports import Found, VectorStore
+from ...memory.gist import on_archived
 from ...memory.links import Links, recalled_together
 from ...memory.policies import HygienePolicy
 from ...memory.recalls import on_episode, on_fact
-from ...schemas.collections import EPISODES, FACTS
+from ...schemas import ids
+from ...schemas.archive import Archived
+from ...schemas.collections import ARCHIVE, EPISODES, FACTS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
 from ...schemas.outcomes import Outcome, SetFields, Source
@@ -78,7 +81,7 @@ class Recollections:
 
         A reader's clock that runs ahead makes nothing fresher than now.
         """
-        if not self.policy.enabled:
+        if not self.policy.enabled and told.kind == "recalled":  # an access is counted whoever upholds memory
             return None
         row = recalled_row(rows, owner_key)
         if row.last is not None and row.last.source == source:
@@ -90,7 +93,7 @@ class Recollections:
         found = await self._found(told, owner_key)
         outcome = Outcome(
             source=source,
-            writes=tuple(self._writes(told.tenant_id, found, at)),
+            writes=(*self._writes(told.tenant_id, found, at), *await self._accessed(told, owner_key, at)),
             tenant_id=told.tenant_id,
         )
         links = recalled_together(
@@ -118,14 +121,31 @@ class Recollections:
                 found |= {each: (collection, row) for each, row in mine.items()}
         return found
 
+    async def _accessed(self, told: RecallTold, owner_key: str, at: datetime) -> list[SetFields]:
+        """Of a rehydration: the words that were given are kept their time anew."""
+        if told.kind != "rehydrated":
+            return []
+        named = [ids.archive_id(item.id) for item in told.items if item.tier == "episodic"]
+        found = await self.calls.call("store", lambda: self.store.get(ARCHIVE, tenant_id=told.tenant_id, ids=named))
+        rows = [Archived.from_payload(each.payload) for each in found.values()]
+        return [
+            SetFields(
+                collection=ARCHIVE, tenant_id=told.tenant_id, ids=(row.archive_id,), fields=on_archived(row, at=at)
+            )
+            for row in rows
+            if row.owner_key == owner_key
+        ]
+
     def _writes(self, tenant_id: str, found: Mapping[str, tuple[str, Found]], at: datetime) -> Iterable[SetFields]:
         """One write for all records of a collection that get the same fields."""
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():
             fields = self._fields(collection, row, at)
             together.setdefault((collection, json.dumps(fields)), []).append(identity)
-        for (collection, fields_json), ids in together.items():
-            yield SetFields(collection=collection, tenant_id=tenant_id, ids=tuple(ids), fields=json.loads(fields_json))
+        for (collection, fields_json), named in together.items():
+            yield SetFields(
+                collection=collection, tenant_id=tenant_id, ids=tuple(named), fields=json.loads(fields_json)
+            )
 
     def _fields(self, collection: str, row: Found, at: datetime) -> dict[str, JsonValue]:
         if collection == FACTS:

@@ -146,7 +146,8 @@ class AwayEmbedder:
 def _cells(each: Recollection) -> tuple[str, ...]:
     parts = " ".join(f"{name} {value:.2f}" for name, value in each.item.parts.items())
     subject = each.item.subject or each.role or ""
-    return (f"{each.item.score:.2f}", each.item.tier, subject, each.item.content, parts)
+    gist = " (a gist)" if each.archived_at is not None else ""
+    return (f"{each.item.score:.2f}", each.item.tier, subject, each.item.content + gist, parts)
 
 
 def _told(missing: Sequence[Missing]) -> str:

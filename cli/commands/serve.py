@@ -58,7 +58,13 @@ async def _serve(
                 stages_here=services.stages is not None,
                 tokens=None if credentials.entries is None else len(credentials.entries),
             )
-            server = Serving(behind=services, policy=policy.recall, credentials=credentials, hygiene=policy.hygiene)
+            server = Serving(
+                behind=services,
+                policy=policy.recall,
+                credentials=credentials,
+                hygiene=policy.hygiene,
+                gist=policy.gist,
+            )
             return await server.run(sockets, stopping=stopping)
 
     return await until_stopped(serving, name="serve")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from .budget import BudgetPolicy
 from .consolidating import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
 from .facts import ConfidencePolicy, ConflictPolicy
+from .gist import GistMaker, GistPolicy
 from .models import ModelsPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
@@ -30,6 +31,8 @@ __all__ = [
     "DecayStrategy",
     "DigestPolicy",
     "FusionPolicy",
+    "GistMaker",
+    "GistPolicy",
     "HygienePolicy",
     "JanitorTrigger",
     "MemoryPolicy",
@@ -59,6 +62,7 @@ class MemoryPolicy:
     prune: PrunePolicy = field(default_factory=PrunePolicy)
     digest: DigestPolicy = field(default_factory=DigestPolicy)
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
+    gist: GistPolicy = field(default_factory=GistPolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     models: ModelsPolicy = field(default_factory=ModelsPolicy)

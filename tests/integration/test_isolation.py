@@ -30,10 +30,11 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
-from memstream.memory.policies import RecallPolicy
+from memstream.memory.policies import GistPolicy, RecallPolicy
 from memstream.recall.context import ContextRequest, Contexts
 from memstream.recall.paging import Page
 from memstream.recall.reading import Reading, sees_all
+from memstream.recall.rehydrating import EpisodeRef, Rehydrating
 from memstream.recall.request import RecallRequest, SessionRef
 from memstream.recall.service import Recall
 from memstream.recall.tracing import FactRef, Tracing
@@ -41,7 +42,7 @@ from memstream.recall.wanted import Wanted
 from memstream.schemas import ids
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.recalled import TIERS
-from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED
 from memstream.schemas.turns import Owner, Sensitivity
 from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.ports import Log, TopicWanted
@@ -131,6 +132,8 @@ class World:
         self.log: Log = log
         self.memory = Remembered(store)
         self.facts: list[FactRef] = []
+        self.gists: list[str] = []
+        """Episodes with their words in the archive, in the order of `facts`."""
 
     async def remember(self) -> None:
         past = Past(self.store, self.log)
@@ -144,6 +147,8 @@ class World:
                     await self.log.append(FACTS.name, key=key, value=fact.public().to_bytes())
                     await self.memory.episode(f"{content}, as told in {owner.scope} {owner.id}"[:40], tenant=tenant,
                                               owner=owner)  # fmt: skip
+                    told = f"{content}, in all its words, by {owner.scope} {owner.id}"
+                    self.gists.append(await self.memory.compressed(told, tenant=tenant, owner=owner))
                 await self.memory.digest(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
                 for session in SESSIONS:
@@ -168,6 +173,14 @@ class World:
 
     def tracing(self, store: VectorStore) -> Tracing:
         return Tracing(store=store, log=self.log)
+
+    def rehydrating(self, store: VectorStore) -> Rehydrating:
+        return Rehydrating(store=store, log=self.log, gist=GistPolicy(), recall=RecallPolicy())
+
+    def gist(self, asked: Asked) -> EpisodeRef:
+        """Somebody's episode, asked for by `asked.who`."""
+        sees = asked.who.owner.__eq__ if asked.by_owner else sees_all
+        return EpisodeRef(asked.who.tenant, self.gists[asked.fact % len(self.gists)], sees, asked.ceiling)
 
     def ref(self, asked: Asked) -> FactRef:
         """Somebody's fact, asked for by `asked.who`."""
@@ -246,6 +259,14 @@ async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
     return [] if digest is None else [fact_told(digest)]
 
 
+async def rehydrated(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await world.rehydrating(store).rehydrate(world.gist(asked), now=NOW)
+    if found is None:
+        return []
+    assert found.content is not None
+    return world.of([found.episode_id])
+
+
 async def traced_fact(world: World, store: VectorStore, asked: Asked) -> Told:
     fact = await world.tracing(store).fact(world.ref(asked))
     return [] if fact is None else [fact_told(fact)]
@@ -296,7 +317,9 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
             "preset": "full",
         }
         asking = {name: given[name] for name in takes.split() if given[name] is not None}
-        where = path.format(fact_id=world.ref(asked).fact_id, session_id=asked.session or "s1")
+        where = path.format(
+            fact_id=world.ref(asked).fact_id, episode_id=world.gist(asked).episode_id, session_id=asked.session or "s1"
+        )
         async with called(app, token="t") as client:
             if method == "POST":
                 answer = await client.post(where, json=asking)
@@ -363,6 +386,7 @@ READS: dict[str, Read] = {
     "Reading.every_episode": every("every_episode", fact_told),
     "Reading.every_entry": every("every_entry", row_told),
     "Reading.every_message": every("every_message", row_told),
+    "Rehydrating.rehydrate": rehydrated,
     "Tracing.fact": traced_fact,
     "Tracing.history": history,
     "Tracing.trace": trace,
@@ -376,6 +400,9 @@ READS: dict[str, Read] = {
     "GET /v1/facts/{fact_id}/history": over_http("/v1/facts/{fact_id}/history", told="fact_id", takes="ceiling limit"),
     "GET /v1/facts/{fact_id}/trace": over_http("/v1/facts/{fact_id}/trace", told="fact_id", takes="ceiling"),
     "GET /v1/episodes": over_http("/v1/episodes", told="episode_id", takes=RECORDS, all_owners=True),
+    "GET /v1/episodes/{episode_id}/verbatim": over_http(
+        "/v1/episodes/{episode_id}/verbatim", told="episode_id", takes="ceiling"
+    ),
     "GET /v1/digest": over_http("/v1/digest", told="digest_id", takes="user ceiling"),
     "GET /v1/sessions/{session_id}/turns": over_http(
         "/v1/sessions/{session_id}/turns", told="message_id", takes="user limit ceiling cursor"
@@ -420,7 +447,7 @@ def world(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]
         run(store.ensure())
         log = EmbeddedLog(folder=folder / "log")
         run(log.start())
-        run(log.create([TopicWanted(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS)]))
+        run(log.create([TopicWanted(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED)]))
         world = World(store, log)
         run(world.remember())
         yield world

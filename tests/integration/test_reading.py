@@ -248,14 +248,15 @@ class TestSeen:
         assert world.do(world.reading.fact("rival", fact_id)) is None
         assert world.do(world.reading.fact("acme", "no-such-fact")) is None
 
-    def test_deleted_and_archived_episodes_only_with_all(self, world: World) -> None:
+    def test_deleted_episodes_only_with_all_and_gists_like_any(self, world: World) -> None:
         async def remembered() -> None:
             await world.memory.episode("Kept thing")
             await world.memory.episode("Deleted thing", deleted_at=NOW)
-            await world.memory.episode("Archived thing", archived_at=NOW)
+            await world.memory.episode("A gist of a thing", archived_at=NOW)
 
         world.do(remembered())
-        assert [each.content for each in world.do(world.reading.episodes(ACME)).items] == ["Kept thing"]
+        told = {each.content: each.archived_at for each in world.do(world.reading.episodes(ACME)).items}
+        assert told == {"Kept thing": None, "A gist of a thing": NOW}
         assert len(world.do(world.reading.episodes(Wanted("acme", state="all"))).items) == 3
 
 

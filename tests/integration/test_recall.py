@@ -149,13 +149,15 @@ class TestSeen:
             await remembering.memory.fact("Was away", valid_to=NOW - timedelta(days=1))
             await remembering.memory.fact("Is away", valid_to=NOW + timedelta(days=1))
             await remembering.memory.episode("Deleted thing", deleted_at=NOW)
-            await remembering.memory.episode("Archived thing", archived_at=NOW)
+            await remembering.memory.episode("Gist of a thing", archived_at=NOW)
             await remembering.memory.episode("Was on holiday", valid_to=NOW - timedelta(days=1))
 
         remembering.do(remembered())
-        for cue in (None, "is away was deleted archived thing holiday active pending superseded forgotten"):
+        for cue in (None, "is away was deleted gist thing holiday active pending superseded forgotten"):
             told = {content for _, content in remembering.told(cue=cue)}
-            assert told == {"Is active", "Is away", "Was on holiday"}, cue
+            assert told == {"Is active", "Is away", "Was on holiday", "Gist of a thing"}, cue
+        gists = {each.item.content: each.archived_at for each in remembering.recall(cue=None).items if each.archived_at}
+        assert gists == {"Gist of a thing": NOW}, "and that it is one"
 
     def test_as_of_is_what_was_valid_then(self, remembering: World) -> None:
         def ago(days: int) -> Any:

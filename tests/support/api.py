@@ -18,8 +18,10 @@ from memstream.api.app import SOURCE, Services, create_app, new_followers
 from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.cli.serving import Server, server_config
+from memstream.memory.policies import GistPolicy, RecallPolicy
 from memstream.recall.context import Contexts
 from memstream.recall.reading import Reading
+from memstream.recall.rehydrating import Rehydrating
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recalled
 from memstream.recall.tracing import Tracing
@@ -102,6 +104,7 @@ def app_over(
         contexts=Contexts(recall=recaller, digests=reading if store else None),
         reading=reading,
         tracing=Tracing(store=backing, log=client),
+        rehydrating=Rehydrating(store=backing, log=client, gist=GistPolicy(), recall=RecallPolicy()),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         **more,

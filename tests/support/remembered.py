@@ -8,8 +8,10 @@ from typing import Any
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Point, VectorStore
+from memstream.memory.gist import archived
 from memstream.schemas import ids
-from memstream.schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from memstream.schemas.cloudevents import rfc3339
+from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, TURNS, WORKING
 from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
@@ -146,6 +148,17 @@ class Remembered:
         self.whose[digest_id] = (tenant, digest.owner_key)
         await self.store.put(DIGESTS, [Point(digest_id, digest.to_payload())])
         return digest_id
+
+    async def compressed(self, content: str, **fields: Any) -> str:
+        """An episode of which a gist is left; its words are in the archive."""
+        episode_id = await self.episode(content, **fields)
+        tenant_id, _ = self.whose[episode_id]
+        found = await self.store.get(EPISODES, tenant_id=tenant_id, ids=[episode_id])
+        row = archived(StoredEpisode.from_payload(found[episode_id].payload), at=NOW)
+        await self.store.put(ARCHIVE, [Point(row.archive_id, row.to_payload())])
+        gist: dict[str, Any] = {"content": f"{content[:8]} …", "archived_at": rfc3339(NOW)}
+        await self.store.set_payload(EPISODES, tenant_id=tenant_id, ids=[episode_id], fields=gist)
+        return episode_id
 
     async def _put(
         self, tier: Tier, identity: str, record: StoredFact | StoredEpisode | StoredWorkingEntry | StoredMessage
