@@ -31,6 +31,10 @@ class Claim:
     """What it says it was before, or is not: from tea to coffee; Bern, not Basel."""
     either_way: bool = False
     """Its object is a list: the order means nothing."""
+    moved: bool = False
+    """`former` and `object` are of one kind: from one employer, town or drink to another."""
+    switched: bool = False
+    """Its object takes the place of what there was of its kind."""
 
     @property
     def said(self) -> Segment:
@@ -71,6 +75,7 @@ def claim_of(
         added=clause.added,
         past=clause.past,
         former=clause.former,
+        moved=clause.moved,
         either_way=any(token.text in pack.both_ways for token in spoken)
         and all(token.text in pack.both_ways for token in spoken if token.text in pack.separators),
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .locales import Locale
+from .phrases import book, heard
 from .wording import Segment, Token, content
 
 _MARKERS_WITHIN = 5
@@ -29,6 +30,8 @@ class Clause:
     ongoing: bool = False
     """`is moving`: of what happens once, it is still to come."""
     former: Segment = ()
+    moved: bool = False
+    """`From tea to coffee`: what it was before is told with what it is now."""
 
 
 def take_markers(clause: Clause, pack: Locale) -> None:
@@ -38,7 +41,8 @@ def take_markers(clause: Clause, pack: Locale) -> None:
     while _take(clause, markers.endings, within=len(clause.tokens)):
         clause.denied = clause.over = True
     clause.over |= _take(clause, markers.never, within=_negatable(clause.tokens))
-    clause.denied |= clause.over or _take(clause, markers.negations, within=_negatable(clause.tokens))
+    negated = _take(clause, markers.negations, within=_negatable(clause.tokens))
+    clause.denied |= clause.over or negated
     while _take(clause, markers.additive, within=len(clause.tokens)):
         clause.added = True
     for place in range(1, len(clause.tokens)):
@@ -50,8 +54,16 @@ def take_markers(clause: Clause, pack: Locale) -> None:
 
 
 def take_auxiliaries(clause: Clause, pack: Locale) -> None:
-    """Has worked → worked, and not past; is working → working; did not work → past."""
+    """Has worked → worked, and not past; is working → working; did not work → past; had to give up → gave up."""
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
+    if not _take_auxiliary(clause, pack):
+        clause.past = bool(clause.tokens) and clause.tokens[0].tense == "past"
+        _take_until(clause, pack)
+    while _take_carrier(clause, pack):
+        pass
+
+
+def _take_auxiliary(clause: Clause, pack: Locale) -> bool:
     found = clause.tokens
     if len(found) > 1 and found[1].tense in pack.auxiliaries.get(found[0].base, ()):
         clause.past = found[0].tense == "past" and found[1].tense == "base"
@@ -59,18 +71,41 @@ def take_auxiliaries(clause: Clause, pack: Locale) -> None:
         if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
             found = found[1:]
         clause.tokens = found
-        return
+        return True
     if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
         clause.past = found[0].tense == "past"
         clause.ongoing = True
         clause.tokens = found[1:]
-        return
-    clause.past = bool(found) and found[0].tense == "past"
+        return True
+    return False
+
+
+def _take_until(clause: Clause, pack: Locale) -> None:
+    """`Was on leave until May`: it is over."""
+    found = clause.tokens
     over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
     if clause.over:
         clause.past = False
     if clause.past and over is not None:
         clause.denied, clause.past, clause.tokens = True, False, found[:over]
+
+
+def _take_carrier(clause: Clause, pack: Locale) -> bool:
+    """`Started dating`, `had to give up`: the verb that tells what was done, or is done from then on, stands behind."""
+    found, shelves = clause.tokens, book(pack)
+    begins = heard(found, shelves.begins, pack)
+    if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
+        clause.past, clause.tokens = False, found[begins.end :]
+        return True
+    carries = heard(found, shelves.carriers, pack) if found and found[0].tense == "past" else None
+    if carries is not None and _goes_on(found[carries.end :], "base", "ongoing"):
+        clause.tokens = found[carries.end :]
+        return True
+    return False
+
+
+def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
+    return bool(found) and found[0].tense in tenses
 
 
 def take_former(clause: Clause, pack: Locale) -> None:
@@ -80,7 +115,7 @@ def take_former(clause: Clause, pack: Locale) -> None:
         rest = clause.tokens[len(before.split()) :]
         place = next((place for place, token in enumerate(rest) if token.text == after), None)
         if place is not None:
-            clause.former = content(rest[:place], pack)
+            clause.former, clause.moved = content(rest[:place], pack), True
             verb = clause.tokens[:1]
             clause.tokens = verb + rest[place:]
             return

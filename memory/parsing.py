@@ -6,6 +6,7 @@ model decide.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,8 @@ from functools import lru_cache
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
 from .markers import Clause, begins_with_marker, take_auxiliaries, take_former, take_markers
-from .predicates import attribute_claim, changed_attribute, is_value, matches, rule_of, said_claims, value_at
+from .phrases import book, heard
+from .predicates import attribute_claim, changed_attribute, is_value, rule_of, said_claims, value_at
 from .wording import Segment, Token, content, tokens
 
 READ_KEPT = 2_048
@@ -64,7 +66,7 @@ def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
     clause: list[Token] = []
     for place, token in enumerate(found):
         joins = token.text in pack.joins and _begins_clause(found[place + 1 :], pack)
-        if token.is_break or joins:
+        if (token.is_break and not _names_go_on(found, place)) or joins:
             if clause:
                 yield clause
             clause = []
@@ -81,6 +83,12 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
         if token.text not in pack.stop_words | pack.markers.words:
             return False
     return False
+
+
+def _names_go_on(found: Sequence[Token], place: int) -> bool:
+    """`Hackney, London`: a name that tells where the one before it is, and nothing else."""
+    after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
+    return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
 
 
 def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
@@ -111,7 +119,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     attribute = bool(head) and not (person and not is_value(clause.tokens, pack))
     if attribute and rule_of(head + clause.tokens, pack) is not None:
         clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
-    if head and any(matches(clause.tokens, phrase, pack) for phrase in pack.ended):
+    if head and heard(clause.tokens, book(pack).ended, pack) is not None:
         clause.denied, clause.past = True, False
         return [claim_of(clause, (), None, "unsure", head, rest, pack)]
     if attribute and clause.tokens:

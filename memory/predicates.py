@@ -5,137 +5,133 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .claims import PREDICATE_MAX, Claim, claim_of
-from .locales import Locale, Rule
+from .locales import Locale
 from .markers import Clause
+from .phrases import Heard, book, heard
 from .wording import Segment, Token, counted, counts, says_how, segments
 
 
 def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    found = clause.tokens
-    if any(_ends_work(found, phrase, pack) for phrase in pack.ends_work):
-        clause.denied, clause.past = True, False
-        return [claim_of(clause, whose, name, "single", (), (), pack) for name, _, _ in pack.implied]
-    ended = max((phrase for phrase in pack.ends if matches(found, phrase, pack)), key=len, default=None)
-    if ended is not None and not clause.former:
-        after = found[matches(found, ended, pack) or 0 :]
-        if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
-            after = after[1:]
-        clause.denied, clause.past = True, False
-        if after and after[0].tense == "ongoing":
-            clause.tokens = after
-            return said_claims(clause, whose, rest, pack)
-        return [claim_of(clause, whose, None, "unsure", after, rest, pack)]
-    matched = rule_of(found, pack)
-    if matched is None:
+    found, shelves = clause.tokens, book(pack)
+    ruled = rule_of(found, pack)
+    if _tells_of_an_end(found, pack):
+        ended = heard(found, shelves.ends, pack)
+        work = heard(found, shelves.ends_work, pack, lambda each: _only_says_when(found[each.end :], pack))
+        if work is not None and work.size >= _size(ended) and work.size >= _size(ruled):
+            clause.denied, clause.past = True, False
+            ends = dict.fromkeys(each.predicate for each in pack.implied)
+            return [claim_of(clause, whose, name, "single", (), (), pack) for name in ends]
+        if ended is not None and ended.size >= _size(ruled) and not clause.former:
+            return _ended(ended, clause, whose, pack)
+    if ruled is None:
         return _unruled(clause, whose, rest, pack)
-    rule, after = matched
+    rule, after = ruled.phrase.rule, ruled.object
+    assert rule is not None
     clause.denied ^= rule.denied
     clause.hedged |= rule.happened and clause.ongoing
     clause.past = clause.past and not rule.happened
-    claims = [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=rule.value)]
+    value = rule.absent if rule.absent and _names_nothing(after, pack) else rule.value
+    claims = [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value)]
     return claims + _role_and_employer(clause, whose, rule.predicate, after, pack)
 
 
-def _ends_work(found: Sequence[Token], phrase: str, pack: Locale) -> bool:
-    size = matches(found, phrase, pack)
-    return size is not None and all(
-        token.is_number or token.text in pack.times for token in counted(found[size:], pack)
-    )
+def _size(found: Heard | None) -> int:
+    return 0 if found is None else found.size
+
+
+def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
+    """`Sold honey`, not `sells honey`: in the present that is a habit."""
+    habit = bool(found) and found[0].tense == "present"
+    return not habit or found[0].base in pack.copulas or found[0].base in pack.auxiliaries
+
+
+def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
+    said = itertools.takewhile(lambda token: token.text not in pack.reasons, found)
+    return all(token.is_number or token.text in pack.times for token in counted(list(said), pack))
+
+
+def _ended(ended: Heard, clause: Clause, whose: Segment, pack: Locale) -> list[Claim]:
+    """`Quit smoking` denies that one smokes, `quit the choir` whatever is known of the choir."""
+    after = list(ended.object)
+    if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
+        after = after[1:]
+    clause.denied, clause.past = True, False
+    if after and after[0].tense == "ongoing":
+        clause.tokens = after
+        return said_claims(clause, whose, (), pack)  # why it ended is no part of it
+    return [claim_of(clause, whose, None, "unsure", after, (), pack)]
+
+
+def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
+    """`Drinks`, `drinks heavily`, `drinks with friends`: it does not say what."""
+    said = [token for token in after if not says_how(token, pack) and token.text not in pack.times]
+    return not said or said[0].text in pack.separators
 
 
 def _unruled(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    """A known occupation after `is a`; else nothing is known of the predicate."""
+    """A known occupation after `is a`, or what takes the place of something; else nothing is known of the predicate."""
     found = clause.tokens
     if found and found[0].base in pack.copulas:
         first = segments(found[1:], pack)
-        if first and _is_occupation(first[0], pack):
+        indefinite = any(token.text in pack.articles for token in found[1:3])
+        if first and _is_occupation(first[0], pack, indefinite=indefinite):
             clause.past = clause.past and found[0].base in pack.states
             claims = [claim_of(clause, whose, pack.occupation, "single", found[1:], rest, pack)]
             return claims + _role_and_employer(clause, whose, pack.occupation, found[1:], pack)
+    switched = heard(found, book(pack).switches, pack)
+    if switched is not None:
+        clause.past = False
+        clause.hedged |= clause.ongoing
+        return [replace(claim_of(clause, whose, None, "unsure", switched.object, rest, pack), switched=True)]
     return [claim_of(clause, whose, None, "unsure", found, rest, pack)]
 
 
-def _is_occupation(segment: Sequence[Token], pack: Locale) -> bool:
+def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) -> bool:
+    """Known, or by its ending: `is a beekeeper`, but not `is a perfectionist`, nor `is older`."""
     last = segment[-1]
-    plain = last.text.removesuffix("s")
-    return not last.is_name and (
-        last.text in pack.occupations or plain in pack.occupations or plain.endswith(pack.occupation_endings)
-    )
+    said = {last.text, last.text.removesuffix("s")}
+    if said & pack.not_occupations:
+        return False
+    ending = indefinite and not last.is_name and last.text.removesuffix("s").endswith(pack.occupation_endings)
+    return bool(said & pack.occupations) or ending
 
 
 def _role_and_employer(
     clause: Clause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
 ) -> list[Claim]:
     """`Works at Google as a nurse` names a role too, `is a nurse at Google` an employer."""
-    for named, prepositions, other in pack.implied:
-        place = next((place for place, token in enumerate(after) if token.text in prepositions), None)
-        if named == predicate and place is not None:
-            return [claim_of(clause, whose, other, "single", after[place + 1 :], (), pack)]
+    for each in pack.implied:
+        place = next((place for place, token in enumerate(after) if token.text in each.prepositions), None)
+        if each.predicate != predicate or place is None:
+            continue
+        if not each.named or _is_proper(after[place + 1 :], pack):
+            return [claim_of(clause, whose, each.other, "single", after[place + 1 :], (), pack)]
     return []
 
 
-def rule_of(found: Sequence[Token], pack: Locale) -> tuple[Rule, list[Token]] | None:
+def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
+    """Whether the first thing is named by names alone, and is no department."""
+    thing = counted(list(itertools.takewhile(lambda token: token.text not in pack.separators, after)), pack)
+    return bool(thing) and all(token.is_name and token.text not in pack.not_employers for token in thing)
+
+
+def rule_of(found: Sequence[Token], pack: Locale) -> Heard | None:
     """The rule of the longest phrase that the clause begins with, and the words of its object."""
-    if not found:
-        return None
-    begins = (found[0].base, found[0].text, found[0].word)
-    best: tuple[int, Rule, list[Token]] | None = None
-    for rule in pack.rules:
-        for phrase in rule.phrases:
-            if not phrase.startswith(begins):
-                continue
-            end = matches(found, phrase, pack)
-            size = len(phrase.split())
-            if end is None or (best is not None and best[0] >= size):
-                continue
-            spelled = zip(found[:end], _aligned(found, phrase, pack), strict=True)
-            captured = [token for token, word in spelled if word in ("#", "*", "") and counts(token, pack)]
-            after = [*found[end:], *captured] if size == end else [*captured, *found[end:]]
-            if rule.named and not any(token.is_name for token in after):
-                continue
-            best = size, rule, after
-    return None if best is None else best[1:]
+    return heard(found, book(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
 
 
-def matches(found: Sequence[Token], phrase: str, pack: Locale) -> int | None:
-    """How many tokens the phrase takes; None: the clause does not begin with it."""
-    aligned = _aligned(found, phrase, pack)
-    return len(aligned) if aligned is not None and aligned else None
-
-
-def _aligned(found: Sequence[Token], phrase: str, pack: Locale) -> list[str]:
-    """Which word of the phrase each token stands for ("" for one that is passed over); empty: it does not fit."""
-    first, _, _ = phrase.partition(" ")
-    if not found or first not in (found[0].base, found[0].text, found[0].word, "#", "*"):
-        return []  # most phrases
-    done: list[str] = []
-    place = 0
-    for word in phrase.split():
-        while (
-            place < len(found)
-            and place
-            and word not in (found[place].base, found[place].text)
-            and not (word == "#" and found[place].is_number)
-            and _passed_over(found[place], pack)
-        ):
-            done.append("")
-            place += 1
-        if place >= len(found):
-            return []
-        token = found[place]
-        fits = token.is_number if word == "#" else word == "*" or word in (token.base, token.text, token.word)
-        if not fits:
-            return []
-        done.append(word)
-        place += 1
-    return done
-
-
-def _passed_over(token: Token, pack: Locale) -> bool:
-    return (token.text in pack.stop_words and token.text not in pack.separators) or says_how(token, pack)
+def _has_what_it_needs(each: Heard, pack: Locale) -> bool:
+    rule = each.phrase.rule
+    if rule is None or not (rule.named or rule.among):
+        return True
+    if rule.among:
+        return any(not rule.among.isdisjoint((token.text, token.word)) for token in each.object)
+    return any(token.is_name and token.text not in pack.times for token in each.object)
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
@@ -148,7 +144,8 @@ def value_at(found: Sequence[Token], pack: Locale) -> int:
     """Where V begins in `X is V`; 0: that is not what is said."""
     if found[0].base in pack.copulas:
         return 1
-    return next((size for phrase in pack.becomes if (size := matches(found, phrase, pack))), 0)
+    becomes = heard(found, book(pack).becomes, pack)
+    return 0 if becomes is None else becomes.end
 
 
 def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]] | None:

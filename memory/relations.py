@@ -11,7 +11,7 @@ from enum import Enum
 
 from .claims import Claim
 from .locales import Locale
-from .wording import Segment, akin
+from .wording import Segment, akin, compared_all, generals
 
 
 class Relation(Enum):
@@ -94,8 +94,9 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
 def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
     """What the new one says that it was before is what the old one says."""
     differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
-    if differ and new.predicate not in _all(old):  # but `Emil is a cousin`: has a brother named Emil
-        return False
+    one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
+    if differ and not one_of_its_kind and new.predicate not in _all(old):
+        return False  # but `Emil is a cousin`: has a brother named Emil
     whom = () if new.about == old.about else new.about
     return _within(whom, _all(old), pack) and _names(new.former, old, pack)
 
@@ -120,6 +121,8 @@ def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
     """A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse."""
+    if denial.predicate is None and claim.predicate in pack.lasting:
+        return False  # who drops a course still knows what he learned
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
             return False
@@ -130,13 +133,20 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
 
 
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
-    """Whether these words, but for those that say when, say what the claim is about: the car is no car loan."""
+    """Whether these words, but for those that say when, say what the claim is about, or what that is a kind of: the
+    car is no car loan, wine is alcohol."""
     words = tuple(word for word in words if word not in pack.times) if set(words) - pack.times else words
-    if not words or not _within(words, _all(claim), pack):
+    while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
+        words = words[:-1]
+    if not words or not _within(words, _with_kinds(_all(claim), pack), pack):
         return not words
     ends = {segment[-1] for segment in (*claim.object, claim.about, claim.words[:1]) if segment}
     named = claim.names | frozenset(word for segment in claim.object for word in segment if word in claim.names)
-    return any(akin(words[-1], end, pack) for end in ends | named)
+    return any(akin(words[-1], end, pack) for end in _with_kinds(tuple(ends | named), pack))
+
+
+def _with_kinds(words: Segment, pack: Locale) -> Segment:
+    return (*words, *(general for word in words for general in generals(pack).get(word, ())))
 
 
 def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
@@ -147,6 +157,8 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     """Of one polarity and time."""
     if old.predicate is not None and new.predicate is not None and old.predicate != new.predicate:
         return Relation.APART
+    if new.switched and _of_one_kind(old, new, pack):
+        return Relation.OTHER
     alike = _one_predicate(old, new)
     relation = _objects(old, new, pack) if alike else _texts(old, new, pack)
     if relation in SAME_STATEMENT:
@@ -158,6 +170,15 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     if old.past or new.valued == "multi":
         return Relation.BESIDE
     return Relation.OTHER if new.valued == "single" else Relation.DIFFERS
+
+
+def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
+    """`Switched to day shifts` is about shifts, and not about the same ones."""
+    if old.predicate in pack.lasting or not new.object or new.object[0] in old.object:
+        return False
+    head = new.object[0][-1:]
+    mine = {segment[-1] for segment in old.object if segment}
+    return not set(_with_kinds(tuple(mine), pack)).isdisjoint(_with_kinds(head, pack))
 
 
 def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
@@ -227,6 +248,6 @@ def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack:
 
 
 def _is_kind(more: Segment, less: Segment, of: Claim, pack: Locale) -> bool:
-    if not set(less) <= set(more):
+    if not set(less) <= set(more) or (set(more) - set(less)) & compared_all(pack.altering, pack):
         return False
     return akin(more[-1], less[-1], pack) or (more[: len(less)] == less and more[-1] in of.names)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from .locales import Locale
 
@@ -68,9 +69,9 @@ def _token(part: str, place: int, pack: Locale) -> Token:
         return Token(text, text, _number(text), is_number=True)
     if text in pack.numbers:
         return Token(text, text, pack.numbers[text], is_number=True)
-    name = place > 0 and part[0].isupper()
+    name = place > 0 and part[0].isupper() and text not in pack.occupations
     base, tense = pack.verbs.get(text, (text, None)) if not name else (text, None)
-    word = pack.same_words.get(text) or (text.removesuffix("'s") if name else stem(base, pack))
+    word = pack.same_words.get(text, text.removesuffix("'s")) if name else compared(text, pack)
     return Token(text, base, word, tense, is_name=name)
 
 
@@ -153,6 +154,8 @@ def counted(found: Sequence[Token], pack: Locale) -> list[Token]:
 
 
 def counts(token: Token, pack: Locale) -> bool:
+    if token.is_break:
+        return False
     if token.is_name and token.text in pack.articles:
         return True  # blood type A
     return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
@@ -162,7 +165,11 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
     """Split at prepositions, numbers and articles, without words that say nothing."""
     things: list[list[Token]] = [[]]
     for token in found:
-        if token.text in pack.separators or (token.text in pack.articles and things[-1] and not token.is_name):
+        if (
+            token.is_break
+            or token.text in pack.separators
+            or (token.text in pack.articles and things[-1] and not token.is_name)
+        ):
             things.append([])
         elif token.is_number:
             things.append([token])
@@ -176,3 +183,20 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
 def says_how(token: Token, pack: Locale) -> bool:
     manner = token.text.endswith(pack.manner) and len(token.text) > len(pack.manner) + 2
     return manner and not token.is_name and token.text not in pack.not_manner
+
+
+@lru_cache(maxsize=8)
+def generals(pack: Locale) -> Mapping[str, frozenset[str]]:
+    """What a thing is a kind of, as both are compared."""
+    return {compared(each, pack): frozenset(compared(one, pack) for one in over) for each, over in pack.kinds.items()}
+
+
+@lru_cache(maxsize=32)
+def compared_all(words: frozenset[str], pack: Locale) -> frozenset[str]:
+    return frozenset(compared(each, pack) for each in words)
+
+
+def compared(word: str, pack: Locale) -> str:
+    """What a word, no name, is compared by."""
+    base, _ = pack.verbs.get(word, (word, None))
+    return pack.same_words.get(word) or stem(base, pack)

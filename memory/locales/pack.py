@@ -13,7 +13,7 @@ Valued = Literal["single", "multi", "unsure"]
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One predicate and the phrases that mean it. In a phrase `#` stands for a number and `*` for one or two words;
-    both belong to the object."""
+    both belong to the object. Of rules whose phrases are equally long the first holds."""
 
     predicate: str
     valued: Valued
@@ -26,6 +26,21 @@ class Rule:
     """Its past tells what is so now: moved to, joined."""
     named: bool = False
     """Only with a proper name in the object: one moves to Rome, or to another team."""
+    among: frozenset[str] = frozenset()
+    """Only with one of these words in the object."""
+    absent: str | None = None
+    """What it says where it names nothing: who drinks, drinks alcohol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """What follows one of these prepositions in the object of `predicate` is the object of another, `other`."""
+
+    predicate: str
+    prepositions: frozenset[str]
+    other: str
+    named: bool = False
+    """Only proper names: head *of* Acme, not of a department."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +74,22 @@ class Markers:
 class Locale:
     name: str
     rules: tuple[Rule, ...]
+    lasting: frozenset[str]
+    """Predicates that hold though what they speak of has ended: who drops a Dutch course, still speaks Dutch."""
     ends: tuple[str, ...]
     """Phrases that end whatever their object was: quit, gave up, broke up with."""
     ends_work: tuple[str, ...]
     """Phrases that end any occupation and employment, whichever it was."""
     ended: tuple[str, ...]
     """Said of a subject that is no more: the dog died."""
+    begins: tuple[str, ...]
+    """Before a verb: it is so from then on. *Started* dating."""
+    carriers: tuple[str, ...]
+    """Before a verb: it was done. *Had to* give up, *ended up* moving."""
+    switches: tuple[str, ...]
+    """What follows takes the place of what there was of its kind: switched to day shifts."""
+    shells: frozenset[str]
+    """Words that add nothing to what was ended: the gym *membership*."""
     sets: tuple[tuple[str, str], ...]
     """(verb, what stands before the value): changed the password *to* walrus."""
     becomes: tuple[str, ...]
@@ -87,9 +112,10 @@ class Locale:
     """Who has a life of their own: what is said of them is not said of the subject."""
     occupation: str
     """The predicate of "is a nurse"."""
-    implied: tuple[tuple[str, frozenset[str], str], ...]
-    """(predicate, prepositions, the predicate that what follows them is the object of): works at X *as* Y. What ends
-    one of these predicates without a word of its object ends all of them."""
+    implied: tuple[Implied, ...]
+    """Works at X *as* Y. What ends one of these predicates without a word of its object ends all of them."""
+    not_employers: frozenset[str]
+    """Proper names that no employer has: head of Sales."""
     occupations: frozenset[str]
     occupation_endings: tuple[str, ...]
     not_occupations: frozenset[str]
@@ -113,6 +139,8 @@ class Locale:
     """Before a name they make another name: York, New York."""
     times: frozenset[str]
     """Words that say when: of a denial they are no object."""
+    reasons: frozenset[str]
+    """They begin what says why or when, not what: resigned *after* ten years."""
     numbers: Mapping[str, str]
     multiples: Mapping[str, int]
     """Right after a number: 50 k."""
@@ -122,3 +150,7 @@ class Locale:
     """(ending, what stands in its place) in the order in which they are tried on a word."""
     agents: tuple[str, ...]
     """Endings of who does something: a teacher teaches."""
+    kinds: Mapping[str, tuple[str, ...]]
+    """What a thing is a kind of, as one writes both: wine → alcohol."""
+    altering: frozenset[str]
+    """Before a noun they make something else of it: a *deputy* head is no head."""

@@ -1,0 +1,181 @@
+"""English: likes, diets, hobbies and other habits, and how they begin and end."""
+
+from __future__ import annotations
+
+from ..notation import phrases, words
+from ..pack import Rule
+
+_DIETS = words("vegetarian vegan pescatarian omnivore carnivore flexitarian keto paleo halal kosher")
+_DIET = (
+    "{be,become,turn,go,eat,keep} *|{follow,adopt} * diet|be on * diet|have * diet|keep to * diet"
+    "|{switch,convert,change} to * diet|switch to being *"
+)
+RULES = (
+    *(Rule("diet", "single", phrases(_DIET.replace("*", kind)), value=kind, happened=True) for kind in _DIETS),
+    Rule("eats", "multi", phrases("be {meat eater,meat-eater}|be back on meat"), value="meat"),
+    Rule(
+        "likes",
+        "multi",
+        phrases(
+            "like|love|enjoy|adore|be fond of|be {fan,big fan,huge fan,lover} of|be into|be {keen,hooked,hook} on"
+            "|be {crazy,mad} about"
+            "|be passionate about|{like,love,enjoy} to|appreciate|can stand|can bear|stand|bear"
+            "|have soft spot for|be enthusiastic about|can tolerate"
+        ),
+    ),
+    Rule(
+        "likes",
+        "multi",
+        phrases(
+            "{fall in love,become obsessed} with|{develop,acquire} taste for|{get,grow} to {like,love}"
+            "|come to {like,love,enjoy}|warm to"
+        ),
+        happened=True,
+    ),
+    Rule(
+        "likes",
+        "multi",
+        phrases(
+            "dislike|hate|detest|loathe|have aversion to|despise|be {tired,sick,bored,weary} of|be {fed up,bored} with"
+        ),
+        denied=True,
+    ),
+    Rule(
+        "likes",
+        "multi",
+        phrases(
+            "{get,grow} {tired,sick,bored,weary} of|{get,grow} {bored,fed up} with|fall out of love with"
+            "|{take dislike,develop aversion} to"
+        ),
+        denied=True,
+        happened=True,
+    ),
+    Rule("allergic_to", "multi", phrases("be allergic to|have allergy to|have * allergy|suffer from * allergy")),
+    Rule(
+        "allergic_to",
+        "multi",
+        phrases("outgrow * allergy|outgrow allergy to|{get over,be over} * allergy"),
+        denied=True,
+        happened=True,
+    ),
+    Rule("intolerant_of", "multi", phrases("be intolerant to|be intolerant of|have * intolerance")),
+    Rule("afraid_of", "multi", phrases("be {afraid,scared,terrified,frighten} of|fear|have {fear,phobia} of")),
+    Rule(
+        "afraid_of",
+        "multi",
+        phrases("{overcome,conquer,get over,lose,beat} fear of|be over fear of"),
+        denied=True,
+        happened=True,
+    ),
+    Rule("speaks", "multi", phrases("speak|be fluent in|can speak|speak fluent")),
+    Rule(
+        "learns",
+        "multi",
+        phrases("learn|be take lesson in|take * {lesson,class,course}|take {lesson,class,course} in|be study"),
+    ),
+    Rule("studies", "multi", phrases("study")),
+    Rule("teaches", "multi", phrases("teach|give lesson in")),
+    Rule("plays", "multi", phrases("play")),
+    Rule("eats", "multi", phrases("eat")),
+    Rule("drinks", "multi", phrases("drink"), absent="alcohol"),
+    Rule(
+        "drinks",
+        "multi",
+        phrases(
+            "be {sober,teetotal,teetotaller,teetotaler,dry,alcohol-free}|abstain from alcohol|lead sober life"
+            "|live sober"
+        ),
+        value="alcohol",
+        denied=True,
+    ),
+    Rule(
+        "drinks", "multi", phrases("{get,go,become} {sober,teetotal,dry}"), value="alcohol", denied=True, happened=True
+    ),
+    Rule("drinks", "multi", phrases("{relapse,fall off wagon,be off wagon}"), value="alcohol", happened=True),
+    Rule("smokes", "multi", phrases("smoke|be smoker")),
+    Rule(
+        "smokes",
+        "multi",
+        phrases("be {non-smoker,nonsmoker,smoke-free,smoke free,ex-smoker,former smoker}"),
+        denied=True,
+    ),
+    Rule(
+        "smokes",
+        "multi",
+        phrases("{become,go} {non-smoker,nonsmoker,smoke-free,smoke free}"),
+        denied=True,
+        happened=True,
+    ),
+    Rule("drives", "multi", phrases("drive")),
+    Rule("uses", "multi", phrases("use|be use|be user of|be active on|have account {on,with}")),
+    Rule(
+        "subscribes_to",
+        "multi",
+        phrases(
+            "subscribe to|have subscription to|have * subscription|be subscriber {of,to}|be subscribe to"
+            "|pay for * subscription"
+        ),
+    ),
+    Rule("reads", "multi", phrases("read")),
+    Rule("watches", "multi", phrases("watch")),
+    Rule("listens_to", "multi", phrases("listen to")),
+    Rule("visited", "multi", phrases("visit|have be to|be to|travel to"), happened=True),
+    Rule(
+        "volunteers_at",
+        "multi",
+        phrases("volunteer {at,for,with,in}|help {out at,at,out in}|do volunteer work {at,for,with}"),
+    ),
+    Rule(
+        "member_of", "multi", phrases("be member of|belong to|be part of|have * membership|have membership {at,in,of}")
+    ),
+    Rule("supports", "multi", phrases("support|be supporter of|root for")),
+    Rule("interested_in", "multi", phrases("be interested in|be curious about")),
+    Rule("believes", "multi", phrases("believe|believe in|think that|believe that")),
+    Rule("wants", "multi", phrases("want|need|wish")),
+    Rule("prefers", "unsure", phrases("prefer")),
+    Rule("wakes_up_at", "single", phrases("{wake up,get up,rise} at|alarm be set for")),
+    Rule("goes_to_bed_at", "single", phrases("go to {bed,sleep} at")),
+)
+ENDS = phrases(
+    "give up|give up on|give * up|give up {habit,practice,addiction} of|stop|cease|quit|cut out|cut * out"
+    "|cut {out,* out} of {diet,life}|cut {out,* out} from {diet,life}|swear off|swear * off"
+    "|{kick,break,shake,drop,lose,beat,overcome,ditch} habit of|{kick,shake,beat,overcome} addiction to"
+    "|get out of habit of|{kick,break,beat,overcome,ditch,drop,conquer}"
+    "|lay off|go off|be off|come off|get off|wean off|wean * off|be {done,finish,through} with|be over|get over"
+    "|recover from|{lose,have no} {interest,appetite} {in,for}|have no {use,time,desire} for"
+    "|outgrow|have outgrow|abandon|renounce|forgo|abstain from|refrain from|steer clear of"
+    "|stay {off,away from,clear of}|keep {off,away from}|eliminate|have quit|let go of|put an end to|put end to"
+    "|be free of|discontinue|take break from"
+    "|drop|drop out of|drop out from|withdraw from|pull out of|back out of|step back from|opt out of|bow out of"
+    "|leave|graduate from|finish|complete"
+    "|sell|sell off|lose|cancel|terminate|get rid of|give away|throw {out,away}|throw * {out,away}|toss|trade in"
+    "|donate|scrap|dump|part with|dispose of|get * steal|have * steal|crash|total|write off|wreck|break"
+    "|unsubscribe from|end subscription to|let {subscription,membership} to"
+    "|let * {subscription,membership} {lapse,expire}|shut down|close|close down|delete|deactivate|disable|remove"
+    "|uninstall|unfollow|log off|sign off|get off of"
+    "|shave off|shave|cut off|hang up|pack in|pack up|knock off|fall out of habit of|fall out of love with"
+    "|break with|break away from|stop go to|quit go to"
+)
+BEGINS = phrases(
+    "{start,begin,resume,restart,continue,take to,go back to,get back to,get back into}"
+    "|{return to,revert to,get into,get into habit of,fall back into,get used to}"
+    "|{start,begin,continue} to|{take up,pick up}"
+)
+"""Before a verb that ends in -ing: what it says is so from then on."""
+CARRIERS = phrases(
+    "have to|manage to|end up|be force to|be make to|go ahead and|have finally|choose to|be compel to"
+    "|be oblige to|succeed in|go on to"
+)
+"""Before a verb: it was done."""
+SWITCHES = phrases(
+    "{switch,change,convert,go over,move over,swap over,upgrade,downgrade,transition,cross over,defect,move on} to"
+    "|switch over to|make switch to|trade up to"
+)
+"""What follows takes the place of what there was of its kind."""
+SHELLS = frozenset(
+    words(
+        "habit addiction membership subscription account collection course courses class classes lesson lessons"
+        " routine profile plan contract app practice hobby"
+    )
+)
+"""Said of what was ended they add nothing: the gym membership, the smoking habit."""

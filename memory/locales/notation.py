@@ -1,0 +1,23 @@
+"""How packs write lists of words and phrases."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+_CHOICE = re.compile(r"\{([^}]*)\}")
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def phrases(text: str) -> tuple[str, ...]:
+    """Phrases between bars; of alternatives in braces each one: `{start,begin} {at,with}` are four."""
+    return tuple(dict.fromkeys(each for phrase in text.split("|") for each in _spelled(phrase)))
+
+
+def _spelled(phrase: str) -> list[str]:
+    parts = _CHOICE.split(phrase)
+    chosen = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
+    return [" ".join("".join(each).split()) for each in itertools.product(*chosen)]
