@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from . import ids
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Reason, Subject, Unit
+from .episodes import SUMMARISED_MAX
+from .facts import Trust
 from .observations import Category, PromptName
-from .turns import Owner
+from .turns import Owner, Sensitivity
 
 CHANGES_MAX = 20
+SUMMARIES_MAX: Final = 20
 
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -19,7 +22,7 @@ IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 
 CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene"))
 """Kinds that consolidation owns; in this version it applies `consolidate` and refuses the others."""
-REFLECTOR_KINDS = frozenset(("facts.apply",))
+REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record"))
 SESSION_KINDS = frozenset(("observe",))
 
 
@@ -119,6 +122,39 @@ class Verdict(Contract):
     fact_id: OurId | None = None
     verdict: VerdictName
     reason: Reason = ""
+
+
+class SummaryProposal(Contract):
+    """What some turns of a session told, in short: becomes an episode of category event with the tag summary."""
+
+    user_id: GivenId
+    session_id: GivenId
+    turn_ids: Annotated[tuple[GivenId, ...], Field(min_length=1, max_length=SUMMARISED_MAX)]
+    """Its evidence, in the order in which they were told."""
+    content: Content
+    importance: Unit
+    began_at: Instant
+    """Of the first turn."""
+    occurred_at: Instant
+    """Of the last one."""
+    sensitivity: Sensitivity = "internal"
+    trust: Trust = "assistant"
+
+
+class EpisodesRecord(Contract):
+    """`args` of episodes.record. It never expires."""
+
+    run_id: OurId
+    summaries: Annotated[tuple[SummaryProposal, ...], Field(min_length=1, max_length=SUMMARIES_MAX)]
+    model: ModelName | None = None
+    prompt: PromptName | None = None
+
+
+class EpisodeVerdict(Contract):
+    """What became of one summary: applied, or duplicate (one of its turns is summarised already)."""
+
+    episode_id: OurId
+    verdict: Literal["applied", "duplicate"]
 
 
 ResultStatus = Literal["applied", "refused", "expired", "failed"]

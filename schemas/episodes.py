@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
@@ -10,6 +10,11 @@ from .base import Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subje
 from .facts import Trust
 from .observations import Category, Durability, Emotion
 from .turns import Owner, Sensitivity
+
+SUMMARY: Final = "summary"
+"""Tag of an episode that tells what several turns of a session told: `turn_ids`, of which `turn_id` is the last."""
+SUMMARISED_MAX: Final = 64
+"""Turns of one summary."""
 
 
 class Episode(Contract):
@@ -44,6 +49,12 @@ class Episode(Contract):
     evidence: Quote
     content_hash: Hash
     deleted_at: Instant | None = None
+    turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=SUMMARISED_MAX)] = ()
+    """Of a summary, in the order in which they were told."""
+
+    @property
+    def is_summary(self) -> bool:
+        return SUMMARY in self.tags
 
 
 class StoredEpisode(Episode):

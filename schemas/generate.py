@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic.json_schema import GenerateJsonSchema
 
 from .base import Contract
-from .commands import Command, CommandResult, FactsApply
+from .commands import Command, CommandResult, EpisodesRecord, FactsApply
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
@@ -42,6 +42,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("turn", Turn, "sent", "value on memory.turns"),
     Published("command", Command, "sent", "value on memory.commands and memory.commands.session"),
     Published("facts_apply", FactsApply, "sent", "args of a command of kind facts.apply"),
+    Published("episodes_record", EpisodesRecord, "sent", "args of a command of kind episodes.record"),
     Published("observed", Observed, "produced", "value on memory.observations"),
     Published("episodes_recorded", EpisodesRecorded, "produced", "value on memory.episodes.recorded"),
     Published("fact", Fact, "produced", "value on memory.facts"),

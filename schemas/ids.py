@@ -127,9 +127,9 @@ def archive_id(episode: str) -> str:
     return _derive(f"archive/{episode}")
 
 
-def summary_id(session: str, last_turn_id: str) -> str:
-    """What stands for the observation of a summary: a turn is summarised once, so the last one names it."""
-    return _derive(f"summary/{session}/{encode(last_turn_id)}")
+def summary_id(owner: str, session: str, last_turn_id: str) -> str:
+    """What stands for the observation of a summary: a turn is summarised once for its owner, so the last one names it."""
+    return _derive(f"summary/{owner}/{session}/{encode(last_turn_id)}")
 
 
 def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:

@@ -4,6 +4,7 @@ route    decode; a lane per owner, over both topics; what cannot be decoded leav
 decide   done before? → nothing
          an observed turn  → episodes; facts, through the conflict pipeline; a record for consolidation
          a facts.apply     → facts, through the same pipeline; a verdict for each change
+         an episodes.record → summaries of a session, as episodes; a verdict for each
          another kind      → passed over when it is consolidation's, else refused
 store    episodes where absent; each changed fact by one compare and set
 publish  memory.facts.updated, memory.episodes.recorded, results; then the facts as they stand, on memory.facts
@@ -20,7 +21,6 @@ from typing import Literal
 
 import structlog
 from pydantic import ValidationError
-from qdrant_client import models
 
 from ...adapters.ports import Embedder, VectorStore
 from ...memory.context import tokens
@@ -28,12 +28,12 @@ from ...memory.facts import Stamp
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
 from ...schemas.base import explain
-from ...schemas.collections import EPISODES
 from ...schemas.commands import (
     CONSOLIDATION_KINDS,
     REFLECTOR_KINDS,
     Command,
     CommandResult,
+    EpisodesRecord,
     FactsApply,
     ResultError,
 )
@@ -41,14 +41,9 @@ from ...schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import (
-    DeletePoints,
-    InsertPoints,
     Outcome,
-    OutPoint,
     OutRecord,
     Source,
-    Write,
-    pack_vector,
 )
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.codec import decode
@@ -60,11 +55,12 @@ from ...streams.table import MAX_VALUE
 from ..effects import apply_writes
 from ..routing import is_misplaced
 from .apply import apply, episodes_of
+from .episodes import Episodes
 from .events import SOURCE, command_result, episodes_recorded, fact_updated, touched
 from .reflect import Change, reflect, routed, texts_of
 from .rows import OwnerRow, SessionTurns, owner_row, session_row_key, turns_of
 from .state import publish_state
-from .view import FactsView, Vector, field_is
+from .view import FactsView, Vector
 
 log = structlog.get_logger(__name__)
 
@@ -118,6 +114,7 @@ class Reflector:
         # The zones belong to the embedder: hashing knows words, not meanings.
         lexical = embedder.identity.name.partition(":")[0] == "hashing"
         self._policy = replace(policy, conflict=replace(policy.conflict, lexical=lexical))
+        self._episodes = Episodes(store, calls, policy.routing.episodes_kept, metrics.counted)
         self._partitions = partitions
         self._now = now
 
@@ -180,8 +177,13 @@ class Reflector:
             source=_source(record, work.id),
             after={session_row_key(owner_key, session): SessionTurns(turn_number=observed.turn_number).to_bytes()},
             writes=(
-                *_inserts(reflected.episodes, vectors),
-                *await self._culled(observed.tenant_id, owner_key, row, len(reflected.episodes)),
+                *await self._episodes.writes(
+                    reflected.episodes,
+                    vectors,
+                    tenant_id=observed.tenant_id,
+                    owner_key=owner_key,
+                    recorded=row.episodes,
+                ),
                 *await view.writes(stamp.cause),
             ),
             records=(*self._events(reflected.changes, stamp), episodes_recorded(recorded, at=stamp.now)),
@@ -214,10 +216,35 @@ class Reflector:
                 command, owner_key, row, source, "unknown_kind", f"no stage knows the kind {command.kind!r}"
             )
         try:
-            args = FactsApply.from_payload(command.args)
+            args = _args_of(command)
         except ValidationError as error:
             return self._refused(command, owner_key, row, source, "invalid_args", explain(error))
+        if isinstance(args, EpisodesRecord):
+            return await self._record(command, args, owner_key, row, source)
         return await self._apply(command, args, owner_key, row, source)
+
+    async def _record(
+        self, command: Command, args: EpisodesRecord, owner_key: str, row: OwnerRow, source: Source
+    ) -> Decided:
+        assert command.owner is not None  # held by route
+        tenant_id, now = command.tenant_id, self._now()
+        done = await self._episodes.summarised(args, tenant_id=tenant_id, owner=command.owner, now=now)
+        vectors = await self._embed(tenant_id, list(dict.fromkeys(each.content for each in done.episodes)))
+        result = CommandResult(
+            command_id=command.command_id,
+            status="applied",
+            result={"run_id": args.run_id, "episodes": [verdict.to_payload() for verdict in done.verdicts]},
+            at=now,
+        )
+        outcome = Outcome(
+            source=source,
+            writes=await self._episodes.writes(
+                done.episodes, vectors, tenant_id=tenant_id, owner_key=owner_key, recorded=row.episodes
+            ),
+            records=(command_result(result, source=SOURCE, owner_key=owner_key),),
+            tenant_id=tenant_id,
+        )
+        return _decided(row.model_copy(update={"episodes": row.episodes + len(done.episodes)}), owner_key, outcome)
 
     async def _apply(
         self, command: Command, args: FactsApply, owner_key: str, row: OwnerRow, source: Source
@@ -310,31 +337,6 @@ class Reflector:
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return dict(zip(texts, vectors, strict=True))
 
-    async def _culled(self, tenant_id: str, owner_key: str, row: OwnerRow, added: int) -> tuple[DeletePoints, ...]:
-        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays. The store is
-        asked how many stand only once so many were ever recorded."""
-        kept = self._policy.routing.episodes_kept
-        if not added or not kept or row.episodes + added <= kept:
-            return ()
-        mine = field_is("owner_key", owner_key)
-        where = models.Filter(must=[mine])
-        stand = await self._calls.call("store", lambda: self._store.count(EPISODES, tenant_id=tenant_id, where=where))
-        if stand + added <= kept:
-            return ()
-        done = models.Filter(
-            must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
-        )
-        oldest = await self._calls.call(
-            "store",
-            lambda: self._store.select(
-                EPISODES, tenant_id=tenant_id, where=done, order_by="occurred_at", limit=stand + added - kept
-            ),
-        )
-        if not oldest:
-            return ()
-        self._metrics.counted("episodes_culled", len(oldest))
-        return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
-
     def _events(self, changes: Sequence[Change], stamp: Stamp) -> tuple[OutRecord, ...]:
         for each in changes:
             fact = each.transition.fact
@@ -349,6 +351,13 @@ class Reflector:
         return tuple(fact_updated(each.transition, cause=each.cause, at=stamp.now) for each in changes)
 
 
+def _args_of(command: Command) -> FactsApply | EpisodesRecord:
+    """Of a kind that is the reflector's. Raises ValidationError."""
+    if command.kind == "episodes.record":
+        return EpisodesRecord.from_payload(command.args)
+    return FactsApply.from_payload(command.args)
+
+
 def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
     return Decided(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
 
@@ -356,19 +365,6 @@ def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
 def _source(record: Record, event_id: str) -> Source:
     position = record.position
     return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
-
-
-def _inserts(episodes: Sequence[StoredEpisode], vectors: dict[str, Vector]) -> tuple[Write, ...]:
-    points = tuple(
-        OutPoint(
-            id=episode.episode_id,
-            payload=episode.to_payload(),
-            dense=pack_vector(vectors[episode.content]),
-            text=episode.content,
-        )
-        for episode in episodes
-    )
-    return (InsertPoints(collection=EPISODES, points=points),) if points else ()
 
 
 def _recorded(observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[Change]) -> EpisodesRecorded:

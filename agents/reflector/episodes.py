@@ -1,0 +1,153 @@
+"""Episodes, as the reflector adds them: of a turn, or of a summary that consolidation proposes; and what makes room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from qdrant_client import models
+
+from ...adapters.ports import VectorStore
+from ...schemas import ids
+from ...schemas.collections import EPISODES
+from ...schemas.commands import EpisodesRecord, EpisodeVerdict, SummaryProposal
+from ...schemas.episodes import SUMMARY, StoredEpisode
+from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write, pack_vector
+from ...schemas.turns import Owner
+from ...streams.retry import Calls
+from .view import Vector, field_is
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """A command, decided: the episodes to be added, and a verdict for each summary."""
+
+    episodes: tuple[StoredEpisode, ...]
+    verdicts: tuple[EpisodeVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """`kept`: an owner's share; 0: all stay. `count` takes the name of a counter and how much is added."""
+
+    store: VectorStore
+    calls: Calls
+    kept: int
+    count: Callable[[str, int], None]
+
+    async def writes(
+        self,
+        episodes: Sequence[StoredEpisode],
+        vectors: Mapping[str, Vector],
+        *,
+        tenant_id: str,
+        owner_key: str,
+        recorded: int,
+    ) -> tuple[Write, ...]:
+        """Inserts, where absent, and what goes for them. `recorded`: episodes of the owner that ever were."""
+        if not episodes:
+            return ()
+        points = tuple(
+            OutPoint(
+                id=each.episode_id,
+                payload=each.to_payload(),
+                dense=pack_vector(vectors[each.content]),
+                text=each.content,
+            )
+            for each in episodes
+        )
+        room = await self._room(tenant_id, owner_key, recorded, len(episodes))
+        return (InsertPoints(collection=EPISODES, points=points), *room)
+
+    async def _room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
+        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays. The store is
+        asked how many stand only once so many were ever recorded."""
+        if not self.kept or recorded + added <= self.kept:
+            return ()
+        mine = field_is("owner_key", owner_key)
+        where = models.Filter(must=[mine])
+        stand = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
+        if stand + added <= self.kept:
+            return ()
+        done = models.Filter(
+            must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
+        )
+        oldest = await self.calls.call(
+            "store",
+            lambda: self.store.select(
+                EPISODES, tenant_id=tenant_id, where=done, order_by="occurred_at", limit=stand + added - self.kept
+            ),
+        )
+        if not oldest:
+            return ()
+        self.count("episodes_culled", len(oldest))
+        return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
+
+    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> Summarised:
+        """No turn is summarised twice, whoever proposes it and in whatever words: the first summary stands."""
+        added: list[StoredEpisode] = []
+        verdicts: list[EpisodeVerdict] = []
+        for proposal in args.summaries:
+            episode = _summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
+            known = [*await self._summaries(episode), *added]
+            told = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
+            is_new = told.isdisjoint(episode.turn_ids)
+            if is_new:
+                added.append(episode)
+            verdict = EpisodeVerdict(episode_id=episode.episode_id, verdict="applied" if is_new else "duplicate")
+            verdicts.append(verdict)
+        return Summarised(tuple(added), tuple(verdicts))
+
+    async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
+        """Of its owner and session; deleted ones too."""
+        where = models.Filter(
+            must=[
+                field_is("owner_key", like.owner_key),
+                field_is("user_id", like.user_id),
+                field_is("session_id", like.session_id),
+                field_is("category", like.category),
+            ]
+        )
+        found = await self.calls.call(
+            "store", lambda: self.store.select(EPISODES, tenant_id=like.tenant_id, where=where)
+        )
+        episodes = (StoredEpisode.from_payload(each.payload) for each in found)
+        return [each for each in episodes if each.is_summary]
+
+
+def _session(episode: StoredEpisode) -> tuple[str, str]:
+    return episode.user_id, episode.session_id
+
+
+def _summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
+    """It tells again what was observed turn by turn: consolidation has looked at that already, and makes no fact of
+    it. Its quote is empty, its evidence are its turns."""
+    session = ids.session_key(tenant_id, proposal.user_id, proposal.session_id)
+    last = proposal.turn_ids[-1]
+    observation_id = ids.summary_id(owner.key(tenant_id), session, last)
+    return StoredEpisode(
+        episode_id=ids.episode_id(observation_id),
+        tenant_id=tenant_id,
+        owner=owner,
+        session_id=proposal.session_id,
+        turn_id=last,
+        observation_id=observation_id,
+        subject="user",
+        content=proposal.content,
+        category="event",
+        durability="persistent",
+        importance=proposal.importance,
+        tags=(SUMMARY,),
+        occurred_at=proposal.occurred_at,
+        valid_from=proposal.began_at,
+        recorded_at=now,
+        consolidated_at=now,
+        sensitivity=proposal.sensitivity,
+        trust=proposal.trust,
+        evidence="",
+        content_hash=ids.content_hash(proposal.content),
+        turn_ids=proposal.turn_ids,
+        owner_key=owner.key(tenant_id),
+        user_id=proposal.user_id,
+    )
