@@ -21,7 +21,7 @@ FIRST = 15.0
 """Seconds until the first one: the groups have formed."""
 GAP = (3.0, 12.0)
 """Seconds between the end of one and the beginning of the next."""
-OUTAGE = 15.0
+OUTAGE = 10.0
 """Seconds for which the broker is away at most. A worker whose send has waited for 30 s ends, to be started again;
 those that are spared shall live from end to end, so that there are lines of memory to look at. Longer outages are a row
 of the fault matrix."""
