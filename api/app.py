@@ -17,11 +17,12 @@ from ..recall.rehydrating import Rehydrating
 from ..recall.service import Recalls
 from ..recall.tracing import Tracing
 from ..schemas.topics import FACTS_UPDATED
+from ..streams.commanding import Asks
 from ..streams.following import Bounds, Followers
 from ..streams.health import Readiness
 from ..streams.ports import Log
 from ..streams.sending import TurnSender
-from . import contexts, documents, health, problems, reading, recalling, rehydrating, turns, updates
+from . import contexts, documents, health, problems, reading, recalling, reflecting, rehydrating, turns, updates
 from .credentials import Credentials
 from .guard import Guard, HttpMetrics
 from .limits import Limits
@@ -38,6 +39,7 @@ class Services:
     """What the routes stand on."""
 
     sender: TurnSender
+    commands: Asks
     followers: Followers
     recall: Recalls
     contexts: Contexts
@@ -76,6 +78,9 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
     app.include_router(reading.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
     app.include_router(rehydrating.router(rehydrating=services.rehydrating, credentials=credentials, now=services.now))
+    app.include_router(
+        reflecting.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
+    )
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     app.add_middleware(Guard, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)

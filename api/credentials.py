@@ -29,7 +29,7 @@ from ..schemas.base import GivenId, explain
 from ..schemas.turns import Owner, Sensitivity
 from .problems import forbidden, unauthorized, wrong
 
-Scope = Literal["turns:write", "memory:read", "memory:read-secret"]
+Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
 """Of every token: a scanner of leaked secrets knows it by that."""

@@ -117,6 +117,7 @@ def bare_app() -> FastAPI:
     nothing: Any = None
     services = Services(
         sender=nothing,
+        commands=nothing,
         followers=nothing,
         recall=nothing,
         contexts=nothing,

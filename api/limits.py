@@ -20,6 +20,8 @@ class Limits:
     """Bytes of a request's line and headers: a cue of 2 000 characters, percent-encoded, fits."""
     requests: int = 128
     """Requests at work at once, streams of events not counted."""
+    commands: int = 8
+    """Requests that wait for what a command did: each has a reader of the log of its own."""
     connections: int = 1_024
     """Open connections, streams among them."""
     request_seconds: float = 30.0

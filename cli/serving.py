@@ -32,6 +32,7 @@ from ..recall.telling import LogTeller, NoTeller, Teller, TellingRecall, ToldMet
 from ..recall.tracing import Tracing
 from ..schemas.errors import Fatal, Transient
 from ..schemas.topics import STAGES, TURNS
+from ..streams.commanding import CommandSender
 from ..streams.metrics import Metrics
 from ..streams.ports import Log
 from ..streams.sending import TurnSender
@@ -222,6 +223,7 @@ class Serving:
         reading = Reading(store=self.behind.store)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),
+            commands=CommandSender(self.behind.log, SOURCE),
             followers=followers,
             recall=TellingRecall(inner=recall, teller=teller),
             contexts=Contexts(recall=recall, digests=reading, teller=teller),

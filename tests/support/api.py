@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, cast
@@ -25,6 +25,7 @@ from memstream.recall.rehydrating import Rehydrating
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recalled
 from memstream.recall.tracing import Tracing
+from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.streams.following import Followers
 from memstream.streams.ports import Log, Position
@@ -68,6 +69,18 @@ class NoLog:
         return Position(topic, 3, len(self.appended) - 1)
 
 
+class NoCommands:
+    """Takes what it is told to; what came of it is what it is given."""
+
+    def __init__(self, result: Callable[[Command], CommandResult | None] = lambda command: None) -> None:
+        self.result = result
+        self.asked: list[tuple[Command, float]] = []
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        self.asked.append((command, patience))
+        return self.result(command)
+
+
 class NoRecall:
     """Answers what it is told to, and keeps what it was asked."""
 
@@ -87,6 +100,7 @@ def app_over(
     log: Log | NoLog | None = None,
     store: VectorStore | None = None,
     recall: Any = None,
+    commands: NoCommands | None = None,
     credentials: Credentials = OPEN,
     limits: Limits = LIMITS,
     followers: Followers | None = None,
@@ -99,6 +113,7 @@ def app_over(
     reading = Reading(store=backing)
     services = Services(
         sender=TurnSender(client, SOURCE),
+        commands=commands or NoCommands(),
         followers=followers or new_followers(client, limits),
         recall=recaller,
         contexts=Contexts(recall=recaller, digests=reading if store else None),

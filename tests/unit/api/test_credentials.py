@@ -56,7 +56,7 @@ def test_without_a_file_anyone_is_anybody() -> None:
     [
         ("", "token"),
         ("[[token]", "no TOML"),
-        (FILE.replace('scopes = ["memory:read"]', 'scopes = ["memory:write"]'), "token.1.scopes.0"),
+        (FILE.replace('scopes = ["memory:read"]', 'scopes = ["memory:everything"]'), "token.1.scopes.0"),
         (FILE.replace('name = "chat"', 'nam = "chat"'), "token.0.nam"),
         (FILE.replace(digest("secret-1"), "secret-1"), "token.0.sha256"),
         (FILE.replace(digest("secret-1"), digest("secret-2")), "twice"),

@@ -32,7 +32,7 @@ from tests.support.remembered import Remembered
 EXAMPLES = 25
 SEED = 5
 TOKEN = "of-acme"
-SCOPES = ("turns:write", "memory:read", "memory:read-secret")
+SCOPES = ("turns:write", "memory:read", "memory:read-secret", "memory:write")
 STREAM = "/v1/facts/updates"
 
 load_all_checks()
