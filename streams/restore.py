@@ -1,23 +1,31 @@
 """The bulk load: a changelog partition read in batches, straight into the local store.
 
 Faust takes every entry through its conductor, a queue, an event and a buffer (8 000 a second, all CPU). Here a batch
-is what the consumer has fetched; no object is made for an entry. While one is written, the next is fetched: so two
-are in memory, and no more.
+is what the consumer has fetched; no object is made for an entry. Of what was read the last value of each key is held,
+and goes to the store when `HELD_BYTES` were read: a session's row has as many entries as the session had turns, and the
+store gets one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Final, Protocol
 
 from faust.types import TP
 
 from .restore_store import Entry
 
-T = TypeVar("T")
-#: seconds that one read waits for records; the load goes on after it
-READ_WAIT = 1.0
+READ_WAIT: Final = 1.0
+"""Seconds that one read waits for records; the load goes on after it."""
+HELD_BYTES: Final = 16 * 1024 * 1024
+"""Of keys, values and what Python takes for them, read since the store got something. So much is held at most, and a
+read; the store has it twice more while it takes it."""
+ENTRY_BYTES: Final = 200
+"""What Python takes for an entry beside its key and value: two objects, and a place in a dictionary."""
+HELD_SECONDS: Final = 1.0
+"""After these the store gets what is held, however little it is: a slow broker is progress, too."""
 
 
 class Changelog(Protocol):
@@ -31,11 +39,9 @@ class Changelog(Protocol):
 
 
 class Target(Protocol):
-    """Where the entries go (`restore_store.BulkWrites`)."""
+    """Where the rows go (`restore_store.BulkWrites`)."""
 
-    def put(self, entries: Sequence[Entry], offset: int) -> Awaitable[None]:
-        """Begins to write, all or nothing; what it returns is awaited before the next call."""
-        ...
+    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +54,33 @@ class Load:
 
 
 async def load(
-    wanted: Load, *, changelog: Changelog, target: Target, current: Callable[[], bool], loaded: Callable[[int], None]
+    wanted: Load,
+    *,
+    changelog: Changelog,
+    target: Target,
+    current: Callable[[], bool],
+    loaded: Callable[[int], None],
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Read it to its end; how many entries there were.
 
-    `current` says whether the partition is still ours: if not, what was just read is not written and the load ends.
-    `loaded` is told how far the store is, once a batch is there; a crash leaves a store that goes on from there.
+    `current` says whether the partition is still ours: if not, what was read is not written and the load ends.
+    `loaded` is told how far the store is, after each write; a crash between leaves a store that goes on from there.
     """
     at, count = wanted.start, 0
-    writing: Awaitable[None] | None = None
-
-    async def written() -> None:
-        if writing is not None:
-            await writing
-            if current():
-                loaded(at - 1)
-
+    rows: dict[bytes, bytes | None] = {}
+    held, since = 0, clock()
     while at < wanted.end and current():
         entries, after = await changelog.read(wanted.tp, at, READ_WAIT)
-        await written()
-        if not current():
-            return count
-        writing = target.put(entries, after - 1) if after > at else None
-        at, count = max(at, after), count + len(entries)
-    await written()
+        for entry in entries:
+            if entry.key is not None:  # a compacted topic has no other
+                rows[entry.key] = entry.value
+                held += ENTRY_BYTES + len(entry.key) + len(entry.value or b"")
+        if after <= at:
+            continue
+        at, count = after, count + len(entries)
+        if (at >= wanted.end or held >= HELD_BYTES or clock() - since >= HELD_SECONDS) and current():
+            target.put(rows, at - 1)
+            loaded(at - 1)
+            rows, held, since = {}, 0, clock()
     return count

@@ -9,9 +9,7 @@ written with the log again.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -19,10 +17,7 @@ from typing import Any, Protocol
 from rocksdict import WriteBatch, WriteOptions
 
 from ..schemas.errors import Fatal, Transient
-from .store_memory import BUFFERS, WRITE_BUFFER, SharedMemoryOptions
 
-#: bytes of a write buffer while a partition is filled (partitions are filled one after the other)
-BULK_WRITE_BUFFER = 32 * 1024 * 1024
 #: What the system says when there is no room (ENOSPC, EFBIG, EDQUOT), as RocksDB passes it on.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
 
@@ -72,30 +67,23 @@ class StoreErrors:
 
 
 class BulkWrites:
-    """`with BulkWrites(store, partition) as writes: await writes.put(entries, offset)`. Other writes to this partition
-    wait until the block has ended; then everything is on the disk. RocksDB writes in a thread, so that others run."""
+    """`with BulkWrites(store, partition) as writes: writes.put(rows, offset)`. Other writes to this partition wait
+    until the block has ended; then everything is on the disk."""
 
     def __init__(self, store: Any, partition: int) -> None:
         self._db = store._db_for_partition(partition)
         self._offset_key: bytes = store.offset_key
-        self._memory: SharedMemoryOptions = store.rocksdb_options
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="restore")
 
     def __enter__(self) -> BulkWrites:
         without_log = WriteOptions()
         without_log.disable_wal = True
         self._db.set_write_options(without_log)
-        self._memory.let_buffers_grow_to(BUFFERS + 2 * BULK_WRITE_BUFFER)  # one is filled while one is emptied
-        self._db.set_options({"write_buffer_size": str(BULK_WRITE_BUFFER)})
         return self
 
-    def put(self, entries: Sequence[Entry], offset: int) -> asyncio.Future[None]:
-        """Writes the last value of each key among these, and that the store now has everything up to `offset`."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, self._write, entries, offset)
-
-    def _write(self, entries: Sequence[Entry], offset: int) -> None:
+    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+        """These rows (None: deleted), and that the store now has everything up to `offset`."""
         batch = WriteBatch(raw_mode=True)
-        for key, value in {entry.key: entry.value for entry in entries}.items():
+        for key, value in rows.items():
             if value is None:
                 batch.delete(key)
             else:
@@ -104,8 +92,5 @@ class BulkWrites:
         self._db.write(batch)
 
     def __exit__(self, *_: object) -> None:
-        self._thread.shutdown()  # what came behind the flush would be lost in a crash, and rows with a log after it not
-        self._db.set_options({"write_buffer_size": str(WRITE_BUFFER)})
         self._db.set_write_options(WriteOptions())
         self._db.flush()
-        self._memory.let_buffers_grow_to(BUFFERS)

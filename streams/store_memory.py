@@ -51,7 +51,3 @@ class SharedMemoryOptions(RocksDBOptions):
     def buffered(self) -> int:
         """Bytes that the write buffers of all partitions take now."""
         return int(self._buffers.get_usage())
-
-    def let_buffers_grow_to(self, size: int) -> None:
-        """Bytes: BUFFERS but for a load in bulk."""
-        self._buffers.set_buffer_size(size)

@@ -12,7 +12,7 @@ for `fetch_max_wait_ms`, and the fetch of the next partition waits behind it on 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -73,6 +73,32 @@ class ChangelogReader:
             raise Transient("broker", f"{tp.topic}[{tp.partition}] cannot be read: {error!r}") from error
         self._at = (tp, after)
         return found.get(partition, []), after
+
+    async def starts(self, tps: Iterable[TP]) -> dict[TP, int]:
+        """The first offset that is kept of each. Waits for a broker that is away; raises Transient."""
+        return await self._offsets(await self._reached(), AIOKafkaConsumer.beginning_offsets, tps)
+
+    async def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
+        """The offset of each one's next record. Waits for a broker that is away; raises Transient."""
+        return await self._offsets(await self._reached(), AIOKafkaConsumer.end_offsets, tps)
+
+    async def _offsets(self, consumer: AIOKafkaConsumer, ask: Callable[..., Any], tps: Iterable[TP]) -> dict[TP, int]:
+        wanted = [TopicPartition(tp.topic, tp.partition) for tp in tps]
+        try:
+            for topic in {each.topic for each in wanted}:
+                await consumer._client.add_topic(topic)  # else the question fails, and is asked again 0.1 s later
+            found = await ask(consumer, wanted)
+        except KafkaError as error:
+            raise Transient("broker", f"it does not say where changelogs begin and end: {error!r}") from error
+        return {TP(each.topic, each.partition): offset for each, offset in found.items()}
+
+    async def _reached(self) -> AIOKafkaConsumer:
+        while True:
+            try:
+                return await self._open()
+            except KafkaConnectionError as away:
+                log.warning("broker_not_reached", why=str(away))
+                await asyncio.sleep(PAUSE)
 
     async def _open(self) -> AIOKafkaConsumer:
         if self._consumer is None:

@@ -181,6 +181,16 @@ class Consumer(DeliversAtOnce, driver.Consumer):
         servers = driver.server_list(self.transport.url, self.transport.default_port)
         return ChangelogReader(servers=servers, client_id=f"{self.app.conf.broker_client_id}-restore")
 
+    # Not asked of the group's consumer: it has a fetch of idle partitions under way, which a broker answers after
+    # `fetch_max_wait_ms` (1.5 s), and everything else on that connection behind it.
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        async with self.changelogs() as reader:
+            return await reader.ends(partitions)
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        async with self.changelogs() as reader:
+            return await reader.starts(partitions)
+
     async def commit_and_end_transactions(self) -> None:
         """Faust's last commit in a stop. After a crash the consumer's thread may have ended, and nobody answers: the
         worker would hang until it is cut off. What is not committed comes again."""

@@ -54,6 +54,13 @@ async def test_a_partition_is_read_from_any_offset_to_behind_the_marker(kafka_br
         assert await read_all(reader, TP(topic, 0), 97, 101) == ([97, 98, 99], 101), "back again"
 
 
+async def test_it_tells_where_partitions_begin_and_end(kafka_broker: str, topic: str) -> None:
+    both = [TP(topic, 0), TP(topic, 1)]
+    async with reader_of(kafka_broker) as reader:
+        assert await reader.starts(both) == {TP(topic, 0): 0, TP(topic, 1): 0}
+        assert await reader.ends(both) == {TP(topic, 0): 101, TP(topic, 1): 0}
+
+
 async def test_nothing_is_fetched_but_in_a_read(kafka_broker: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fetch behind the end would wait at the broker, and whatever is asked next behind it."""
     asked: list[int] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +23,7 @@ from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.kafka_client import back_off_metadata
 from memstream.streams.table import open_rows
 from memstream.streams.transports import kafka as ours
+from memstream.streams.transports.changelog_reader import ChangelogReader
 from tests.support.faust_parts import (
     TOPIC,
     Lanes,
@@ -145,6 +146,28 @@ async def test_changelogs_that_a_restore_reads_are_never_fetched_ahead(module: A
     everything = {P0, mine, standby, foreign}
     await consumer._thread.on_partitions_assigned(everything, 1)
     assert told == [(everything, {TopicPartition(*mine)})]  # before anything else is done with them
+
+
+@pytest.mark.parametrize("module", BOTH)
+async def test_where_changelogs_end_is_not_asked_behind_a_fetch_that_waits(
+    module: Any, app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = consumer_of(module, app)
+    scripted(consumer, {P0: []})
+    behind: list[TP] = []
+
+    async def in_the_group(*tps: TP) -> dict[TP, int]:
+        behind.extend(tps)
+        return dict.fromkeys(tps, 7)
+
+    async def aside(_: ChangelogReader, tps: Iterable[TP]) -> dict[TP, int]:
+        return dict.fromkeys(tps, 7)
+
+    consumer._thread.highwaters = consumer._thread.earliest_offsets = in_the_group
+    monkeypatch.setattr(ChangelogReader, "starts", aside)
+    monkeypatch.setattr(ChangelogReader, "ends", aside)
+    assert await consumer.highwaters(P0) == await consumer.earliest_offsets(P0) == {P0: 7}
+    assert behind == []
 
 
 # --------------------------------------------------------------------------- 7: lease

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Fatal, Transient
+from memstream.streams import restore
 from memstream.streams.restore import Load, load
 from memstream.streams.restore_store import BulkWrites, StoreErrors
 from memstream.streams.table import DurableTable, open_rows
@@ -46,31 +47,33 @@ class Script:
 
 @dataclass
 class Rows:
-    """A store whose every state is remembered. `writes` is how often the loop runs before a batch is there."""
+    """A store whose every state is remembered."""
 
-    writes: int = 0
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     offset: int = -1
     history: list[tuple[int, dict[bytes, bytes | None]]] = field(default_factory=list)
     told: list[int] = field(default_factory=list)
-    _under_way: asyncio.Task[None] | None = None
 
-    def put(self, entries: Sequence[Kept], offset: int) -> asyncio.Task[None]:
-        assert self._under_way is None, "one batch at a time"
-        self._under_way = asyncio.create_task(self._write(entries, offset))
-        return self._under_way
-
-    async def _write(self, entries: Sequence[Kept], offset: int) -> None:
-        for _ in range(self.writes):
-            await asyncio.sleep(0)
-        self.rows.update({entry.key: entry.value for entry in entries})
+    def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
+        self.rows.update(rows)
         self.offset = offset
         self.history.append((offset, dict(self.rows)))
-        self._under_way = None
 
     def loaded(self, offset: int) -> None:
         assert self.offset == offset, "only what is there"
         self.told.append(offset)
+
+
+@dataclass
+class Clock:
+    """Steps by these seconds each time it is asked, then stands."""
+
+    steps: list[float] = field(default_factory=list)
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.steps.pop() if self.steps else 0.0
+        return self.now
 
 
 @st.composite
@@ -88,11 +91,15 @@ def folded(kept: Sequence[Kept], upto: int) -> dict[bytes, bytes | None]:
     return {entry.key: entry.value for entry in kept if entry.offset <= upto}
 
 
-@given(script=scripts(), writes=st.integers(0, 3))
-def test_whatever_the_batches_and_holes_the_store_always_has_all_up_to_its_offset(script: Script, writes: int) -> None:
-    rows, kept = Rows(writes), list(script.kept)
+@given(script=scripts(), steps=st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=20))
+def test_whatever_the_batches_and_holes_the_store_always_has_all_up_to_its_offset(
+    script: Script, steps: list[float]
+) -> None:
+    rows, kept = Rows(), list(script.kept)
     wanted = Load(CHANGELOG, 0, script.end)
-    asyncio.run(load(wanted, changelog=script, target=rows, current=lambda: True, loaded=rows.loaded))
+    asyncio.run(
+        load(wanted, changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock(steps))
+    )
     assert rows.rows == folded(kept, script.end)
     assert rows.offset == script.end - 1
     assert rows.told == [offset for offset, _ in rows.history]
@@ -100,10 +107,30 @@ def test_whatever_the_batches_and_holes_the_store_always_has_all_up_to_its_offse
         assert then == folded(kept, offset)
 
 
+async def test_the_store_gets_the_last_value_of_each_key_of_what_fits_into_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(restore, "HELD_BYTES", 4 * (restore.ENTRY_BYTES + 1 + 100))
+    script, rows = Script([Kept(n, b"k", b"%100d" % n) for n in range(10)], 10, [2] * 5), Rows()
+    await load(
+        Load(CHANGELOG, 0, 10), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock()
+    )
+    assert rows.told == [3, 7, 9], "as soon as four are held, and at the end"
+
+
+async def test_what_comes_slowly_is_not_held_for_long() -> None:
+    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(6)], 6, [1] * 6), Rows()
+    clock = Clock([0.0] * 6 + [0.6] * 3)  # the last ones first
+    await load(
+        Load(CHANGELOG, 0, 6), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=clock
+    )
+    assert rows.told == [1, 5]
+
+
 @pytest.mark.parametrize("place", range(4))
 async def test_what_was_read_for_an_older_assignment_is_not_written(place: int) -> None:
-    """The partition goes while its batch `place` is read, and the one before is written."""
-    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(8)], 8, [2, 2, 2, 2]), Rows(writes=2)
+    """The partition goes while its batch `place` is read."""
+    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(8)], 8, [2, 2, 2, 2]), Rows()
     ours = True
 
     class Rebalanced:
@@ -112,40 +139,17 @@ async def test_what_was_read_for_an_older_assignment_is_not_written(place: int) 
             ours = offset != 2 * place
             return await script.read(tp, offset, timeout)
 
-    await load(Load(CHANGELOG, 0, 8), changelog=Rebalanced(), target=rows, current=lambda: ours, loaded=rows.loaded)
-    assert rows.offset == 2 * place - 1, "what was begun is there when the load ends"
-    assert rows.told == [2 * n + 1 for n in range(place - 1)], "but of a partition that is not ours nothing is told"
-
-
-async def test_a_batch_is_fetched_while_the_one_before_is_written() -> None:
-    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(6)], 6, [2, 2, 2]), Rows(writes=5)
-    seen: list[int] = []
-
-    class Watched:
-        async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Kept], int]:
-            seen.append(rows.offset)
-            return await script.read(tp, offset, timeout)
-
-    await load(Load(CHANGELOG, 0, 6), changelog=Watched(), target=rows, current=lambda: True, loaded=rows.loaded)
-    assert seen == [-1, -1, 1]
-    assert rows.offset == 5
-
-
-async def test_a_batch_that_cannot_be_written_ends_the_load() -> None:
-    script, rows = Script([Kept(n, b"k", b"v") for n in range(6)], 6, [2, 2, 2]), Rows()
-    begun: list[int] = []
-
-    class Full:
-        def put(self, entries: Sequence[Kept], offset: int) -> asyncio.Task[None]:
-            begun.append(offset)
-            return rows.put(entries, offset) if offset == 1 else asyncio.create_task(no_room())
-
-    async def no_room() -> None:
-        raise OSError("No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        await load(Load(CHANGELOG, 0, 6), changelog=script, target=Full(), current=lambda: True, loaded=rows.loaded)
-    assert (begun, rows.told) == ([1, 3], [1]), "nothing is written behind a hole"
+    every_time = Clock([1.0] * 20)
+    await load(
+        Load(CHANGELOG, 0, 8),
+        changelog=Rebalanced(),
+        target=rows,
+        current=lambda: ours,
+        loaded=rows.loaded,
+        clock=every_time,
+    )
+    assert rows.offset == 2 * place - 1
+    assert rows.told == [2 * n + 1 for n in range(place)]
 
 
 # --------------------------------------------------------------------------- RocksDB
@@ -178,23 +182,13 @@ def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.
 async def test_a_bulk_load_is_on_the_disk_when_it_ends_and_later_writes_have_their_log_again(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     with BulkWrites(table.data, 0) as target:
-        await target.put([Kept(n, b"k%d" % n, b"v" * 1000) for n in range(100)], 99)
+        target.put({b"k%d" % n: b"v" * 1000 for n in range(100)}, 99)
     logs = [path.stat().st_size for path in table.data.partition_path(0).glob("*.log")]
     assert sum(logs) == 0
     db = table.data._db_for_partition(0)
     db.put(b"later", b"1")
     db.flush_wal(True)
     assert sum(path.stat().st_size for path in table.data.partition_path(0).glob("*.log")) > 0
-
-
-async def test_a_load_that_is_cut_off_leaves_what_it_began_on_the_disk(tmp_path: Path) -> None:
-    """Behind the flush and without a log it would be lost in a crash, while rows that came later are not."""
-    table = table_in(tmp_path)
-    with BulkWrites(table.data, 0) as target:
-        target.put([Kept(n, b"k%d" % n, b"v" * 100_000) for n in range(100)], 99)  # nobody waits for it
-    assert table.persisted_offset(CHANGELOG) == 99
-    files = sum(path.stat().st_size for path in table.data.partition_path(0).glob("*.sst"))
-    assert files > 0
 
 
 # --------------------------------------------------------------------------- what an error means
