@@ -24,7 +24,7 @@ from tests.support.stage_bench import open_bench
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("digests", "procedures")
+    await bench.store.ensure("archive", "digests", "procedures")
     yield Consolidating(bench)
     await bench.store.close()
 
