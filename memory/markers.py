@@ -130,6 +130,8 @@ def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def starts(found: Sequence[Token], phrase: str) -> bool:
+    if not found or phrase.partition(" ")[0] not in (found[0].base, found[0].text):
+        return False  # most phrases
     words = phrase.split()
     return len(found) >= len(words) and all(
         word in (token.base, token.text) and not token.is_name for word, token in zip(words, found, strict=False)

@@ -14,11 +14,14 @@ from .wording import Token, counts, says_how
 
 _STAR_AT_MOST = 2
 """Words that `*` stands for."""
+_OPEN = frozenset(("#", "*"))
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     words: tuple[str, ...]
+    needs: frozenset[str]
+    """Of the words those that stand for themselves: without them it need not be tried."""
     rule: Rule | None = None
 
 
@@ -56,7 +59,7 @@ class Heard:
 def book(pack: Locale) -> Book:
     """Of each pack once."""
     return Book(
-        rules=_shelf(Phrase(tuple(each.split()), rule) for rule in pack.rules for each in rule.phrases),
+        rules=_shelf(_phrase(each, rule) for rule in pack.rules for each in rule.phrases),
         ends=_shelf(_phrases(pack.ends)),
         ends_work=_shelf(_phrases(pack.ends_work)),
         ended=_shelf(_phrases(pack.ended)),
@@ -73,12 +76,13 @@ def heard(
     """The longest phrase of the shelf that the clause begins with, of equally long ones the first, and that fits."""
     if not found:
         return None
+    said = {word for token in found for word in (token.base, token.text, token.word)}
     best: Heard | None = None
     for first in dict.fromkeys((found[0].base, found[0].text, found[0].word)):
         for phrase in shelf.get(first, ()):
             if best is not None and len(phrase.words) <= best.size:
                 break  # they lie by length
-            aligned = _aligned(found, phrase.words, pack)
+            aligned = _aligned(found, phrase.words, pack) if phrase.needs <= said else None
             if aligned is not None:
                 candidate = Heard(phrase, len(aligned), _object(found, aligned, pack))
                 if fits(candidate):
@@ -88,7 +92,12 @@ def heard(
 
 
 def _phrases(texts: Iterable[str]) -> Iterable[Phrase]:
-    return (Phrase(tuple(each.split())) for each in texts)
+    return (_phrase(each) for each in texts)
+
+
+def _phrase(text: str, rule: Rule | None = None) -> Phrase:
+    words = tuple(text.split())
+    return Phrase(words, frozenset(words) - _OPEN, rule)
 
 
 def _shelf(phrases: Iterable[Phrase]) -> Shelf:

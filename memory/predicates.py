@@ -13,7 +13,7 @@ from .claims import PREDICATE_MAX, Claim, claim_of
 from .locales import Locale
 from .markers import Clause
 from .phrases import Heard, book, heard
-from .wording import Segment, Token, counted, counts, says_how, segments
+from .wording import Segment, Token, counted, counts, says_how, segments, tells_when
 
 
 def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
@@ -36,8 +36,8 @@ def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Loc
     clause.hedged |= rule.happened and clause.ongoing
     clause.past = clause.past and not rule.happened
     value = rule.absent if rule.absent and _names_nothing(after, pack) else rule.value
-    claims = [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value)]
-    return claims + _role_and_employer(clause, whose, rule.predicate, after, pack)
+    after, implied = _role_and_employer(clause, whose, rule.predicate, after, pack)
+    return [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value), *implied]
 
 
 def _size(found: Heard | None) -> int:
@@ -52,7 +52,7 @@ def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
 
 def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
     said = itertools.takewhile(lambda token: token.text not in pack.reasons, found)
-    return all(token.is_number or token.text in pack.times for token in counted(list(said), pack))
+    return all(token.is_number or tells_when(token.word, pack) for token in counted(list(said), pack))
 
 
 def _ended(ended: Heard, clause: Clause, whose: Segment, pack: Locale) -> list[Claim]:
@@ -69,7 +69,7 @@ def _ended(ended: Heard, clause: Clause, whose: Segment, pack: Locale) -> list[C
 
 def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
     """`Drinks`, `drinks heavily`, `drinks with friends`: it does not say what."""
-    said = [token for token in after if not says_how(token, pack) and token.text not in pack.times]
+    said = [token for token in after if not says_how(token, pack) and not tells_when(token.word, pack)]
     return not said or said[0].text in pack.separators
 
 
@@ -81,8 +81,8 @@ def _unruled(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale
         indefinite = any(token.text in pack.articles for token in found[1:3])
         if first and _is_occupation(first[0], pack, indefinite=indefinite):
             clause.past = clause.past and found[0].base in pack.states
-            claims = [claim_of(clause, whose, pack.occupation, "single", found[1:], rest, pack)]
-            return claims + _role_and_employer(clause, whose, pack.occupation, found[1:], pack)
+            after, implied = _role_and_employer(clause, whose, pack.occupation, found[1:], pack)
+            return [claim_of(clause, whose, pack.occupation, "single", after, rest, pack), *implied]
     switched = heard(found, book(pack).switches, pack)
     if switched is not None:
         clause.past = False
@@ -103,15 +103,17 @@ def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) 
 
 def _role_and_employer(
     clause: Clause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
-) -> list[Claim]:
-    """`Works at Google as a nurse` names a role too, `is a nurse at Google` an employer."""
+) -> tuple[Sequence[Token], list[Claim]]:
+    """`Works at Google as a nurse` names a role too, `is a nurse at Google` an employer: what is left of the object,
+    and what the other claim is."""
     for each in pack.implied:
         place = next((place for place, token in enumerate(after) if token.text in each.prepositions), None)
         if each.predicate != predicate or place is None:
             continue
-        if not each.named or _is_proper(after[place + 1 :], pack):
-            return [claim_of(clause, whose, each.other, "single", after[place + 1 :], (), pack)]
-    return []
+        other = after[place + 1 :]
+        if _is_proper(other, pack) if each.named else not _only_says_when(other, pack):
+            return after[:place], [claim_of(clause, whose, each.other, "single", other, (), pack)]
+    return after, []
 
 
 def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
@@ -131,7 +133,7 @@ def _has_what_it_needs(each: Heard, pack: Locale) -> bool:
         return True
     if rule.among:
         return any(not rule.among.isdisjoint((token.text, token.word)) for token in each.object)
-    return any(token.is_name and token.text not in pack.times for token in each.object)
+    return any(token.is_name and not tells_when(token.text, pack) for token in each.object)
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from .claims import Claim
 from .locales import Locale
-from .wording import Segment, akin, compared_all, generals
+from .wording import Segment, akin, compared_all, generals, tells_when
 
 
 class Relation(Enum):
@@ -127,7 +127,7 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
         if denial.predicate != claim.predicate:
             return False
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
-        said = tuple(word for word in denial.said if word not in pack.times)
+        said = tuple(word for word in denial.said if not tells_when(word, pack))
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
 
@@ -135,14 +135,22 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
     """Whether these words, but for those that say when, say what the claim is about, or what that is a kind of: the
     car is no car loan, wine is alcohol."""
-    words = tuple(word for word in words if word not in pack.times) if set(words) - pack.times else words
-    while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
-        words = words[:-1]
-    if not words or not _within(words, _with_kinds(_all(claim), pack), pack):
+    words = tuple(word for word in words if not tells_when(word, pack)) or words
+    every = _with_kinds(_all(claim), pack)
+    words = words if _within(words, every, pack) else _shelled(words, pack)
+    if not words or not _within(words, every, pack):
         return not words
-    ends = {segment[-1] for segment in (*claim.object, claim.about, claim.words[:1]) if segment}
+    things = (*claim.object, claim.about, claim.words[:1])
+    ends = {segment[-1] for each in things for segment in (each, _shelled(each, pack)) if segment}
     named = claim.names | frozenset(word for segment in claim.object for word in segment if word in claim.names)
     return any(akin(words[-1], end, pack) for end in _with_kinds(tuple(ends | named), pack))
+
+
+def _shelled(words: Segment, pack: Locale) -> Segment:
+    """`Gym membership` without the membership."""
+    while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
+        words = words[:-1]
+    return words
 
 
 def _with_kinds(words: Segment, pack: Locale) -> Segment:
@@ -174,9 +182,11 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
     """`Switched to day shifts` is about shifts, and not about the same ones."""
-    if old.predicate in pack.lasting or not new.object or new.object[0] in old.object:
+    if old.predicate in pack.lasting or not new.object:
         return False
-    head = new.object[0][-1:]
+    said, head = set(new.object[0]), new.object[0][-1:]
+    if any(said <= set(segment) or set(segment) <= said for segment in old.object):
+        return False
     mine = {segment[-1] for segment in old.object if segment}
     return not set(_with_kinds(tuple(mine), pack)).isdisjoint(_with_kinds(head, pack))
 

@@ -185,6 +185,10 @@ def says_how(token: Token, pack: Locale) -> bool:
     return manner and not token.is_name and token.text not in pack.not_manner
 
 
+def tells_when(word: str, pack: Locale) -> bool:
+    return word in pack.times or word in compared_all(pack.times, pack)
+
+
 @lru_cache(maxsize=8)
 def generals(pack: Locale) -> Mapping[str, frozenset[str]]:
     """What a thing is a kind of, as both are compared."""

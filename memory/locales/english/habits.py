@@ -138,7 +138,7 @@ RULES = (
 )
 ENDS = phrases(
     "give up|give up on|give * up|give up {habit,practice,addiction} of|stop|cease|quit|cut out|cut * out"
-    "|cut {out,* out} of {diet,life}|cut {out,* out} from {diet,life}|swear off|swear * off"
+    "|cut {out,* out} of {diet,life}|cut {out,* out,*} from {diet,life}|swear off|swear * off"
     "|{kick,break,shake,drop,lose,beat,overcome,ditch} habit of|{kick,shake,beat,overcome} addiction to"
     "|get out of habit of|{kick,break,beat,overcome,ditch,drop,conquer}"
     "|lay off|go off|be off|come off|get off|wean off|wean * off|be {done,finish,through} with|be over|get over"
@@ -146,7 +146,7 @@ ENDS = phrases(
     "|outgrow|have outgrow|abandon|renounce|forgo|abstain from|refrain from|steer clear of"
     "|stay {off,away from,clear of}|keep {off,away from}|eliminate|have quit|let go of|put an end to|put end to"
     "|be free of|discontinue|take break from"
-    "|drop|drop out of|drop out from|withdraw from|pull out of|back out of|step back from|opt out of|bow out of"
+    "|end|drop|drop out of|drop out from|withdraw from|pull out of|back out of|step back from|opt out of|bow out of"
     "|leave|graduate from|finish|complete"
     "|sell|sell off|lose|cancel|terminate|get rid of|give away|throw {out,away}|throw * {out,away}|toss|trade in"
     "|donate|scrap|dump|part with|dispose of|get * steal|have * steal|crash|total|write off|wreck|break"

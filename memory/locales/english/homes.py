@@ -24,11 +24,13 @@ STREETS = frozenset(words("street avenue road lane boulevard square drive close 
 _LIVING = phrases(
     "live in|live currently in|live over in|live out in|live down in|live up in|live back in|reside in"
     "|{be,be now} {base,live,settle,locate} {in,out of}"
-    "|home be in|be resident of|have home in|live near|hometown now be|dwell in|{reside,live} permanently in"
+    "|home be|home be in|be resident of|have home in|live near|hometown now be|dwell in|{reside,live} permanently in"
     "|be live in|be home in|make home in"
 )
 _MOVED = phrases(
-    "move {to,into,in to,back to,over to,out to,down to,up to,across to}|{relocate,emigrate,migrate,immigrate} to"
+    "move {across,halfway across,over,half way across} {country,town,city,world,border,ocean,pond,state} to"
+    "|move all the way to"
+    "|move {to,into,in to,back to,over to,out to,down to,up to,across to}|{relocate,emigrate,migrate,immigrate} to"
     "|{settle,settle down,resettle} in|make {move,the move,leap} to"
     "|move {house,home,flat,apartment,away,out,back,permanently,abroad,family} to"
     "|{move,relocate} with * to|relocate {back,family,permanently} to|up stick to|pack up and move to"

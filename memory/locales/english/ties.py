@@ -86,6 +86,7 @@ RULES = (
         value="widow",
         happened=True,
     ),
+    Rule(_STATUS, "single", phrases("remarry|get remarry|remarry to|marry again"), value="remarry", happened=True),
     Rule(_STATUS, "single", phrases("be {divorce,divorcee}"), value="divorce"),
     Rule(
         _STATUS,
@@ -167,7 +168,7 @@ RULES = (
 ENDS = phrases(
     "break up with|split {up with,with,from}|separate from|be separate from|be divorce from|divorce"
     "|get divorce from|finalize divorce {from,with}|end {thing,relationship,marriage,affair,friendship} with"
-    "|break it off with|break {thing,off} with|break off {relationship,engagement,contact} with"
+    "|break it off with|break {thing,thing off,it off,off} with|break off {relationship,engagement,contact} with"
     "|call it quits with|call off|break off|go separate way from|dump|ditch|be dump by"
     "|cut off|cut {tie,ties,contact} with|cut off contact with|{lose,break} {touch,contact} with|fall out with"
     "|drift apart from|grow apart from|be estrange from|unfriend|disown"

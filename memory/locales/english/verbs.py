@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from ..notation import words
 
 _REGULAR = """
+discharge dismiss suspend elect force demote elevate rehire poach finalize finalise demolish discontinue dissolve
+secure defect boot terminate oblige compel euthanize rehome conquer beg hook couple befriend welcome dispose
 abandon abstain accept accompany ache achieve add admire admit adopt adore advise agree aim allow answer appear
 apply appoint appreciate argue arrive ask assist attend avoid back bake base bear believe belong bike blame blog
 boil book borrow bother breed brew browse bump call camp cancel care carry cease celebrate change chase
@@ -58,12 +60,12 @@ split splits split split, stand stands stood stood, steal steals stole stolen, s
 swear swears swore sworn, swim swims swam swum, take takes took taken, teach teaches taught taught
 tell tells told told, think thinks thought thought, throw throws threw thrown, undergo undergoes underwent undergone
 understand understands understood understood, wake wakes woke woken, wear wears wore worn, wed weds wed wed
-win wins won won, withdraw withdraws withdrew withdrawn, write writes wrote written
+win wins won won, withdraw withdraws withdrew withdrawn, write writes wrote written, forgo forgoes forwent forgone
 """
 _DOUBLED = frozenset(
     words(
         """
-        stop plan drop skip jog prefer travel control knit cancel swap chat step shop ship trim quarrel admit
+        stop plan drop skip jog prefer travel control knit cancel swap chat step shop ship trim quarrel admit transfer
         get begin cut hit let put quit run set shut sit split swim wed win
         """
     )

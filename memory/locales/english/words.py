@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..notation import phrases, words
 
-STOP_WORDS = frozenset(
+_EMPTY = frozenset(
     words(
         """
 full-time part-time o'clock a an the his her their my our your its own of to in at on for by with from into
 as is are was were
-be been being am has had do does did have 's that this these those there and or so just very really
+be been being am has had do does did doing have having 's that this these those there and or so just very really
 quite currently now nowadays these again recently actually lately already still always usually often
 mostly mainly generally regularly typically every each user he she they i we it him them me us new
 old up who which both whole some any time job position called named call name currently today
@@ -22,10 +22,12 @@ ADVERBS = frozenset(
         """
 very really quite just currently now nowadays again recently actually lately already still always
 usually often mostly mainly generally regularly typically today ever finally newly originally
-happily both
+happily both eventually ultimately officially permanently definitely completely totally reluctantly voluntarily
+gradually legally suddenly sadly unfortunately luckily fortunately apparently
 """
     )
 )
+STOP_WORDS = _EMPTY | ADVERBS
 MANNER = "ly"
 NOT_MANNER = frozenset(
     words("family italy july only assembly jelly belly bully butterfly supply reply daily weekly monthly silly")
@@ -58,7 +60,7 @@ TIMES = frozenset(
         january february march april may june july august september october november december monday
         tuesday wednesday
         thursday friday saturday sunday last next year month week ago summer winter spring autumn fall weekend
-        yesterday today tomorrow long recently
+        yesterday today tomorrow long recently night morning afternoon evening noon midnight moment day
         """
     )
 )

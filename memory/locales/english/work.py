@@ -194,8 +194,8 @@ bachelor widower teetotaler teetotaller buddhist pacifist realist idealist maxim
 activist
 minor expat tourist volunteer user lefty hustler collector jogger skier surfer biker boxer fencer knitter
 cousin person pensioner senior junior elder older younger better earlier later former other over under
-ever never after together either neither rather another sober color flavor number cancer fever asthma-sufferer
-winter summer tumor order danger tester neither dinner supper computer tower river corner border harbor superior
+ever never after together either neither rather another sober color flavor number cancer fever
+winter summer tumor order danger tester dinner supper computer tower river corner border harbor superior
 inferior
 """
     )

@@ -87,6 +87,14 @@ def test_a_late_turn_becomes_history() -> None:
     assert (history.fact.supersedes, history.fact.superseded_by) == (None, None)
 
 
+def test_one_newer_row_makes_history_of_what_older_ones_would_give_way_to() -> None:
+    newer = stored_fact("Works at Google", turn="t9", number=9)
+    older = stored_fact("Works at Acme", turn="t1", number=1)
+    (history,) = settle(stripe(5), near=(Near(older, 0.5), Near(newer, 0.5)))
+    assert (history.before, history.fact.state) == (None, "superseded")
+    assert history.fact.valid_to == newer.valid_from
+
+
 def test_late_goes_by_the_turn_and_the_newest_evidence_not_by_the_date_told() -> None:
     closed, _ = settle(stripe(valid_from=NOW - timedelta(days=400)), replaced=OLD)
     assert closed.fact.state == "superseded"

@@ -174,6 +174,15 @@ def test_what_has_begun_takes_the_place_of_what_it_rules_out() -> None:
     assert settles_without_model(waiting("Speaks Dutch", valid_from=begins), here, begins) is None
 
 
+def test_it_takes_the_place_of_what_it_waited_for_first_and_of_its_rivals() -> None:
+    pending = waiting(number=3)
+    rival = stored_fact("Prefers seats at the back", turn="t2", number=2)
+    first, second, approved = settle_pending(pending, KNOWN, "supersede", STAMP, POLICY, why="", rivals=(rival,))
+    assert [each.fact.fact_id for each in (first, second)] == [KNOWN.fact_id, rival.fact_id]
+    assert {each.fact.superseded_by for each in (first, second)} == {pending.fact_id}
+    assert (approved.fact.state, approved.fact.supersedes) == ("active", KNOWN.fact_id)
+
+
 def test_a_row_that_was_said_since_gives_way_to_an_approved_one_or_makes_it_history() -> None:
     ahead, said_since = waiting("Lives in Vienna"), stored_fact("Lives in Brno", turn="t3", number=3)
     (history,) = settle_pending(ahead, None, "coexist", STAMP, POLICY, why="", rivals=(said_since,))

@@ -56,6 +56,56 @@ def related(old: str, new: str) -> Related:
         ("Lives in York", "Lives in New York", Relation.OTHER),
         ("Is a teacher", "Switched from teaching to carpentry", Relation.DENIED),
         ("Owns a car loan", "Sold the car", Relation.UNCLEAR),
+        # jobs
+        ("Works at Google", "Took a position at Stripe", Relation.OTHER),
+        ("Works at Google", "Is now the CFO of Stripe", Relation.OTHER),
+        ("Works at Google", "Became head of Sales", Relation.APART),  # a department employs nobody
+        ("Works at Google", "Joined a choir", Relation.APART),
+        ("Works in sales at Google", "Moved from Google to Stripe", Relation.DENIED),
+        ("Was born in Rome", "Moved from Rome to Oslo", Relation.APART),
+        ("Works at Google", "Resigned after ten years", Relation.DENIED),
+        ("Works at Google", "Resigned from Stripe", Relation.APART),
+        ("Works at Google", "Stopped working for Stripe", Relation.APART),
+        ("Is a nurse at Bupa", "Works for Bupa as a nurse", Relation.SAME),
+        ("Works as a nurse", "Works as a nurse at night", Relation.MORE),
+        ("Is a nurse", "Is older than the sister", Relation.DIFFERS),  # what ends like an occupation
+        ("Is a nurse", "Is a perfectionist", Relation.DIFFERS),
+        ("Is a nurse", "Is a beekeeper", Relation.OTHER),
+        ("Is deputy head of the school", "Is head of the school", Relation.OTHER),
+        ("Sells insurance", "No longer sells insurance", Relation.DENIED),
+        ("Sells honey", "Sold the honey", Relation.DENIED),
+        # homes
+        ("Lives in Rome", "Moved to another team", Relation.APART),
+        ("Lives in Rome", "Moved the meeting to Friday", Relation.APART),
+        ("Lives in Rome", "Moved to Oak Avenue", Relation.APART),
+        ("Lives on Elm Street", "Moved to Oak Avenue", Relation.OTHER),
+        ("Lives in a flat", "Moved into a house", Relation.OTHER),
+        ("Lives in a flat", "Moved to Rome", Relation.APART),
+        ("Lives in London", "Lives in Hackney, London", Relation.MORE),
+        ("Lives in Rome", "Calls New York home now", Relation.OTHER),
+        ("Lives in Rome", "Ended up moving to Oslo", Relation.OTHER),
+        # ties
+        ("Is married to Ada", "Got divorced last year", Relation.OTHER),
+        ("Is married to Ada", "Divorced Ada", Relation.DENIED),
+        ("Has a boyfriend named Ben", "Broke up with their boyfriend", Relation.DENIED),
+        ("Is single", "Started dating Ben", Relation.OTHER),
+        ("Is with Ben", "Is not with Ben anymore", Relation.DENIED),
+        ("Has no pets", "Got a kitten", Relation.DENIED),  # a kitten is a pet
+        # habits
+        ("Eats no meat", "Started eating meat again", Relation.DENIED),
+        ("Drinks wine", "Quit drinking", Relation.DENIED),  # alcohol
+        ("Drinks coffee", "Quit drinking", Relation.APART),
+        ("Runs daily", "Had to give up running because of the knee", Relation.DENIED),
+        ("Runs daily", "Has to give up running", Relation.UNCLEAR),
+        ("Goes to the gym", "Cancelled the gym membership", Relation.DENIED),
+        ("Goes to the gym", "Cancelled the membership of the club", Relation.APART),
+        ("Studies Dutch", "Dropped the Dutch course", Relation.DENIED),
+        ("Speaks Dutch", "Dropped the Dutch course", Relation.UNCLEAR),  # what was learned stays
+        ("Works night shifts", "Switched to day shifts", Relation.OTHER),
+        ("Works night shifts", "Switched to night shifts", Relation.UNCLEAR),
+        ("Likes tea", "Switched to decaf", Relation.DIFFERS),
+        ("Eats sugar", "Cut sugar out of their diet", Relation.DENIED),
+        ("Drinks coffee", "Finally stopped drinking coffee", Relation.DENIED),
     ],
 )
 def test_how_a_new_text_stands_to_a_known_one(old: str, new: str, relation: Relation) -> None:
