@@ -53,32 +53,12 @@ class Merge:
             if fact.fact_id in taken or found is None or found.dense is None or len(changes) == self.policy.at_once:
                 continue
             near = await self._near(asked, fact, found.dense)
-            change = self._merged(fact, [each for each in near if each.id not in taken], known, asked.now)
+            free = [each for each in near if each.id not in taken]
+            change = merger(fact, free, known, self.policy, self.conflict, now=asked.now)
             if change is not None:
                 taken.update(change.source_fact_ids)
                 changes.append(change)
         return Did("done" if changes else "nothing", row, {"merged": len(changes)}, changes=tuple(changes))
-
-    def _merged(
-        self, younger: StoredFact, near: Sequence[Found], known: Mapping[str, StoredFact], now: datetime
-    ) -> Change | None:
-        for each in near:
-            older = known.get(each.id)
-            if older is None or each.score is None or each.score < self.policy.merge_similarity:
-                continue
-            if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
-                continue
-            neighbours = Neighbours(near=(Near(older, each.score),))
-            kind = resolve(of_fact(younger), neighbours, self.conflict, now=now).kind
-            if kind in ("dedup", "detail"):
-                return Change(
-                    action="merge",
-                    source_fact_ids=(older.fact_id, younger.fact_id),
-                    expected_version=older.version,
-                    content=older.content if kind == "dedup" else younger.content,
-                    reason=f"hygiene: both say the same (similarity {each.score:.3f})",
-                )
-        return None
 
     async def _vectors(self, asked: Asked, wanted: Sequence[str]) -> dict[str, Found]:
         if not wanted:
@@ -95,6 +75,35 @@ class Merge:
             "store",
             lambda: store.nearest(FACTS, tenant_id=asked.tenant_id, dense=dense, where=where, limit=NEIGHBOURS + 1),
         )
+
+
+def merger(
+    younger: StoredFact,
+    near: Sequence[Found],
+    known: Mapping[str, StoredFact],
+    policy: HygienePolicy,
+    conflict: ConflictPolicy,
+    *,
+    now: datetime,
+) -> Change | None:
+    """The change that makes the fact one with the nearest older one that says the same, or more, or less."""
+    for each in near:
+        older = known.get(each.id)
+        if older is None or each.score is None or each.score < policy.merge_similarity:
+            continue
+        if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
+            continue
+        neighbours = Neighbours(near=(Near(older, each.score),))
+        kind = resolve(of_fact(younger), neighbours, conflict, now=now).kind
+        if kind in ("dedup", "detail"):
+            return Change(
+                action="merge",
+                source_fact_ids=(older.fact_id, younger.fact_id),
+                expected_version=older.version,
+                content=older.content if kind == "dedup" else younger.content,
+                reason=f"hygiene: both say the same (similarity {each.score:.3f})",
+            )
+    return None
 
 
 def _age(fact: StoredFact) -> tuple[object, ...]:
