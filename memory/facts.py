@@ -170,13 +170,8 @@ def supersede(
     fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
 ) -> Transition:
     """It was true until `valid_to`. `by` is the row that took its place; None: it was only taken back."""
-    fields = {
-        "state": "superseded",
-        "superseded_by": by,
-        "valid_to": valid_to,
-        "closed_at": _believed_until(fact, stamp),
-    }
-    return Transition("superseded", _next(fact, stamp, fields), fact, reason, decision)
+    gone = _next(fact, stamp, _gave_way(fact, stamp, by=by, valid_to=valid_to))
+    return Transition("superseded", gone, fact, reason, decision)
 
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
@@ -232,16 +227,7 @@ def merge(
     gone = tuple(
         Transition(
             "merged",
-            _next(
-                other,
-                stamp,
-                {
-                    "state": "superseded",
-                    "superseded_by": first.fact_id,
-                    "valid_to": other.valid_from,
-                    "closed_at": _believed_until(other, stamp),
-                },
-            ),
+            _next(other, stamp, _gave_way(other, stamp, by=first.fact_id, valid_to=other.valid_from)),
             other,
             reason,
             Decision(stage=stage, other_fact_id=first.fact_id),
@@ -249,6 +235,15 @@ def merge(
         for other in others
     )
     return (*gone, Transition("merged", survivor, first, reason, Decision(stage=stage)))
+
+
+def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime) -> dict[str, object]:
+    return {
+        "state": "superseded",
+        "superseded_by": by,
+        "valid_to": valid_to,
+        "closed_at": _believed_until(fact, stamp),
+    }
 
 
 def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
