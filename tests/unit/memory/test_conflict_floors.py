@@ -24,7 +24,7 @@ async def test_with_a_small_model(minilm: None) -> None:
 
 @pytest.mark.parametrize("part", TUNED_ON)
 async def test_what_rules_were_tuned_on_stays_right(part: Half) -> None:
-    hold(await measured(part, embedding="hashing"), right=0.99)
+    hold(await measured(part, embedding="hashing"), right=0.98)
 
 
 @pytest.fixture
