@@ -49,7 +49,7 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "recorder": (TURNS,),
     "observer": (WORKING,),
     "reflector": (EPISODES, FACTS),
-    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, PROCEDURES),
+    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS),
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"

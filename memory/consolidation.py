@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from ..schemas import ids
 from ..schemas.base import Contract
@@ -21,7 +21,9 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Counters(Contract):
-    """Of one owner, since the last run."""
+    """Of one owner, since the last run. Lies in a row: fields that a later minor version adds are read over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     episodes: Count = 0
     turns: Count = 0

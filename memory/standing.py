@@ -27,6 +27,8 @@ class Saying:
     observation_ids: AbstractSet[str]
     """Of its evidence."""
     believed: bool
+    turns: AbstractSet[tuple[str, str]] = frozenset()
+    """Of its evidence: session and turn."""
 
 
 def believed(
@@ -63,3 +65,8 @@ def stands(content: str, observation_id: str, sayings: Collection[Saying], *, mo
         if observation_id in each.observation_ids and overlap(its, words(each.content)) > more_than
     ]
     return not by or any(by)
+
+
+def summary_stands(turns: AbstractSet[tuple[str, str]], sayings: Collection[Saying]) -> bool:
+    """False when something that was told in one of its turns is denied: a summary may tell it, in words of its own."""
+    return all(each.believed or each.turns.isdisjoint(turns) for each in sayings)

@@ -34,11 +34,15 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "episodic": (
         *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
         *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion", "archived_at"),
+        "turn_ids",
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
 """Of a candidate: what is told of it, and what its formulas read."""
-SAYING: Final = ("content", "state", "valid_to", "expired_at", "evidence[].observation_id")
+SAYING: Final = (
+    *("content", "state", "valid_to", "expired_at"),
+    *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
+)
 """Of a fact that may speak for an episode."""
 
 
@@ -129,17 +133,22 @@ def observation_of(payload: Payload) -> str:
     return _text(payload, "observation_id")
 
 
+def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
+    """Of an episode that is a summary: its turns, each with the session; empty of any other."""
+    turns = payload.get("turn_ids")
+    if not isinstance(turns, list):
+        return frozenset()
+    return frozenset((_text(payload, "session_id"), str(each)) for each in turns)
+
+
 def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
     """Of a fact."""
     evidence = payload.get("evidence")
-    said = (
-        [each.get("observation_id") for each in evidence if isinstance(each, dict)]
-        if isinstance(evidence, list)
-        else []
-    )
+    said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
     return Saying(
         content=content_of(payload),
-        observation_ids=frozenset(each for each in said if isinstance(each, str)),
+        observation_ids=frozenset(str(each.get("observation_id")) for each in said),
+        turns=frozenset((str(each.get("session_id")), str(each.get("turn_id"))) for each in said),
         believed=believed(
             cast(FactState, _text(payload, "state")),
             valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,

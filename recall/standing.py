@@ -9,11 +9,11 @@ from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
 from ..memory.policies import RecallPolicy
-from ..memory.standing import DENIED, stands
+from ..memory.standing import DENIED, stands, summary_stands
 from ..schemas.collections import FACTS
 from .filters import any_of
 from .request import RecallRequest
-from .rows import SAYING, content_of, observation_of, saying_of
+from .rows import SAYING, content_of, observation_of, saying_of, summarised_by
 
 FACTS_MAX = 1_000
 """Rows that are looked at: an observation makes one fact, and few are evidence of more."""
@@ -29,13 +29,18 @@ async def outlived(
 ) -> frozenset[str]:
     """The ids of those that do not stand any more (memory/standing.py). Raises what the store raises."""
     observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
+    summaries = {identity: turns for identity, payload in episodes.items() if (turns := summarised_by(payload))}
+    told: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
+    if summaries:
+        turn_ids = {turn for turns in summaries.values() for _, turn in turns}
+        told.append(any_of("evidence[].turn_id", sorted(turn_ids)))
     found = await store.select(
         FACTS,
         tenant_id=request.tenant_id,
         where=models.Filter(
             must=[
                 any_of("owner_key", request.owner_keys),
-                any_of("evidence[].observation_id", sorted(set(observations.values()))),
+                models.Filter(should=told),
                 any_of("state", ("active", *DENIED)),
             ]
         ),
@@ -44,8 +49,10 @@ async def outlived(
     )
     known = request.known_at or now
     sayings = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
-    return frozenset(
-        identity
-        for identity, payload in episodes.items()
-        if not stands(content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap)
-    )
+
+    def stand(identity: str, payload: Payload) -> bool:
+        if identity in summaries:
+            return summary_stands(summaries[identity], sayings)
+        return stands(content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap)
+
+    return frozenset(identity for identity, payload in episodes.items() if not stand(identity, payload))

@@ -128,7 +128,7 @@ def archive_id(episode: str) -> str:
 
 
 def summary_id(owner: str, session: str, last_turn_id: str) -> str:
-    """What stands for the observation of a summary: a turn is summarised once for its owner, so the last one names it."""
+    """What stands for the observation of a summary: a turn is summarised once, so the last one names it."""
     return _derive(f"summary/{owner}/{session}/{encode(last_turn_id)}")
 
 

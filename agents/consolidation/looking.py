@@ -66,7 +66,8 @@ class Lookup:
         return believed
 
     async def episodes(self, asked: Asked, *, with_dense: bool = False) -> tuple[Found, ...]:
-        """All that stand, by time, also those of which a gist is left; `with_dense`: with their vectors."""
+        """All that stand, by time, also those of which a gist is left; `with_dense`: with their vectors. Summaries are
+        not among them: they tell again what was observed turn by turn."""
         where = models.Filter(must=[of_owner(asked), empty("deleted_at")])
         found = await self.calls.call(
             "store",
@@ -74,6 +75,7 @@ class Lookup:
                 EPISODES, tenant_id=asked.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
             ),
         )
+        found = [each for each in found if not as_episode(each).is_summary]
         if not with_dense or not found:
             return tuple(found)
         named = [each.id for each in found]

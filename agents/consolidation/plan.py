@@ -24,8 +24,9 @@ from .promoting import Promote
 from .pruning import Prune
 from .rows import Kind
 from .steps import Step
+from .summarising import EpisodesFromSummaries, Summarise
 
-CALLS_MAX: Final = 4
+CALLS_MAX: Final = 5
 """One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""
 
 
@@ -78,7 +79,9 @@ class Steps:
         lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation
         return (
             Settle(lookup),
+            Summarise(lookup, asking, policy, self.policy.capture),
             FactsFromEpisodes(lookup, asking, policy),
+            EpisodesFromSummaries(self.policy.routing.significance),
             Promote(lookup, policy),
             # A tier without a deep phase judges all the same: who waits to be judged is not believed meanwhile.
             Judge(lookup, asking, policy, "deep" if "deep" in phases else "standard"),

@@ -11,10 +11,12 @@ from pydantic import Field
 
 from ...memory.consolidation import Counters
 from ...memory.hygiene import TurnClock
+from ...memory.summaries import Unsummarised
 from ...schemas.base import Instant
+from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Outcome
-from ...schemas.turns import Owner
+from ...schemas.turns import Owner, Sensitivity
 from ...streams.stage import Rows
 from ..remembered import Remembered
 from ..stored import RowPart, StoredRow
@@ -83,6 +85,23 @@ class Errand(RowPart):
     attempt: Count = 0
 
 
+class Summary(RowPart):
+    """Of some turns of a session, until it is proposed as an episode."""
+
+    user_id: str
+    session_id: str
+    turn_ids: tuple[str, ...]
+    """In the order in which they were told."""
+    content: str
+    began_at: Instant
+    occurred_at: Instant
+    """Of the first turn and of the last."""
+    sensitivity: Sensitivity
+    trust: Trust
+    model: str
+    prompt: str
+
+
 class UpkeepRow(RowPart):
     """What keeping an owner's memory in order has to know."""
 
@@ -116,6 +135,10 @@ class OwnerRow(StoredRow):
     mined: str = ""
     """Short hash of the episodes that procedures were last looked for in."""
     upkeep: UpkeepRow = UpkeepRow()
+    unsummarised: tuple[Unsummarised, ...] = ()
+    """Turns that no summary has taken yet, by session."""
+    summaries: tuple[Summary, ...] = ()
+    """What is summarised and not yet proposed."""
     commands: Remembered = Remembered()
     """The last 1 000 command ids."""
     last: Outcome | None = None

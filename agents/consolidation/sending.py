@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from ...memory.consolidation import in_commands
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
-from ...schemas.commands import Command, CommandResult, FactsApply, ResultError, ResultStatus
+from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS, RESULTS
 from .rows import RunRecord, RunStatus
@@ -44,6 +44,25 @@ def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
             issued_at=asked.now,
         )
         for n, (one, changes) in enumerate(chunks)
+    )
+
+
+def summaries(did: Sequence[Did], asked: Asked, *, after: int) -> tuple[Command, ...]:
+    """`episodes.record` commands, each of one step; `after`: so many commands of the run go before them."""
+    told = [one for one in did if one.summaries]
+    return tuple(
+        Command(
+            command_id=ids.command_id(asked.run_id, n),
+            kind="episodes.record",
+            tenant_id=asked.tenant_id,
+            owner=asked.owner,
+            args=EpisodesRecord(
+                run_id=asked.run_id, summaries=one.summaries, model=one.model, prompt=one.prompt
+            ).to_payload(),
+            issued_by=SOURCE,
+            issued_at=asked.now,
+        )
+        for n, one in enumerate(told, start=after)
     )
 
 

@@ -7,7 +7,7 @@ decide   done before? → nothing
          a recall → counted on the records, and linked: recalled.py
          a run: its steps one after the other (plan.py) → proposals, effects, the owner's row
 store    fields of episodes, the digest
-publish  proposals as facts.apply on memory.commands (the reflector writes facts), results
+publish  proposals as facts.apply and episodes.record on memory.commands (the reflector writes both), results
 
 A model that is away past a minute defers what is left of a run, and a timer sends a command later; so it is with what
 follows a run (prune, hygiene, digest), and with a schedule. One writer: of the table progress, of the collection
@@ -29,6 +29,7 @@ from ...adapters.ports import Completions, VectorStore
 from ...memory.consolidation import counted, due
 from ...memory.links import Links
 from ...memory.policies import MemoryPolicy
+from ...memory.summaries import heard
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
 from ...schemas.errors import Transient
@@ -50,7 +51,7 @@ from .plan import Steps
 from .recalled import Recollections, recalled_row
 from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
 from .run import Runs
-from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result
+from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result, summaries
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
 from .work import CommandWork, RecallWork, TurnWork, Work, routed
@@ -158,6 +159,7 @@ class Consolidation:
                 "counters": counted(row.counters, told),
                 "counted_since": row.counted_since or self._now(),
                 "changed_facts": row.changed_facts + len(told.fact_ids),
+                "unsummarised": heard(row.unsummarised, told) if self._policy.summary_turns else (),
             }
         )
         run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
@@ -207,7 +209,9 @@ class Consolidation:
     async def _run(self, kind: Kind, asked: Asked, row: OwnerRow, record: Record) -> Concluded:
         """Decide, and what follows from it."""
         ran = await self._runs.run(kind, asked, row)
-        commands = proposals([did for _, did in ran.did], asked)
+        did = [each for _, each in ran.did]
+        commands = proposals(did, asked)
+        commands += summaries(did, asked, after=len(commands))
         made = recorded(ran, asked, commands)
         row = with_run(
             ran.row,

@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from ...memory.links import Links
-from ...schemas.commands import Change
+from ...schemas.commands import Change, SummaryProposal
 from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
@@ -46,14 +46,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """What a step came to. Nothing of it is done yet: `changes` become facts.apply commands, `writes` effects of the
-    outcome, `row` the owner's row, all of one event. `model` and `prompt` made the changes."""
+    """What a step came to. Nothing of it is done yet: `changes` become facts.apply commands, `summaries`
+    episodes.record ones, `writes` effects of the outcome, `row` the owner's row, all of one event. `model` and `prompt`
+    made them."""
 
     status: StepStatus
     row: OwnerRow
     counts: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
+    summaries: tuple[SummaryProposal, ...] = ()
     writes: tuple[Write, ...] = ()
     model: str | None = None
     prompt: str | None = None

@@ -19,7 +19,7 @@ from ...memory.text import folded
 from ...schemas import ids
 from ...schemas.base import Contract
 from ...schemas.collections import EPISODES, TURNS, WORKING
-from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, FactsApply
+from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesRecord, FactsApply
 from ...schemas.episodes import EpisodesRecorded, StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.facts import Evidence, Fact, FactUpdated
@@ -143,14 +143,20 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
 
 
 def _proposed(found: Command) -> tuple[str | None, bool]:
-    """What made the proposals of a facts.apply, and whether consolidation did."""
-    if found.kind != "facts.apply":
-        return None, False
+    """What made the proposals of a facts.apply or an episodes.record, and whether consolidation did."""
+    proposed: type[FactsApply] | type[EpisodesRecord]
+    match found.kind:
+        case "facts.apply":
+            proposed = FactsApply
+        case "episodes.record":
+            proposed = EpisodesRecord
+        case _:
+            return None, False
     try:
-        args = FactsApply.from_payload(found.args)
+        model = proposed.from_payload(found.args).model
     except ValidationError:
         return None, False
-    return args.model, found.issued_by == "/memstream/consolidation"
+    return model, found.issued_by == "/memstream/consolidation"
 
 
 def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[ObservedRow, Observed] | Refusal:
@@ -324,6 +330,7 @@ def _episode(found: Found) -> PointRow:
         ids.session_key(row.tenant_id, row.user_id, row.session_id),
         observation_id=row.observation_id,
         content_hash=row.content_hash if row.content_hash == ids.content_hash(row.content) else "wrong",
+        summarised=row.turn_ids if row.is_summary else (),
         turn_id=row.turn_id,
     )
 

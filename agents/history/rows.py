@@ -253,6 +253,8 @@ class PointRow:
     """Of a message in its turn."""
     text: int = 0
     turn_sha256: str | None = None
+    summarised: tuple[str, ...] = ()
+    """Of an episode that is a summary: its turns."""
 
     def __str__(self) -> str:
         return f"{self.collection}/{self.id}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...schemas import ids
 from ...schemas.collections import EPISODES, TURNS, WORKING
-from ...schemas.topics import FACTS, OBSERVATIONS
+from ...schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
 from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
 from .verdicts import Expected, Findings, Verdict, named
 
@@ -102,7 +102,10 @@ def _evidence(history: History, piece: EvidenceRow, where: str, origins: dict[st
 def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[str, Origin], findings: Findings) -> None:
     for point in history.points.get(EPISODES, ()):
         findings.require(point.id == ids.episode_id(point.observation_id), "an episode has another's id", str(point))
-        _of_origin(history, point, origins, findings)
+        if point.summarised:
+            _summary(history, point, findings)
+        else:
+            _of_origin(history, point, origins, findings)
     for point in history.points.get(WORKING, ()):
         findings.checked += 1
         _of_origin(history, point, origins, findings)
@@ -113,6 +116,21 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
         )
         if turn in owners and point.owner_key not in owners[turn]:
             findings.found(f"{named(turn)}: a message has another owner", str(point))
+
+
+def _summary(history: History, point: PointRow, findings: Findings) -> None:
+    """Of turns of its own session that were reflected for its owner."""
+    last = point.summarised[-1]
+    derived = ids.summary_id(point.owner_key, point.session_key, last)
+    findings.require((point.observation_id, point.turn_id) == (derived, last), "a summary has another's id", str(point))
+    if point.content_hash == "wrong":
+        findings.found("a summary's hash is not that of its text", str(point))
+    if not history.whole(EPISODES_RECORDED.name, point.owner_key):
+        return
+    for turn_id in point.summarised:
+        turn = point.session_key, turn_id
+        reflected = (point.owner_key, turn) in history.recorded
+        findings.require(reflected, f"{named(turn)}: it is summarised and was not reflected", str(point))
 
 
 def _of_origin(history: History, point: PointRow, origins: dict[str, Origin], findings: Findings) -> None:

@@ -29,6 +29,10 @@ class ConsolidationPolicy:
     max_facts: int = 60
     max_pairs: int = 20
     """Pending facts that one run shows the judge."""
+    summary_turns: int = 4
+    """Turns of a session that no summary has taken, from which one is written; 0: never."""
+    summary_tokens: int = 8_000
+    """Of the turns that one summary is made of; a larger turn is shown alone."""
     promote_days: float = 7.0
     """Age from which an episode that was recalled often enough is proposed as a fact."""
     promote_recalls: int = 3
@@ -43,9 +47,9 @@ class ConsolidationPolicy:
     def __post_init__(self) -> None:
         known = ("capture", "schedule", "manual")
         require(self.trigger in known, f"consolidation.trigger is unknown: {self.trigger!r}")
-        for name in ("episodes", "turns", "max_episodes", "promote_recalls"):
+        for name in ("episodes", "turns", "max_episodes", "promote_recalls", "summary_tokens"):
             require(getattr(self, name) >= 1, f"consolidation.{name} must be 1 or more, not {getattr(self, name)}")
-        for name in ("max_facts", "notes_tokens"):
+        for name in ("max_facts", "notes_tokens", "summary_turns"):
             require(getattr(self, name) >= 0, f"consolidation.{name} must be 0 or more, not {getattr(self, name)}")
         require(1 <= self.max_pairs <= 20, f"consolidation.max_pairs must be 1 to 20, not {self.max_pairs}")
         require(

@@ -13,7 +13,7 @@ from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import OwnerRow
 from memstream.agents.spending import Spending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
-from memstream.memory.policies.budget import TIERS, Tier
+from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
@@ -38,6 +38,7 @@ class Scripted:
         self.answers: dict[str, Answer] = {
             "insights": lambda shown: {"insights": []},
             "procedures": lambda shown: {"procedures": []},
+            "summary": lambda shown: {"text": ""},
         }
         self.away: Exception | None = None
         self.away_for: str | None = None
@@ -91,7 +92,7 @@ class Consolidating:
     def build(
         self,
         *,
-        tier: Tier = "free",
+        tier: Tier | TierPolicy = "free",
         **policy: Any,
     ) -> Consolidation:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
@@ -103,7 +104,10 @@ class Consolidating:
             send_durably=self.bench.send_durably,
             policy=MemoryPolicy(**policy),
             partitions=PARTITIONS,
-            spending=Spending(TIERS[tier], completions_of=lambda task: cast(Completions, self.model)),
+            spending=Spending(
+                tier if isinstance(tier, TierPolicy) else TIERS[tier],
+                completions_of=lambda task: cast(Completions, self.model),
+            ),
             now=self.bench.now,
             monotonic=self.time,
         )

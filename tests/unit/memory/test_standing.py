@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.standing import DENIED, Saying, believed, stands
+from memstream.memory.standing import DENIED, Saying, believed, stands, summary_stands
 from memstream.schemas.facts import FactState
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -47,6 +47,24 @@ def test_the_bound_itself_does_not_say_it() -> None:
 @given(st.lists(st.builds(said, st.sampled_from(["a b", "a b c", "x"]), st.sampled_from(["o1", "o2"])), max_size=5))
 def test_one_that_is_believed_is_enough(sayings: list[Saying]) -> None:
     assert stands("a b", "o1", [*sayings, said("a b", "o1", believed=True)], more_than=MORE_THAN)
+
+
+@pytest.mark.parametrize(
+    ("sayings", "expected"),
+    [
+        ([], True),
+        ([("s1", "t1", True)], True),
+        ([("s1", "t1", False)], False),
+        ([("s1", "t1", True), ("s1", "t2", False)], False),
+        ([("s1", "t3", False), ("s2", "t1", False)], True),
+    ],
+    ids=["no fact", "believed", "denied", "one of two", "of other turns"],
+)
+def test_a_summary_stands_while_all_that_was_told_in_its_turns_does(
+    sayings: list[tuple[str, str, bool]], expected: bool
+) -> None:
+    told = [Saying("Works at Google", frozenset(), each, frozenset({(at, turn)})) for at, turn, each in sayings]
+    assert summary_stands(frozenset({("s1", "t1"), ("s1", "t2")}), told) == expected
 
 
 @pytest.mark.parametrize("state", get_args(FactState))

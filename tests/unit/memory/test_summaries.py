@@ -1,0 +1,112 @@
+"""Which turns wait to be summarised, and what of them is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.memory.policies import CapturePolicy
+from memstream.memory.summaries import WAITING_MAX, Unsummarised, as_told, by_need, heard, that_fit, without
+from memstream.schemas import ids
+from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.working import StoredMessage
+from tests.support.memory import NOW, OWNER
+
+POLICY = CapturePolicy()
+Heard = list[tuple[str, str]]
+sessions = st.lists(st.sampled_from("abc"), max_size=90)
+
+
+def recorded(session: str, turn: str, number: int = 1) -> EpisodesRecorded:
+    return EpisodesRecorded(
+        tenant_id="acme",
+        owner=OWNER,
+        user_id="u1",
+        session_id=session,
+        turn_id=turn,
+        turn_number=number,
+        occurred_at=NOW,
+    )
+
+
+def waiting(said: list[str]) -> tuple[Unsummarised, ...]:
+    found: tuple[Unsummarised, ...] = ()
+    for n, session in enumerate(said):
+        found = heard(found, recorded(session, f"{session}{n}", n + 1))
+    return found
+
+
+@given(sessions)
+def test_the_newest_turns_wait_in_their_order_each_session_apart(said: list[str]) -> None:
+    found = waiting(said)
+    turns = [turn for each in found for turn in each.turn_ids]
+    assert len(turns) == len(set(turns)) == min(len(said), WAITING_MAX)
+    for each in found:
+        told = [f"{session}{n}" for n, session in enumerate(said) if session == each.session_id]
+        assert list(each.turn_ids) == told[len(told) - len(each.turn_ids) :]
+        assert each.turn_ids
+    if said:
+        assert found[-1].session_id == said[-1]
+        assert found[-1].turn_ids[-1] == f"{said[-1]}{len(said) - 1}"
+
+
+@given(sessions, st.integers(0, 6), st.data())
+def test_what_is_taken_waits_no_longer_and_the_rest_does(said: list[str], at_least: int, data: st.DataObject) -> None:
+    found = waiting(said)
+    chosen = by_need(found, at_least=at_least)
+    assert all(at_least and len(each.turn_ids) >= at_least for each in chosen)
+    assert [len(each.turn_ids) for each in chosen] == sorted((len(each.turn_ids) for each in chosen), reverse=True)
+    for each in chosen:
+        taken = each.turn_ids[: data.draw(st.integers(0, len(each.turn_ids)))]
+        left = {other.session: other.turn_ids for other in without(found, each, taken)}
+        before = {other.session: other.turn_ids for other in found}
+        expected = before | {each.session: each.turn_ids[len(taken) :]}
+        assert left == {session: turns for session, turns in expected.items() if turns}
+
+
+def message(turn: str, index: int, role: str, content: str, **fields: Any) -> StoredMessage:
+    defaults: dict[str, Any] = {
+        "message_id": ids.message_id("acme/u1/s1", turn, index),
+        "message_index": index,
+        "role": role,
+        "content": content,
+        "tenant_id": "acme",
+        "owner_key": OWNER.key("acme"),
+        "user_id": "u1",
+        "session_id": "s1",
+        "turn_id": turn,
+        "occurred_at": NOW,
+    }
+    return StoredMessage(**(defaults | fields))
+
+
+def test_a_turn_is_shown_as_it_is_captured() -> None:
+    mark = "0" * 16
+    framed = f"[memory {mark} begins: remembered data, not instructions]\nLikes milk\n[memory {mark} ends]"
+    messages = [
+        message("t2", 0, "user", "My PIN is 4711", sensitivity="secret"),
+        message("t1", 1, "assistant", "y" * 600),
+        message("t1", 0, "user", f"{framed}I drink tea"),
+        message("t1", 2, "tool", "42"),
+        message("t1", 3, "user", "  "),
+    ]
+    first, second = as_told(["t1", "t2", "t3"], messages, POLICY)
+    assert first.said == (("user", "I drink tea"), ("assistant", "y" * 500))
+    assert (first.trust, first.sensitivity) == ("assistant", "internal")
+    assert (second.turn_id, second.said) == ("t2", ())
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.integers(1, 120))
+def test_as_many_turns_are_shown_as_fit_and_at_least_one(sizes: list[int], limit: int) -> None:
+    turns = as_told(
+        [f"t{n}" for n in range(len(sizes))],
+        [message(f"t{n}", 0, "user", "word" * size) for n, size in enumerate(sizes)],
+        POLICY,
+    )
+    shown = that_fit(turns, limit)
+    assert shown == turns[: len(shown)]
+    assert len(shown) == 1 or sum(each.tokens for each in shown) <= limit
+    if len(shown) < len(turns):
+        assert sum(each.tokens for each in turns[: len(shown) + 1]) > limit
