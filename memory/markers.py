@@ -116,7 +116,7 @@ def take_former(clause: Clause, pack: Locale) -> None:
         place = next((place for place, token in enumerate(rest) if token.text == after), None)
         if place is not None:
             clause.former, clause.moved = content(rest[:place], pack), True
-            verb = clause.tokens[:1]
+            verb = clause.tokens[: max(1, len(before.split()) - 1)]  # went up *from* 5 *to* 6: went up to 6
             clause.tokens = verb + rest[place:]
             return
 

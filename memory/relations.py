@@ -11,7 +11,7 @@ from enum import Enum
 
 from .claims import Claim
 from .locales import Locale
-from .wording import Segment, akin, compared_all, generals, tells_when
+from .wording import Segment, akin, compared, compared_all, generals, tells_when
 
 
 class Relation(Enum):
@@ -164,7 +164,7 @@ def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
 def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     """Of one polarity and time."""
     if old.predicate is not None and new.predicate is not None and old.predicate != new.predicate:
-        return Relation.APART
+        return Relation.SAME if _names_what_one_has(old, new, pack) else Relation.APART
     if new.switched and _of_one_kind(old, new, pack):
         return Relation.OTHER
     alike = _one_predicate(old, new)
@@ -178,6 +178,13 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     if old.past or new.valued == "multi":
         return Relation.BESIDE
     return Relation.OTHER if new.valued == "single" else Relation.DIFFERS
+
+
+def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
+    """`Has a dog named Rex`, `the dog is called Rex`."""
+    has, other = (old, new) if old.predicate == pack.owning else (new, old)
+    named = bool(other.names) and other.names <= has.names
+    return has.predicate == pack.owning and named and has.said == (compared(other.predicate or "", pack), *other.said)
 
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:

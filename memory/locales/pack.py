@@ -112,6 +112,8 @@ class Locale:
     """Who has a life of their own: what is said of them is not said of the subject."""
     occupation: str
     """The predicate of "is a nurse"."""
+    owning: str
+    """The predicate of "has a dog"."""
     implied: tuple[Implied, ...]
     """Works at X *as* Y. What ends one of these predicates without a word of its object ends all of them."""
     not_employers: frozenset[str]

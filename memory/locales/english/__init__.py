@@ -36,6 +36,7 @@ ENGLISH = Locale(
     subjects=frozenset(("user", "he", "she", "they", "i", "we", "it", "person", "speaker")),
     people=ties.PEOPLE,
     occupation=work.OCCUPATION,
+    owning="has",
     implied=work.IMPLIED,
     not_employers=work.DEPARTMENTS,
     occupations=work.OCCUPATIONS,

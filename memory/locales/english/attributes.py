@@ -51,7 +51,7 @@ RULES = (
     Rule("native_language", "single", phrases("be native speaker of")),
     Rule("email", "single", phrases("email be|email address be|mail address be")),
     Rule("phone_number", "single", phrases("phone number be|number be|telephone number be|mobile number be")),
-    Rule("has", "multi", phrases("have|own|possess|keep|be owner of|have get")),
+    Rule("has", "multi", phrases("have|own|possess|keep|be owner of|have get|be * owner|be proud owner of")),
     Rule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
 """Whatever one may have in any number comes last: a longer phrase goes before."""

@@ -17,7 +17,8 @@ RULES = (
         "likes",
         "multi",
         phrases(
-            "like|love|enjoy|adore|be fond of|be {fan,big fan,huge fan,lover} of|be into|be {keen,hooked,hook} on"
+            "like|love|enjoy|adore|be * {lover,fan,enthusiast}"
+            "|be fond of|be {fan,big fan,huge fan,lover} of|be into|be {keen,hooked,hook} on"
             "|be {crazy,mad} about"
             "|be passionate about|{like,love,enjoy} to|appreciate|can stand|can bear|stand|bear"
             "|have soft spot for|be enthusiastic about|can tolerate"

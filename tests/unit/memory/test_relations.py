@@ -91,6 +91,10 @@ def related(old: str, new: str) -> Related:
         ("Is single", "Started dating Ben", Relation.OTHER),
         ("Is with Ben", "Is not with Ben anymore", Relation.DENIED),
         ("Has no pets", "Got a kitten", Relation.DENIED),  # a kitten is a pet
+        ("Has a dog named Rex", "Dog is called Rex", Relation.SAME),
+        ("Has a dog named Rex", "Dog's vet is Rex", Relation.APART),
+        ("Has a dog", "Dog is brown", Relation.APART),
+        ("Rent is 900 euros", "Rent went up from 900 to 950 euros", Relation.DENIED),
         # habits
         ("Eats no meat", "Started eating meat again", Relation.DENIED),
         ("Drinks wine", "Quit drinking", Relation.DENIED),  # alcohol
