@@ -104,7 +104,8 @@ class Api:
         return decoded(Context, await self.call("POST", "/v1/context", json={"cue": cue, **asked}))
 
     async def rehydrate(self, episode_id: str, **asked: JsonValue) -> Verbatim:
-        """The words of an episode of which a gist is left. `asked`: tenant, ceiling. Each call is logged."""
+        """The words of an episode of which a gist is left. `asked`: tenant, ceiling. Each call is logged. Raises
+        NotFound for an episode that is not there, or may not be read."""
         where = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
         return decoded(Verbatim, await self.call("GET", where, params=asked))
 

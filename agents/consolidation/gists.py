@@ -12,35 +12,83 @@ from datetime import timedelta
 
 from qdrant_client import models
 
-from ...memory.gist import archived, extracted, worth_a_gist
+from ...adapters.ports import Completion
+from ...memory.digesting import SHOWN
+from ...memory.gist import archived, extracted, is_faithful, worth_a_gist
+from ...memory.locales import Locale
 from ...memory.policies import GistPolicy
+from ...memory.text import one_line
 from ...schemas.cloudevents import rfc3339
 from ...schemas.collections import ARCHIVE, EPISODES
 from ...schemas.episodes import StoredEpisode
+from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, SetFields, Write
+from .asking import Asking, Question, Stopped, token_usage
+from .gist_prompt import TASK, GistPrompt
 from .looking import READ_MAX, Lookup, as_episode, empty, of_owner, until
+from .prose import SCHEMA, parse
 from .rows import OwnerRow, PartName
 from .steps import Asked, Did
 
 
 @dataclass(frozen=True, slots=True)
+class Gist:
+    """`answer`: what a model said, also when it was not taken."""
+
+    text: str
+    answer: Completion[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gists:
     lookup: Lookup
+    asking: Asking
     policy: GistPolicy
+    pack: Locale
     part: PartName = "hygiene"
 
     async def take(self, asked: Asked, row: OwnerRow, *, leaving: Collection[str] = ()) -> Did:
         """`leaving`: episodes that this visit culls."""
         chosen = [each for each in await self._old(asked) if each.episode_id not in leaving][: self.policy.at_once]
         over = await self._over(asked)
-        writes = [
-            write
-            for each in chosen
-            for write in _compressed(each, extracted(each.content, chars=self.policy.chars), asked)
-        ]
+        gists = await self._gists(chosen, asked)
+        writes = [write for each in chosen for write in _compressed(each, gists[each.episode_id].text, asked)]
         writes += _let_go(over, asked)
         counts = {"compressed": len(chosen), "archive_over": len(over)}
-        return Did("done" if writes else "nothing", row, counts, writes=tuple(writes))
+        answers = [each.answer for each in gists.values() if each.answer is not None]
+        usages = [token_usage(each.usage) for each in answers]
+        usage = TokenUsage(
+            calls=sum(each.calls for each in usages),
+            input_tokens=sum(each.input_tokens for each in usages),
+            output_tokens=sum(each.output_tokens for each in usages),
+        )
+        model = answers[0].model if answers else None
+        return Did("done" if writes else "nothing", row, counts, writes=tuple(writes), model=model, usage=usage)
+
+    async def _gists(self, chosen: Sequence[StoredEpisode], asked: Asked) -> dict[str, Gist]:
+        """By episode. A model that may not be asked, is away, or has no use is not asked again in this visit: what is
+        extracted needs nobody. What is secret is shown to none."""
+        gists: dict[str, Gist] = {}
+        calls = self.policy.calls if self.policy.by == "model" else 0
+        for episode in chosen:
+            answer: Completion[str] | Stopped | None = None
+            if calls and episode.sensitivity in SHOWN:
+                prompt = GistPrompt(episode, self.policy.chars)
+                question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+                answer = await self.asking.ask(asked.tenant_id, question)
+                calls = 0 if isinstance(answer, Stopped) else calls - 1
+            gists[episode.episode_id] = self._gist(episode, answer)
+        return gists
+
+    def _gist(self, episode: StoredEpisode, answer: Completion[str] | Stopped | None) -> Gist:
+        """The model's where it holds, else what can be extracted; what was answered is paid for in any case."""
+        chars = self.policy.chars
+        given = answer if isinstance(answer, Completion) else None
+        if given is not None:
+            text = one_line(given.value)
+            if is_faithful(text, episode.content, chars=chars, pack=self.pack):
+                return Gist(text, given)
+        return Gist(extracted(episode.content, chars=chars), given)
 
     async def _old(self, asked: Asked) -> Sequence[StoredEpisode]:
         """The oldest first."""

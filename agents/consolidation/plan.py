@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...memory.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
 from .asking import Asking
@@ -63,7 +64,12 @@ class Steps:
         policy, lookup = self.policy, self.lookup
         derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
         return Hygiene(
-            Janitor(lookup, policy.hygiene, policy.recall.confidence_half_life_days, Gists(lookup, policy.gist)),
+            Janitor(
+                lookup,
+                policy.hygiene,
+                policy.recall.confidence_half_life_days,
+                Gists(lookup, self.asking, policy.gist, locale(policy.conflict.locale)),
+            ),
             Maintenance(
                 lookup=lookup,
                 policy=policy.hygiene,

@@ -1,4 +1,4 @@
-"""Answers that are prose: `{"text"}`, of the tasks digest and summary."""
+"""Answers that are prose: `{"text"}`, of the tasks digest, gist and summary."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ from ...memory.routing import route
 from ...memory.statements import own_subject
 from ...memory.text import folded
 from ...schemas import ids
+from ...schemas.archive import Archived
 from ...schemas.base import Contract
-from ...schemas.collections import EPISODES, TURNS, WORKING
+from ...schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesRecord, FactsApply
 from ...schemas.episodes import EpisodesRecorded, StoredEpisode
 from ...schemas.errors import Poison
@@ -313,7 +314,7 @@ def _evidence(fact: Fact, owner_key: str, each: Evidence) -> EvidenceRow:
 
 # ------------------------------------------------------------------------------------------------ the store
 def point(collection: str, found: Found) -> PointRow:
-    """Of episodes, working entries and messages. Raises Unreadable."""
+    """Of episodes, archived words, working entries and messages. Raises Unreadable."""
     try:
         return _POINTS[collection](found)
     except ValidationError as error:
@@ -321,7 +322,9 @@ def point(collection: str, found: Found) -> PointRow:
 
 
 def _episode(found: Found) -> PointRow:
+    """Of one whose text is a gist the hash is that of its words, which are the archive's to hold to it."""
     row = StoredEpisode.from_payload(found.payload)
+    whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
     return PointRow(
         EPISODES,
         found.id,
@@ -329,8 +332,22 @@ def _episode(found: Found) -> PointRow:
         row.owner_key,
         ids.session_key(row.tenant_id, row.user_id, row.session_id),
         observation_id=row.observation_id,
-        content_hash=row.content_hash if row.content_hash == ids.content_hash(row.content) else "wrong",
+        content_hash=row.content_hash if whole else "wrong",
         summarised=row.turn_ids if row.is_summary else (),
+        turn_id=row.turn_id,
+    )
+
+
+def _archived(found: Found) -> PointRow:
+    row = Archived.from_payload(found.payload)
+    return PointRow(
+        ARCHIVE,
+        found.id,
+        row.tenant_id,
+        row.owner_key,
+        ids.session_key(row.tenant_id, row.user_id, row.session_id),
+        observation_id=row.observation_id,
+        content_hash=ids.content_hash(row.content) if row.sha256 == ids.text_hash(row.content) else "wrong",
         turn_id=row.turn_id,
     )
 
@@ -356,6 +373,11 @@ def _message(found: Found) -> PointRow:
     )
 
 
-_POINTS: Mapping[str, Callable[[Found], PointRow]] = {EPISODES: _episode, WORKING: _entry, TURNS: _message}
+_POINTS: Mapping[str, Callable[[Found], PointRow]] = {
+    EPISODES: _episode,
+    ARCHIVE: _archived,
+    WORKING: _entry,
+    TURNS: _message,
+}
 COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
 """Whose points follow from turns one by one; digests, procedures and accounts do not, and are not read."""

@@ -239,7 +239,7 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True)
 class PointRow:
-    """A point of `episodes`, `working` or `turns` in the store."""
+    """A point of `episodes`, `archive`, `working` or `turns` in the store."""
 
     collection: str
     id: str

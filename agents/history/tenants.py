@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...schemas import ids
-from ...schemas.collections import EPISODES, TURNS, WORKING
+from ...schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ...schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
 from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
 from .verdicts import Expected, Findings, Verdict, named
@@ -106,6 +106,7 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
             _summary(history, point, findings)
         else:
             _of_origin(history, point, origins, findings)
+    _archive(history, findings)
     for point in history.points.get(WORKING, ()):
         findings.checked += 1
         _of_origin(history, point, origins, findings)
@@ -116,6 +117,21 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
         )
         if turn in owners and point.owner_key not in owners[turn]:
             findings.found(f"{named(turn)}: a message has another owner", str(point))
+
+
+def _archive(history: History, findings: Findings) -> None:
+    """The words of episodes of which a gist is left; of those that were taken out of the store they stay a while."""
+    episodes = {point.id: point for point in history.points.get(EPISODES, ())}
+    for words in history.points.get(ARCHIVE, ()):
+        episode_id = ids.episode_id(words.observation_id)
+        findings.require(words.id == ids.archive_id(episode_id), "words in the archive have another's id", str(words))
+        episode = episodes.get(episode_id)
+        if episode is not None and _whose(words) != _whose(episode):
+            findings.found("words in the archive are not those of their episode", str(words), str(episode))
+
+
+def _whose(point: PointRow) -> tuple[str, ...]:
+    return (point.owner_key, point.session_key, point.turn_id, point.content_hash)
 
 
 def _summary(history: History, point: PointRow, findings: Findings) -> None:

@@ -44,7 +44,7 @@ class GistPolicy:
             ("longer_than", 40, 2_000),
             ("chars", 20, 2_000),
             ("at_once", 1, 100),
-            ("calls", 1, 20),
+            ("calls", 1, 4),
         ):
             value = getattr(self, name)
             require(low <= value <= high, f"gist.{name} must be {low} to {high}, not {value}")

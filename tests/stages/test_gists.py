@@ -12,6 +12,7 @@ import pytest
 
 from memstream.adapters.ports import Point
 from memstream.memory.policies import GistPolicy, HygienePolicy, RecallPolicy
+from memstream.memory.policies.budget import Tier
 from memstream.recall.rehydrating import EpisodeRef, Rehydrated, Rehydrating
 from memstream.recall.wanted import Wanted, episodes_filter
 from memstream.schemas import ids
@@ -176,6 +177,58 @@ async def test_dying_between_the_archive_and_the_gist_leaves_the_words_in_both(
     await it.bench.run(visit)
     assert (await it.now(old)).content == GIST
     assert [row.content for row in await it.archive()] == [LONG]
+
+
+# ------------------------------------------------------------------------------------------------ by a model
+SHORT = "Ran a marathon in Oslo with Jennifer on a cold day."
+
+
+def by_model(it: World, text: str, *, tier: Tier = "standard", **gist: Any) -> None:
+    it.build(tier=tier, gist=GistPolicy(by="model", **gist))
+    it.model.answers["gist"] = lambda shown: {"text": text}
+
+
+async def test_a_models_gist_is_taken_when_it_says_what_was_said(it: World) -> None:
+    by_model(it, f" {SHORT}\n")
+    old = await it.one()
+    await it.visit()
+    assert (await it.now(old)).content == SHORT
+    assert [row.content for row in await it.archive()] == [LONG]
+    assert it.model.tasks == ["gist"]
+    assert LONG.strip() in it.model.asked[0]
+    assert (it.row().runs[-1].model, it.row().runs[-1].usage.calls) == ("scripted", 1)
+
+
+@pytest.mark.parametrize("text", ["", "Ran in 1999.", "Never liked running at all.", SHORT * 5])
+async def test_one_that_says_something_else_is_not_and_is_paid_for(it: World, text: str) -> None:
+    by_model(it, text)
+    old = await it.one()
+    await it.visit()
+    assert (await it.now(old)).content == GIST
+    assert it.row().runs[-1].usage.calls == 1
+
+
+async def test_a_model_is_asked_so_often_a_visit_and_what_is_secret_it_is_not_shown(it: World) -> None:
+    by_model(it, SHORT, calls=1)
+    secret = await it.one(LONG + "PIN.", sensitivity="secret", occurred_at=days(60))
+    first, second = await it.one(occurred_at=days(50)), await it.one(LONG + "Slept.")
+    await it.visit()
+    assert [(await it.now(each)).content for each in (secret, first, second)] == [GIST, SHORT, GIST]
+    assert len(it.model.asked) == 1
+
+
+async def test_without_a_model_that_may_be_asked_or_answers_it_is_extracted(it: World) -> None:
+    by_model(it, SHORT, tier="free")
+    it.model.costs_money = True
+    old = await it.one()
+    await it.visit()
+    assert (await it.now(old)).content == GIST
+    assert it.model.asked == []
+    by_model(it, SHORT)
+    it.model.away = Transient("model", "away")
+    for n in range(2):
+        await it.one(f"{n}. {LONG}")
+    assert await it.visit("c2") == {"compressed": 2, "archive_over": 0}
 
 
 # ------------------------------------------------------------------------------------------------ given back

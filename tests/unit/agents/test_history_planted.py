@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,9 @@ from memstream.adapters.ports import VectorStore
 from memstream.agents.history import Expected, Reading, read_history, verify
 from memstream.agents.history.decoding import COMPARED
 from memstream.agents.history.rows import TurnName
+from memstream.memory.gist import archived
 from memstream.schemas import ids
+from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
 from memstream.streams.ports import Log
 from tests.support.history_dump import NO_JSON, Dump, DumpLog, DumpStore, Fields, parsed
@@ -395,6 +398,20 @@ def _observation_of_zeta(dump: Dump) -> str:
     return found
 
 
+def compress(dump: Dump, **wrong: str) -> None:
+    """An episode of which a gist is left; `wrong` about its words in the archive."""
+    fields = dump.point("episodes", FIRST)[1]
+    row = archived(StoredEpisode.from_payload(fields), at=datetime.now(UTC))
+    dump.points.setdefault("archive", {})[row.archive_id] = row.to_payload() | wrong
+    fields.update(content="A gist", archived_at=row.to_payload()["archived_at"])
+
+
+async def test_a_gist_and_its_words_are_as_they_should_be(dump: Dump) -> None:
+    before = await dump.broken()
+    compress(dump)
+    assert await dump.broken() == before
+
+
 FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "a fact": (_of_zeta("facts", GOOGLE), "I3", "not as it was observed"),
     "an episode": (_of_zeta("episodes", FIRST), "I3", "it is not as it was observed"),
@@ -468,6 +485,26 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
         lambda dump: payload(dump, "working", of(tenant_id="acme", session_id="s1"), observation_id="0" * 36),
         "I3",
         "it is of an observation that nobody of its owner made",
+    ),
+    "words in the archive that were not put there": (
+        lambda dump: compress(dump, content="Works at Apple"),
+        "I3",
+        "words in the archive are not those of their episode",
+    ),
+    "words in the archive that nobody said": (
+        lambda dump: compress(dump, content="Works at Apple", sha256=ids.text_hash("Works at Apple")),
+        "I3",
+        "words in the archive are not those of their episode",
+    ),
+    "words in another's archive": (
+        lambda dump: compress(dump, owner_key="acme/user/u2"),
+        "I3",
+        "words in the archive are not those of their episode",
+    ),
+    "words of another's observation": (
+        lambda dump: compress(dump, observation_id=_observation_of_zeta(dump)),
+        "I3",
+        "words in the archive have another's id",
     ),
     "a record's ce_id": (
         lambda dump: _headers(dump, OBSERVATIONS.name, FIRST, ce_id=b"another"),

@@ -185,6 +185,23 @@ async def test_a_digest_is_read_and_until_there_is_one_it_is_none() -> None:
         await api(lambda _: problem(404)).digest(tenant="acme", user="u1")
 
 
+async def test_the_words_behind_a_gist_are_asked_for_by_id_and_what_is_nothing_is_told_why() -> None:
+    asked: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        gone = {"episode_id": "a/b", "verbatim_content": None, "nothing": "gone", "colour": "teal"}
+        words = {"episode_id": "e1", "verbatim_content": "Ran in Oslo.", "sha256": "0" * 64, "nothing": None}
+        return httpx.Response(200, json=words if request.url.path.startswith("/v1/episodes/e1") else gone)
+
+    found = await api(answer).rehydrate("e1", tenant="acme")
+    assert (found.verbatim_content, found.nothing) == ("Ran in Oslo.", None)
+    assert (asked[0].path, dict(asked[0].params)) == ("/v1/episodes/e1/verbatim", {"tenant": "acme"})
+    gone = await api(answer).rehydrate("a/b")
+    assert (gone.verbatim_content, gone.nothing, gone.model_extra) == (None, "gone", {"colour": "teal"})
+    assert asked[1].raw_path == b"/v1/episodes/a%2Fb/verbatim"
+
+
 async def test_facts_are_read_page_by_page() -> None:
     facts = [stored_fact(name).public().to_payload() for name in ("tea", "job", "dog")]
     pages = {None: (facts[:2], "c1"), "c1": (facts[2:], None)}
