@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from ..memory.policies import MemoryPolicy, ModelsPolicy
 from ..memory.policies.budget import TASKS_OF, Tier
+from ..memory.tiers import only_kept
 from ..schemas.errors import Fatal
 from ..schemas.topics import STAGES
 from ..streams.addresses import EMBEDDED, embedded_folder, is_embedded, kafka_servers
@@ -185,7 +186,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     if policy is not None and policy.models != ModelsPolicy():
         problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
     if settings is not None and policy is not None and models is not None:
-        policy = replace(policy, models=models)
+        policy = only_kept(replace(policy, models=models))
         problems += _tier_problems(settings, policy)
     if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))

@@ -72,7 +72,7 @@ async def reflect(
     """Observations in their order, each seeing what the earlier ones did."""
     changes: list[Change] = []
     for each in observations:
-        if each.asks:
+        if each.asks and policy.tiers.semantic:
             transitions = await _change_facts(each, vectors=vectors, view=view, stamp=stamp, policy=policy, count=count)
             cause = _cause(observed, each.observation)
             changes += (Change(transition, cause) for transition in transitions)

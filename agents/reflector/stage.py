@@ -54,6 +54,7 @@ from ...streams.stage import Decided, Routed, Rows, same_source
 from ...streams.table import MAX_VALUE
 from ..effects import apply_writes
 from ..routing import is_misplaced
+from ..tiers import refusal
 from .apply import apply, episodes_of
 from .episodes import Episodes
 from .events import SOURCE, command_result, episodes_recorded, fact_updated, touched
@@ -215,6 +216,8 @@ class Reflector:
             return self._refused(
                 command, owner_key, row, source, "unknown_kind", f"no stage knows the kind {command.kind!r}"
             )
+        if (off := refusal(command.kind, self._policy.tiers)) is not None:
+            return self._refused(command, owner_key, row, source, off.code, off.message)
         try:
             args = _args_of(command)
         except ValidationError as error:

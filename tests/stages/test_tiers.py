@@ -1,0 +1,73 @@
+"""Tiers of memory that are off, in the stages behind the observer: nothing is written into them, who asks is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memstream.memory.policies import MemoryPolicy, TiersPolicy
+from memstream.memory.tiers import only_kept
+from memstream.schemas.commands import CommandResult
+from memstream.schemas.episodes import EpisodesRecorded
+from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS
+from tests.support.reflecting import Talk, command, reflector
+from tests.support.stage_bench import Bench, open_bench
+
+WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
+ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)
+
+
+def results(bench: Bench) -> list[CommandResult]:
+    return [CommandResult.read(value) for value in bench.values(RESULTS.name)]
+
+
+class TestReflector:
+    @pytest.fixture
+    async def bench(self, tmp_path: Path) -> AsyncIterator[Bench]:
+        bench = await open_bench(tmp_path, "reflector")
+        yield bench
+        await bench.store.close()
+
+    async def test_without_facts_there_are_episodes_and_what_lies_there_stays(self, bench: Bench) -> None:
+        bench.stage = reflector(bench)
+        talk = Talk(bench)
+        google = await talk.tell("Works at Google", category="profession")
+        before = await bench.store.select("facts", tenant_id="acme")
+        told = len(bench.values(FACTS_UPDATED.name))
+        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=WITHOUT_FACTS)))
+        await talk.tell(
+            "Works at Stripe", category="profession", replaces_observation_id=google.observation_id, is_correction=True
+        )
+        assert await bench.store.select("facts", tenant_id="acme") == before
+        assert len(bench.values(FACTS_UPDATED.name)) == told
+        assert len(await bench.store.select("episodes", tenant_id="acme")) == 2
+        recorded = EpisodesRecorded.read(bench.values(EPISODES_RECORDED.name)[-1])
+        assert (len(recorded.episodes), recorded.fact_ids) == (1, ())
+
+    async def test_where_the_working_set_is_alone_an_old_backlog_is_counted_and_no_more(self, bench: Bench) -> None:
+        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=ALONE)))
+        await Talk(bench).tell("Works at Google", category="profession", durability="permanent", importance=1.0)
+        for collection in ("episodes", "facts"):
+            assert await bench.store.select(collection, tenant_id="acme") == []
+        recorded = EpisodesRecorded.read(bench.values(EPISODES_RECORDED.name)[-1])
+        assert (recorded.episodes, recorded.fact_ids) == ((), ())
+
+    @pytest.mark.parametrize(
+        ("kind", "tiers", "setting"),
+        [
+            ("facts.apply", WITHOUT_FACTS, "memory.tiers.semantic"),
+            ("episodes.record", ALONE, "memory.tiers.episodic"),
+        ],
+    )
+    async def test_a_proposal_is_refused_with_the_setting(
+        self, bench: Bench, kind: str, tiers: TiersPolicy, setting: str
+    ) -> None:
+        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=tiers)))
+        await bench.run(command(bench, {"action": "new", "subject": "user", "content": "Likes tea"}, kind=kind))
+        (result,) = results(bench)
+        assert result.status == "refused"
+        assert result.error is not None
+        assert (result.error.code, result.error.message.endswith(setting)) == ("tier_off", True)
+        assert await bench.store.select("facts", tenant_id="acme") == []
