@@ -22,7 +22,7 @@ def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Loc
     if _tells_of_an_end(found, pack):
         ended = heard(found, shelves.ends, pack)
         work = heard(found, shelves.ends_work, pack, lambda each: _only_says_when(found[each.end :], pack))
-        if work is not None and work.size >= _size(ended) and work.size >= _size(ruled):
+        if work is not None and work.size >= _size(ended):
             clause.denied, clause.past = True, False
             ends = dict.fromkeys(each.predicate for each in pack.implied)
             return [claim_of(clause, whose, name, "single", (), (), pack) for name in ends]

@@ -95,7 +95,22 @@ def related(old: str, new: str) -> Related:
         ("Has a dog named Rex", "Dog's vet is Rex", Relation.APART),
         ("Has a dog", "Dog is brown", Relation.APART),
         ("Rent is 900 euros", "Rent went up from 900 to 950 euros", Relation.DENIED),
+        ("Works at Google", "Stopped working at five today", Relation.APART),
+        ("Works at Google", "Resigned after a quarrel", Relation.DENIED),
+        ("Works at Google", "Works as a nurse at night", Relation.APART),
+        ("Works at Google", "Formerly worked at Google", Relation.DENIED),
+        ("Is a nurse", "Is clever", Relation.DIFFERS),
+        ("Is a nurse", "Is a Nurse", Relation.SAME),
+        ("Likes Rome", "Moved from Rome to Oslo", Relation.APART),
+        ("Lives in Rome", "Is moving to Oslo", Relation.GUESSED),
+        ("Lives in Rome", "Calls Cape Town home", Relation.OTHER),
+        ("Is married to Ben", "Lost her husband", Relation.OTHER),
+        ("Has a partner named Ben", "Is not together with Ben anymore", Relation.DENIED),
         # habits
+        ("Attends pottery classes", "Quit pottery", Relation.DENIED),
+        ("Runs daily", "Stopped going running", Relation.DENIED),
+        ("Drinks with friends", "Quit drinking", Relation.DENIED),
+        ("Is allergic to oat milk", "Switched to soy milk", Relation.DIFFERS),
         ("Eats no meat", "Started eating meat again", Relation.DENIED),
         ("Drinks wine", "Quit drinking", Relation.DENIED),  # alcohol
         ("Drinks coffee", "Quit drinking", Relation.APART),
@@ -141,6 +156,18 @@ def test_every_zone_knows_what_to_do_with_every_relation() -> None:
 @pytest.mark.parametrize("similarity", [-1.0, 0.0, 0.5, 0.9, 1.0, None])
 def test_the_same_words_in_another_order_are_to_be_checked_however_near(similarity: float | None) -> None:
     assert zone_of(similarity, Related(Relation.REORDERED, True), ConflictPolicy()) == "CONFLICT-CHECK"
+
+
+def test_the_same_predicate_is_to_be_checked_by_words_and_the_nearest_stay_hot() -> None:
+    lexical = ConflictPolicy(lexical=True)
+    assert zone_of(0.1, Related(Relation.DIFFERS, True), lexical) == "CONFLICT-CHECK"
+    assert zone_of(0.1, Related(Relation.DIFFERS, False), lexical) == "COLD"
+    assert zone_of(0.97, Related(Relation.SAME, True), ConflictPolicy()) == "HOT"
+
+
+def test_a_name_after_a_comma_may_begin_another_clause() -> None:
+    assert len(read("Lives in Hackney, London", PACK)) == 1
+    assert len(read("Lives in Hackney, London is far", PACK)) == 2
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
