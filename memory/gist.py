@@ -112,11 +112,16 @@ def _while_they_fit(parts: Iterable[str], chars: int) -> str:
 def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
     """Whether a model's gist may stand for the text: short enough, of its words, with no number that it has not, and
     denying what it denies."""
-    denying = pack.markers.words
-    denied = {each.text for each in tokens(text, pack)} & denying
     return (
         0 < len(gist) <= chars
         and overlap(words(gist), words(text)) >= OWN_WORDS
         and set(_NUMBER.findall(gist)) <= set(_NUMBER.findall(text))
-        and denied == {each.text for each in tokens(gist, pack)} & denying
+        and _denied(gist, pack) == _denied(text, pack)
     )
+
+
+def _denied(text: str, pack: Locale) -> frozenset[str]:
+    """The phrases in it that deny something, or end it."""
+    said = f" {' '.join(each.text for each in tokens(text, pack))} "
+    markers = pack.markers
+    return frozenset(each for each in (*markers.negations, *markers.never, *markers.endings) if f" {each} " in said)
