@@ -142,6 +142,9 @@ def test_how_a_new_text_stands_to_a_known_one(old: str, new: str, relation: Rela
         ("Might move to Lisbon", None),
         ("Worked at IBM", None),
         ("Collects stamps", None),
+        ("Moved to Friday", None),
+        ("Started drink tastings", None),
+        ("Is switching to day shifts", None),
     ],
 )
 def test_the_predicate_of_a_stored_fact(text: str, predicate: str | None) -> None:
@@ -166,8 +169,18 @@ def test_the_same_predicate_is_to_be_checked_by_words_and_the_nearest_stay_hot()
 
 
 def test_a_name_after_a_comma_may_begin_another_clause() -> None:
-    assert len(read("Lives in Hackney, London", PACK)) == 1
+    (home,) = read("Lives in Hackney, London", PACK)
+    assert home.object == (("hackney",), ("london",))
     assert len(read("Lives in Hackney, London is far", PACK)) == 2
+
+
+def test_what_stands_within_a_phrase_is_its_object_first() -> None:
+    (home,) = read("Calls Rome home with pride", PACK)
+    assert home.object == (("rome",), ("prid",))
+
+
+def test_what_is_still_to_come_closes_nothing() -> None:
+    assert related("Works night shifts", "Is switching to day shifts").relation is not Relation.OTHER
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
