@@ -157,8 +157,7 @@ class NewWindow:
     window: Sequence[float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A stored record. `score` is the cosine similarity where a query asked for one; `dense` only when asked."""
 
     id: str

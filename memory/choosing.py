@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..schemas.recalled import TIERS, Tier
 from .policies import RecallPolicy
@@ -13,8 +13,7 @@ from .zones import words
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A candidate. Its text is needed for duplicates."""
 
     tier: Tier
@@ -29,14 +28,14 @@ def share(limit: int, *, tiers: int) -> int:
 
 
 def best_first(candidates: Iterable[Scored]) -> list[Scored]:
-    return sorted(candidates, key=lambda each: (-each.score.value, _rank(each), each.id))
+    return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
 
 
-def choose(candidates: Iterable[Scored], *, limit: int, tiers: int, policy: RecallPolicy) -> tuple[Scored, ...]:
-    """Best first, equal ones by tier and id. No item of the answer is contained in one of a higher tier: what goes for
-    that makes room for the next. An item goes only for one that was good enough to be picked, so what is said by
-    nothing better is not lost."""
-    left = best_first(candidates)
+def choose(ordered: Sequence[Scored], *, limit: int, tiers: int, policy: RecallPolicy) -> tuple[Scored, ...]:
+    """Of candidates in the order of `best_first`, and in that order. No item of the answer is contained in one of a
+    higher tier: what goes for that makes room for the next. An item goes only for one that was good enough to be
+    picked, so what is said by nothing better is not lost."""
+    left = ordered
     seen: dict[str, frozenset[str]] = {}
     while True:
         picked = _best(left, limit=limit, most=share(limit, tiers=tiers))

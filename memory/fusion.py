@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .policies import FusionPolicy
 
@@ -31,13 +31,11 @@ class Rank:
     rank: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """`match` is 1 for what all lists have first."""
 
     id: str
     match: float
-    ranks: tuple[Rank, ...]
 
 
 def fuse(
@@ -50,25 +48,23 @@ def fuse(
     names, if it names one: they get `policy.speaker` of the greatest rrf besides, and the others count the less.
     """
     rrf: dict[str, float] = {}
-    places: dict[str, list[tuple[ListName, int]]] = {}
+    k = policy.k
     for each in lists:
         weight = _weight(policy, each.name)
         for rank, identity in enumerate(dict.fromkeys(each.ids)):
-            rrf[identity] = rrf.get(identity, 0.0) + weight / (policy.k + rank)
-            places.setdefault(identity, []).append((each.name, rank))
+            rrf[identity] = rrf.get(identity, 0.0) + weight / (k + rank)
     bonus = policy.speaker * max(rrf.values(), default=0.0) if preferred else 0.0
     greatest = sum(_weight(policy, each.name) / policy.k for each in lists) + bonus
     for identity in preferred & rrf.keys():
         rrf[identity] += bonus
-    best = sorted(rrf, key=lambda identity: (-rrf[identity], identity))[:pool]  # hundreds are found, few are told
-    return tuple(
-        Fused(
-            identity,
-            min(1.0, rrf[identity] / greatest),
-            tuple(Rank(name, rank) for name, rank in places[identity]),
-        )
-        for identity in best
-    )
+    best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: equal ones stay by id
+    return tuple([Fused(identity, min(1.0, rrf[identity] / greatest)) for identity in best])
+
+
+def ranks_in(lists: Sequence[RankedList], identity: str) -> tuple[Rank, ...]:
+    """Where a record stands in each list that has it. Hundreds are found and few are told: asked for those alone."""
+    found = ((each.name, list(dict.fromkeys(each.ids))) for each in lists if identity in each.ids)
+    return tuple(Rank(name, ids.index(identity)) for name, ids in found)
 
 
 def _weight(policy: FusionPolicy, name: ListName) -> float:

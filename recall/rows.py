@@ -44,6 +44,7 @@ SAYING: Final = (
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
 )
 """Of a fact that may speak for an episode."""
+NUMBER: Final = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ def _text(payload: Payload, name: str) -> str:
 
 def _number(payload: Payload, name: str) -> float:
     value = payload.get(name)
-    if not isinstance(value, int | float):
+    if not isinstance(value, NUMBER):
         raise Fatal(f"a stored record has no number in {name!r}")
     return float(value)
 

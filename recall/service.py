@@ -12,16 +12,16 @@ stand    no episode whose fact is not believed now     standing.py
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
 from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
 from ..memory.choosing import Scored, best_first, choose
-from ..memory.fusion import Rank
+from ..memory.fusion import Rank, RankedList, ranks_in
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import Score, composite, overlap, ranked
 from ..memory.zones import words
@@ -80,13 +80,13 @@ BEHIND = 32
 """Episodes that are looked at together with those of the answer, once one of the answer fell."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A candidate on its way."""
 
     payload: Payload
     match: float
-    ranks: tuple[Rank, ...]
+    lists: Sequence[RankedList]
+    """Those that named its tier's candidates."""
     reranked: int | None = None
 
 
@@ -153,7 +153,7 @@ class Recall:
             return dict(found)
         k = self._policy.fused.k
         return {
-            key: replace(found[key], match=match_at(rank, k=k), reranked=rank)
+            key: found[key]._replace(match=match_at(rank, k=k), reranked=rank)
             for rank, key in enumerate(reordered(ordered, order))
         }
 
@@ -204,9 +204,9 @@ class Recall:
             if pool.fused is None:
                 yield from _without_index(tier, pool, request.asked)
                 continue
-            for each in pool.fused:
-                if (payload := pool.payloads.get(each.id)) is not None:
-                    yield (tier, each.id), _Found(payload, each.match, each.ranks)
+            for identity, match in pool.fused:
+                if (payload := pool.payloads.get(identity)) is not None:
+                    yield (tier, identity), _Found(payload, match, pool.lists)
 
     def _score(self, tier: Tier, found: _Found, request: RecallRequest, now: datetime) -> Score:
         if self._policy.profile == "composite":
@@ -245,7 +245,7 @@ def _recollection(chosen: Scored, found: _Found) -> Recollection:
             parts=dict(chosen.score.parts),
         ),
         match=found.match,
-        ranks=found.ranks,
+        ranks=ranks_in(found.lists, chosen.id),
         reranked=found.reranked,
         sources=tuple(told.sources),
         sensitivity=told.sensitivity,

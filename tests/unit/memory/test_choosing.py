@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.choosing import Scored, choose, share
+from memstream.memory.choosing import Scored, best_first, choose, share
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.ranking import Score, overlap
 from memstream.memory.zones import words
@@ -22,7 +22,8 @@ def item(tier: Tier, content: str, score: float, name: str = "") -> Scored:
 
 
 def answer(candidates: Sequence[Scored], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:
-    return [(each.tier, each.content) for each in choose(candidates, limit=limit, tiers=tiers, policy=POLICY)]
+    chosen = choose(best_first(candidates), limit=limit, tiers=tiers, policy=POLICY)
+    return [(each.tier, each.content) for each in chosen]
 
 
 CANDIDATES = st.lists(
@@ -99,7 +100,7 @@ def test_within_a_tier_nothing_is_a_duplicate() -> None:
 
 @given(CANDIDATES, st.integers(1, 12))
 def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: list[Scored], limit: int) -> None:
-    chosen = choose(candidates, limit=limit, tiers=4, policy=POLICY)
+    chosen = choose(best_first(candidates), limit=limit, tiers=4, policy=POLICY)
     assert len(chosen) <= limit
     assert [each.score.value for each in chosen] == sorted((each.score.value for each in chosen), reverse=True)
     for tier in TIERS:
@@ -113,6 +114,6 @@ def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: l
 @given(CANDIDATES, st.integers(1, 12))
 def test_the_order_of_the_candidates_does_not_matter(candidates: list[Scored], limit: int) -> None:
     turned = sorted(candidates, key=lambda each: each.id)
-    assert choose(turned, limit=limit, tiers=4, policy=POLICY) == choose(
-        candidates, limit=limit, tiers=4, policy=POLICY
+    assert choose(best_first(turned), limit=limit, tiers=4, policy=POLICY) == choose(
+        best_first(candidates), limit=limit, tiers=4, policy=POLICY
     )
