@@ -30,13 +30,13 @@ def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Loc
             return _ended(ended, clause, whose, pack)
     if ruled is None:
         return _unruled(clause, whose, rest, pack)
-    rule, after = ruled.phrase.rule, ruled.object
+    rule = ruled.phrase.rule
     assert rule is not None
     clause.denied ^= rule.denied
     clause.hedged |= rule.happened and clause.ongoing
     clause.past = clause.past and not rule.happened
-    value = rule.absent if rule.absent and _names_nothing(after, pack) else rule.value
-    after, implied = _role_and_employer(clause, whose, rule.predicate, after, pack)
+    value = rule.absent if rule.absent and _names_nothing(ruled.object, pack) else rule.value
+    after, implied = _role_and_employer(clause, whose, rule.predicate, ruled.object, pack)
     return [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value), *implied]
 
 
