@@ -37,6 +37,7 @@ from .broker import deployment, new_log
 from .budgeting import LateMeter, ceilings, needs_accounts, tell
 from .errors import usage
 from .freed_memory import give_back
+from .keeping import tell_tiers
 from .patience import Patience
 from .probe import Probe
 from .settings import Settings
@@ -191,6 +192,7 @@ async def built_stages(
         if needs_accounts(lines, completions):
             await patience("Qdrant", lambda: store.ensure(BUDGETS))
         tell(tuple(names), tier=settings.tier, policy=policy.budget, completions=completions)
+        tell_tiers(names, policy.tiers)
         runners = await build_runners(
             names,
             ports=StagePorts(

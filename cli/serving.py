@@ -22,8 +22,9 @@ from ..api.app import SOURCE, Services, create_app, new_followers
 from ..api.credentials import Credentials
 from ..api.health import LOG
 from ..api.limits import Limits
-from ..memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy
+from ..memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, TiersPolicy
 from ..recall.context import Contexts
+from ..recall.kept import KeptTiers
 from ..recall.reading import Reading
 from ..recall.rehydrating import Rehydrating
 from ..recall.searching import COLLECTION_OF
@@ -184,6 +185,7 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     gist: GistPolicy = field(default_factory=GistPolicy)
+    tiers: TiersPolicy = field(default_factory=TiersPolicy)
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -220,13 +222,14 @@ class Serving:
             policy=self.policy,
             reranker=self.behind.reranker,
         )
+        kept = KeptTiers(recall, self.tiers)
         reading = Reading(store=self.behind.store)
         services = Services(
             sender=TurnSender(self.behind.log, SOURCE),
             commands=CommandSender(self.behind.log, SOURCE),
             followers=followers,
-            recall=TellingRecall(inner=recall, teller=teller),
-            contexts=Contexts(recall=recall, digests=reading, teller=teller),
+            recall=TellingRecall(inner=kept, teller=teller),
+            contexts=Contexts(recall=kept, digests=reading if self.tiers.digest else None, teller=teller),
             reading=reading,
             tracing=Tracing(store=self.behind.store, log=self.behind.log),
             rehydrating=Rehydrating(store=self.behind.store, log=self.behind.log, gist=self.gist, recall=self.policy),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
@@ -14,9 +14,9 @@ import click
 from ...adapters.folders import holder_of
 from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
+from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
-from ...schemas.tasks import Task
 from ...schemas.topics import STAGES, StageName, group_of, read_by
 from ...streams import admin
 from ...streams.ports import Log
@@ -25,6 +25,7 @@ from ..broker import COMMAND_TIMEOUT, deployment, new_log
 from ..checks import Check
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
+from ..keeping import described
 from ..model_checks import check_models
 from ..settings import Settings
 from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
@@ -40,7 +41,7 @@ def doctor(context: CommandContext, as_json: bool) -> None:
     except CommandFailed as error:
         checks = [Check("settings", False, line, "correct it: docs/settings.md") for line in str(error).splitlines()]
     else:
-        checks = run(_all(settings, context.policy.models.given))
+        checks = run(_all(settings, context.policy))
     if as_json:
         for check in checks:
             output.line(asdict(check))
@@ -51,11 +52,11 @@ def doctor(context: CommandContext, as_json: bool) -> None:
         raise SystemExit(Exit.PARTLY)
 
 
-async def _all(settings: Settings, models: Mapping[Task, str]) -> list[Check]:
-    checks = [_python(), _settings(settings), _datadir(settings)]
+async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
+    checks = [_python(), _settings(settings), Check("tiers", True, described(policy.tiers)), _datadir(settings)]
     checks += [check async for check in _of_log(settings)]
     embedder, identity = await _embedder(settings)
-    return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, models)]
+    return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, policy.models.given)]
 
 
 def _python() -> Check:

@@ -13,6 +13,7 @@ import click
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
 from ...recall.existing import Existing
+from ...recall.kept import KeptTiers
 from ...recall.parts import Missing
 from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
 from ...recall.searching import COLLECTION_OF
@@ -108,7 +109,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
             policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
             reranker=reranker,
         )
-        return await service.recall(request, now=datetime.now(UTC))
+        return await KeptTiers(service, policy.tiers).recall(request, now=datetime.now(UTC))
 
 
 async def _tell(settings: Settings, answer: Answered) -> None:

@@ -64,6 +64,7 @@ async def _serve(
                 credentials=credentials,
                 hygiene=policy.hygiene,
                 gist=policy.gist,
+                tiers=policy.tiers,
             )
             return await server.run(sockets, stopping=stopping)
 
