@@ -88,6 +88,11 @@ def with_run(
     return row.model_copy(update={"errands": rest})
 
 
+def without_errand(row: OwnerRow, kind: Kind) -> OwnerRow:
+    """Of a kind that is refused: nothing is owed any more."""
+    return row.model_copy(update={"errands": tuple(errand for errand in row.errands if errand.kind != kind)})
+
+
 def upcoming(
     row: OwnerRow, owner_key: str, *, policy: ConsolidationPolicy, pause: float, paused: bool, now: datetime
 ) -> Reminder | None:

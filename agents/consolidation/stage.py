@@ -43,8 +43,9 @@ from ...streams.retry import Calls
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
 from ..spending import Spending
+from ..tiers import refusal
 from .asking import Asking
-from .following import Reminder, recorded, tried_again, upcoming, with_run
+from .following import Reminder, recorded, tried_again, upcoming, with_run, without_errand
 from .hygiene import after_turn
 from .looking import Lookup
 from .plan import Steps
@@ -96,6 +97,7 @@ class Consolidation:
         self._store = store
         self._metrics = metrics
         self._send_durably = send_durably
+        self._tiers = policy.tiers
         self._policy = policy.consolidation
         self._hygiene = policy.hygiene
         self._partitions = partitions
@@ -188,6 +190,9 @@ class Consolidation:
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
+        elif (off := refusal(command.kind, self._tiers)) is not None:
+            result = plain_result(command, "refused", self._now(), off)
+            done = Concluded(without_errand(row, cast(Kind, command.kind)))
         else:
             asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner)
             asked = replace(asked, args=command.args, issued_at=command.issued_at, links=links)
@@ -261,9 +266,13 @@ class Consolidation:
                     self._remember(OwnerRow.read(raw), key, partition, at_once=True)
 
     def _remember(self, row: OwnerRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
-        """What waits for the model is tried again; what waits for another tier needs a restart."""
+        """What waits for the model is tried again; what waits for other settings needs a restart."""
         now = self._now()
-        paused = self._spending.paused("consolidation") is not None or "standard" not in self._spending.phases
+        paused = (
+            not self._tiers.semantic
+            or self._spending.paused("consolidation") is not None
+            or "standard" not in self._spending.phases
+        )
         reminder = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
         if reminder is None:
             self._reminders.done(owner_key)

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memstream.memory.policies import MemoryPolicy, TiersPolicy
+from memstream.agents.consolidation.rows import Errand, OwnerRow
+from memstream.cli.running import COLLECTIONS_OF
+from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
 from memstream.memory.tiers import only_kept
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS
+from tests.support.consolidating import KEY, Consolidating, proposal
+from tests.support.memory import NOW
 from tests.support.reflecting import Talk, command, reflector
 from tests.support.stage_bench import Bench, open_bench
 
@@ -71,3 +75,56 @@ class TestReflector:
         assert result.error is not None
         assert (result.error.code, result.error.message.endswith(setting)) == ("tier_off", True)
         assert await bench.store.select("facts", tenant_id="acme") == []
+
+
+class TestConsolidation:
+    @pytest.fixture
+    async def it(self, tmp_path: Path) -> AsyncIterator[Consolidating]:
+        bench = await open_bench(tmp_path, "consolidation")
+        await bench.store.ensure(*COLLECTIONS_OF["consolidation"])
+        yield Consolidating(bench)
+        await bench.store.close()
+
+    async def test_without_facts_no_run_is_started_and_commands_are_refused(self, it: Consolidating) -> None:
+        it.build(tier="full", tiers=WITHOUT_FACTS)
+        await it.episodes("Ran a marathon", "Swam across the lake")
+        await it.bench.run(await it.due())
+        await it.bench.run(it.turn(6))
+        assert (it.row().runs, it.model.asked) == ((), [])
+        for kind in ("consolidate", "prune", "digest"):
+            await it.bench.run(it.command(kind, f"c-{kind}"))
+        told = {result.command_id: result for result in results(it.bench)}
+        for kind, tier in (("consolidate", "semantic"), ("prune", "semantic"), ("digest", "digest")):
+            result = told[f"c-{kind}"]
+            assert result.error is not None
+            assert (result.status, result.error.code) == ("refused", "tier_off")
+            assert result.error.message.endswith(f"memory.tiers.{tier}")
+        assert (it.row().runs, it.model.asked, it.proposed()) == ((), [], [])
+
+    async def test_without_facts_the_janitor_comes_by_the_hour(self, it: Consolidating) -> None:
+        it.build(tiers=WITHOUT_FACTS, hygiene=HygienePolicy(episode_days=1))
+        await it.episodes("Ran a marathon")
+        await it.bench.run(it.turn(1))
+        (errand,) = it.row().errands
+        assert errand.kind == "hygiene"
+        await it.bench.run(it.command("hygiene"))
+        (run,) = it.row().runs
+        assert (run.kind, run.status, it.row().errands) == ("hygiene", "done", ())
+
+    async def test_what_was_owed_before_the_tier_was_off_is_owed_no_more(self, it: Consolidating) -> None:
+        owed = tuple(Errand(kind=kind, run_id="r", not_before=NOW) for kind in ("prune", "hygiene"))
+        it.bench.rows.rows[KEY] = OwnerRow(errands=owed).to_bytes()
+        it.build(tiers=WITHOUT_FACTS)
+        await it.bench.run(it.command("prune"))
+        assert [errand.kind for errand in it.row().errands] == ["hygiene"]
+
+    async def test_without_a_digest_all_else_goes_on(self, it: Consolidating) -> None:
+        it.build(tier="full", tiers=TiersPolicy(digest=False))
+        it.model.answer = lambda shown: {"facts": [proposal()]}
+        await it.episodes("Ran a marathon")
+        await it.bench.run(await it.due())
+        (run,) = it.row().runs
+        assert (run.status, [errand.kind for errand in it.row().errands]) == ("done", ["prune", "hygiene"])
+        await it.bench.run(it.command("digest"))
+        assert results(it.bench)[-1].status == "refused"
+        assert await it.digest() is None

@@ -14,6 +14,7 @@ from memstream.agents.consolidation.rows import OwnerRow
 from memstream.agents.spending import Spending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
+from memstream.memory.tiers import only_kept
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
@@ -102,7 +103,7 @@ class Consolidating:
             calls=self.bench.calls,
             metrics=self.bench.metrics,
             send_durably=self.bench.send_durably,
-            policy=MemoryPolicy(**policy),
+            policy=only_kept(MemoryPolicy(**policy)),
             partitions=PARTITIONS,
             spending=Spending(
                 tier if isinstance(tier, TierPolicy) else TIERS[tier],
