@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from qdrant_client import models
 
+from ...adapters.ports import ByMeaning
 from ...memory.consolidation import Counters, propose
 from ...memory.policies import ConsolidationPolicy
 from ...schemas.cloudevents import rfc3339
@@ -98,19 +100,16 @@ class FactsFromEpisodes:
         vectors = await calls.call(
             "store", lambda: store.get(EPISODES, tenant_id=tenant_id, ids=wanted, with_dense=True)
         )
-        found, scores = {}, dict[str, float]()
-        for episode_id in wanted:
-            dense = vectors[episode_id].dense if episode_id in vectors else None
-            if dense is None:
-                continue
-            near = await calls.call(
-                "store",
-                lambda dense=dense: store.nearest(  # type: ignore[misc]
-                    FACTS, tenant_id=tenant_id, dense=dense, where=active, limit=limit
-                ),
-            )
-            for each in near:
-                found[each.id] = each
-                scores[each.id] = max(scores.get(each.id, -1.0), each.score or 0.0)
+        rankings = [ByMeaning(each.dense) for each in vectors.values() if each.dense is not None]
+        if not rankings:
+            return ()
+        near = await calls.call(
+            "store",
+            lambda: store.search(FACTS, tenant_id=tenant_id, rankings=rankings, where=active, limit=limit),
+        )
+        scores: dict[str, float] = {}
+        for each in chain.from_iterable(near):
+            scores[each.id] = max(scores.get(each.id, -1.0), each.score)
         nearest = sorted(scores, key=lambda each: -scores[each])[:limit]
-        return oldest_first([found[each] for each in nearest])
+        found = await calls.call("store", lambda: store.get(FACTS, tenant_id=tenant_id, ids=nearest))
+        return tuple(fact for fact in oldest_first(tuple(found.values())) if fact.state == "active")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
@@ -96,6 +96,24 @@ async def test_at_most_twenty_episodes_and_the_nearest_sixty_facts(it: Consolida
     assert "Drinks tea" in shown
     assert await it.consolidated() == 20
     assert it.row().counters.episodes == 5  # what is left counts for the next run
+
+
+async def test_the_facts_near_to_all_episodes_are_one_question_to_the_store(
+    it: Consolidating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await it.episodes("Drank tea", "Bought a board", "Moved house")
+    await it.facts(*(f"Plays chess in room {n}" for n in range(61)))
+    rankings: list[int] = []
+    search = it.bench.store.search
+
+    async def watched(collection: str, **asked: Any) -> Any:
+        rankings.append(len(asked["rankings"]))
+        return await search(collection, **asked)
+
+    monkeypatch.setattr(it.bench.store, "search", watched)
+    await it.bench.run(it.command())
+    assert rankings == [3]
+    assert it.model.asked[0].count("[f") == 60
 
 
 async def test_more_than_twenty_changes_are_several_commands(it: Consolidating) -> None:
