@@ -1,0 +1,77 @@
+"""A session's summary as a user sees it, in one process on a folder: one episode, wherever the worker was killed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memstream.schemas.commands import Command
+from memstream.schemas.topics import COMMANDS
+from memstream.schemas.turns import Owner
+from tests.support.model_server import Answer, Ask, ModelServer, nothing
+from tests.support.pipeline import CRASHED, Pipeline, running, turn, wait_for
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
+SAID = ("I ran in Oslo.", "It rained a lot.", "I was soaked.", "Next year again.")
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    told: list[str] = []
+
+    def script(ask: Ask) -> Answer:
+        if ask.task != "summary":
+            return nothing(ask)
+        told.append(ask.last_user_message)
+        return {"text": f"The user told of a wet run in Oslo, in the words of try {len(told)}."}
+
+    with ModelServer(script) as server:
+        yield server
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)) as ready:
+        yield ready
+
+
+async def test_a_session_is_told_once_in_short_wherever_a_worker_dies(pipeline: Pipeline, model: ModelServer) -> None:
+    pipeline.cli("topics", "create")
+    pipeline.spawn("all")
+    await pipeline.produce(*(turn(text, n) for n, text in enumerate(SAID, start=1)))
+    await pipeline.settled()
+    pipeline.stop()
+
+    command = Command(
+        command_id=str(uuid.uuid4()),
+        kind="consolidate",
+        tenant_id=pipeline.tenant,
+        owner=Owner(scope="user", id="u1"),
+        issued_at=datetime.now(UTC),
+    )
+    await pipeline.log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())
+    for crash in ("consolidation:decide:1", "consolidation:table:1", "reflector:store:1"):
+        crashing = pipeline.spawn("all", MEMSTREAM_CRASH_POINT=crash)
+        await wait_for(lambda worker=crashing: worker.poll() is not None, crash, 60)  # type: ignore[misc]
+        assert crashing.returncode == CRASHED
+    pipeline.spawn("all")
+    await pipeline.settled()
+
+    who = ("--tenant", pipeline.tenant, "--user", "u1")
+    [summary] = pipeline.json_lines("show", "episodes", *who)
+    assert (summary["category"], summary["tags"], summary["turn_ids"]) == (
+        "event",
+        ["summary"],
+        ["t1", "t2", "t3", "t4"],
+    )
+    assert summary["content"].endswith("try 2.")  # the first answer died with its worker
+    assert [ask.task for ask in model.asks].count("summary") == 2
+    [line] = pipeline.json_lines("consolidate", *who)
+    assert (line["status"], line["changes"]) == ("applied", [])
+    assert len(pipeline.json_lines("show", "episodes", *who)) == 1
+    await pipeline.verified()
+    pipeline.stop()
