@@ -51,6 +51,8 @@ def no_read_crosses_tenants(history: History, expected: Expected) -> Verdict:
     for piece, where in history.evidence.items():
         _evidence(history, piece, where, origins, findings)
     _points(history, owners, origins, findings)
+    if not expected.policy.tiers.working_only:  # there nobody tells of what was observed
+        _working(history, origins, findings)
     return findings.verdict("I3", "no read crosses tenants")
 
 
@@ -107,9 +109,6 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
         else:
             _of_origin(history, point, origins, findings)
     _archive(history, findings)
-    for point in history.points.get(WORKING, ()):
-        findings.checked += 1
-        _of_origin(history, point, origins, findings)
     for point in history.points.get(TURNS, ()):
         turn = point.session_key, point.turn_id
         findings.require(
@@ -117,6 +116,12 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
         )
         if turn in owners and point.owner_key not in owners[turn]:
             findings.found(f"{named(turn)}: a message has another owner", str(point))
+
+
+def _working(history: History, origins: dict[str, Origin], findings: Findings) -> None:
+    for point in history.points.get(WORKING, ()):
+        findings.checked += 1
+        _of_origin(history, point, origins, findings)
 
 
 def _archive(history: History, findings: Findings) -> None:
