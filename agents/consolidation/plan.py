@@ -24,6 +24,7 @@ from .procedures import Procedures
 from .promoting import Promote
 from .pruning import Prune
 from .rows import Kind
+from .sharing import Share
 from .steps import Step
 from .summarising import EpisodesFromSummaries, Summarise
 
@@ -93,4 +94,5 @@ class Steps:
             Judge(lookup, asking, policy, "deep" if "deep" in phases else "standard"),
             Insights(lookup, asking, policy),
             Procedures(lookup, asking, policy),
+            Share(lookup, self.policy.sharing),
         )

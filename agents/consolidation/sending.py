@@ -38,7 +38,7 @@ def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
             command_id=ids.command_id(asked.run_id, n),
             kind="facts.apply",
             tenant_id=asked.tenant_id,
-            owner=asked.owner,
+            owner=one.to or asked.owner,
             args=FactsApply(run_id=asked.run_id, changes=changes, model=one.model, prompt=one.prompt).to_payload(),
             issued_by=SOURCE,
             issued_at=asked.now,

@@ -55,6 +55,8 @@ class Did:
     counts: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
+    to: Owner | None = None
+    """Whose facts they are changes of; None: the owner's whose run it is."""
     summaries: tuple[SummaryProposal, ...] = ()
     writes: tuple[Write, ...] = ()
     model: str | None = None

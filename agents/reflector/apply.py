@@ -10,6 +10,7 @@ from ...memory.conflict import Neighbours, predicates_looked_up
 from ...memory.facts import Stamp
 from ...memory.policies import MemoryPolicy
 from ...memory.proposals import Settled, settle
+from ...memory.sharing import as_shared
 from ...memory.statements import Statement, of_change
 from ...memory.zones import Near
 from ...schemas import ids
@@ -122,6 +123,13 @@ async def _settle(
         target=targets[0] if targets else None,
         policy=policy,
     )
+    if change.action == "new" and change.source_fact_ids:
+        shared = as_shared(statement, await view.of_others(change.source_fact_ids), policy.sharing)
+        if shared is None:
+            return Settled(
+                "refused", "too few users say it now, or this group is not the one that facts are shared with"
+            )
+        statement = shared
     neighbours = Neighbours()
     if change.content is not None and change.action in ("new", "update", "merge"):
         equal = await view.equal(statement.subject, statement.content_hash)

@@ -38,7 +38,8 @@ def field_is(key: str, value: str) -> models.FieldCondition:
 
 
 class FactsView:
-    """Reads of one owner's facts, with this outcome's changes over them. Rows of other owners are never seen."""
+    """Reads of one owner's facts, with this outcome's changes over them. Rows of other owners are seen by `of_others`
+    alone."""
 
     def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
         self._store = store
@@ -59,6 +60,12 @@ class FactsView:
             self._remember(found.values())
         facts = {each: fact for each in wanted if (fact := self._current(each)) is not None}
         return {each: fact for each, fact in facts.items() if fact.owner_key == self._owner_key}
+
+    async def of_others(self, fact_ids: Iterable[str]) -> tuple[StoredFact, ...]:
+        """Rows of the tenant, whosever they are, as they stand: for what is shared. Nothing of them is written."""
+        wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
+        found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=wanted))
+        return tuple(StoredFact.from_payload(each.payload) for each in found.values())
 
     async def of_entry(self, observation_id: str) -> StoredFact | None:
         """The fact that a working entry became: by its id, else the one whose evidence names the observation (of

@@ -14,6 +14,7 @@ from .gist import GistMaker, GistPolicy
 from .models import ModelsPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .sharing import SharingPolicy
 from .tiers import TiersPolicy
 from .upkeep import HygienePolicy, JanitorTrigger
 from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
@@ -43,6 +44,7 @@ __all__ = [
     "RecallPolicy",
     "RerankerName",
     "RoutingPolicy",
+    "SharingPolicy",
     "TiersPolicy",
     "WorkingSetPolicy",
 ]
@@ -59,6 +61,7 @@ class MemoryPolicy:
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    sharing: SharingPolicy = field(default_factory=SharingPolicy)
     prune: PrunePolicy = field(default_factory=PrunePolicy)
     digest: DigestPolicy = field(default_factory=DigestPolicy)
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
