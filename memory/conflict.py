@@ -30,7 +30,7 @@ from .facts import (
 from .locales import locale
 from .parsing import full_names
 from .policies import ConflictPolicy, MemoryPolicy
-from .relations import Relation
+from .relations import SAME_STATEMENT, Relation
 from .statements import Statement
 from .weighing import Verdict, Weighed, weigh
 from .zones import Near
@@ -135,6 +135,11 @@ def contradicted(
     """The rows that cannot hold beside it, late or not."""
     question = Question(statement, True, Neighbours(near=near), weigh(statement, near, policy), now)
     return tuple(each.fact for each in question.contradicted())
+
+
+def said_already(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
+    """The rows that say it too, in other words, with less or with more; nearness alone says nothing of that."""
+    return tuple(each.fact for each in weigh(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
 # ------------------------------------------------------------------------------------------------------ stages

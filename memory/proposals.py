@@ -8,12 +8,12 @@ row; one that is pending no more is `stale`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..schemas.commands import Change, VerdictName
 from ..schemas.facts import Decision, StoredFact
-from .conflict import Neighbours, carry_out, contradicted, resolve
+from .conflict import Neighbours, carry_out, contradicted, resolve, said_already
 from .facts import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
 from .judging import settle_pending
 from .policies import MemoryPolicy
@@ -128,7 +128,7 @@ def _updated(
         if again is None:
             return Settled("duplicate", "it says that already", target.fact_id)
         return Settled("applied", "said again", target.fact_id, (again,))
-    against = _contradicted_besides((target,), statement, neighbours, stamp, policy)
+    against = _held_by_another((target,), statement, neighbours, stamp, policy)
     if against is not None:
         return against
     if not moved:
@@ -145,16 +145,23 @@ def _updated(
     return _admitted(statement, neighbours, stamp, policy)
 
 
-def _contradicted_besides(
+def _held_by_another(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> Settled | None:
-    """A rewording may not say what a row that it does not name rules out: that would be a change of that row."""
+    """A rewording may say neither what a row that it does not name rules out, which would be a change of that row, nor
+    what such a row says already: it would be believed twice."""
     named = {target.fact_id for target in targets}
-    rows = contradicted(statement, neighbours.near, policy.conflict, now=stamp.now)
-    other = next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
-    if other is None:
-        return None
-    return Settled("refused", f"it contradicts {other.fact_id}: propose it as new", targets[0].fact_id)
+
+    def other(rows: Iterable[StoredFact]) -> StoredFact | None:
+        return next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
+
+    against = other(contradicted(statement, neighbours.near, policy.conflict, now=stamp.now))
+    if against is not None:
+        return Settled("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
+    double = other(said_already(statement, neighbours.near, policy.conflict))
+    if double is not None:
+        return Settled("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
+    return None
 
 
 def _became_another(
@@ -198,7 +205,7 @@ def _merged(
     equal = neighbours.equal
     if equal is not None and equal.fact_id not in {target.fact_id for target in targets}:
         return Settled("refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id)
-    against = _contradicted_besides(targets, statement, neighbours, stamp, policy)
+    against = _held_by_another(targets, statement, neighbours, stamp, policy)
     if against is not None:
         return against
     assert change.content is not None  # held by Change

@@ -52,6 +52,7 @@ POLICY = replace(POLICY, conflict=replace(POLICY.conflict, lexical=True))
 PACK = locale(POLICY.conflict.locale)
 texts = st.sampled_from(TEXTS)
 places = st.integers(0, 30)
+subjects = st.sampled_from(("user", "user", "user", "jennifer"))
 
 
 class Lives(RuleBasedStateMachine):
@@ -61,25 +62,38 @@ class Lives(RuleBasedStateMachine):
         self.told: dict[str, list[Transition]] = defaultdict(list)
         self.heard: set[tuple[str, str]] = set()
         """(turn, text) that went in."""
+        self.spoken: list[Statement] = []
         self.last: tuple[str, tuple[Transition, ...]] | None = None
         self.clock = NOW + timedelta(days=100)
         self.turns = 0
         self.commands = 0
 
     # ------------------------------------------------------------------------------------------- what happens
-    @rule(text=texts, age=places, ahead=st.sampled_from((None, None, None, 1, -60)))
-    def says(self, text: str, age: int, ahead: int | None) -> None:
+    @rule(text=texts, age=places, ahead=st.sampled_from((None, None, None, 1, -60)), about=subjects)
+    def says(self, text: str, age: int, ahead: int | None, about: str) -> None:
         """A turn; the older ones come late. Some tell when it begins, in days from now."""
         self.turns += 1
         valid_from = None if ahead is None else self.clock + timedelta(days=ahead)
-        self._tell(self._said(text, f"t{self.turns}", age, valid_from))
+        self._tell(self._said(text, f"t{self.turns}", age, valid_from, subject=about))
+
+    @rule(which=places)
+    @precondition(lambda self: self.spoken)
+    def comes_again(self, which: int) -> None:
+        """A turn of which a fact keeps the proof, from a log that was put back: it is no news."""
+        said = self.spoken[which % len(self.spoken)]
+        known = self._neighbours(said, None)
+        if known.equal is None or not {each.turn_id for each in said.evidence} <= _turns(known.equal):
+            return
+        resolution = resolve(said, known, POLICY.conflict, now=self.clock)
+        assert carry_out(resolution, said, self._stamp("again"), POLICY) == ()
 
     @rule(text=texts, which=places, age=places, correction=st.booleans())
     @precondition(lambda self: self._active())
     def replaces(self, text: str, which: int, age: int, correction: bool) -> None:
         self.turns += 1
-        said = self._said(text, f"t{self.turns}", age, None, is_correction=correction)
-        self._tell(said, replaced=self._one(self._active(), which))
+        replaced = self._one(self._active(), which)
+        said = self._said(text, f"t{self.turns}", age, None, is_correction=correction, subject=replaced.subject)
+        self._tell(said, replaced=replaced)
 
     @rule(which=places)
     @precondition(lambda self: self.last is not None)
@@ -109,7 +123,7 @@ class Lives(RuleBasedStateMachine):
         self._propose(
             Change(
                 action=action,  # type: ignore[arg-type]
-                subject="user",
+                subject=target.subject,
                 content=text,
                 category="profession",
                 expected_version=version,
@@ -150,7 +164,7 @@ class Lives(RuleBasedStateMachine):
         for changes in self.told.values():
             kept: set[str] = set()
             for each in changes:
-                now = {piece.turn_id for piece in each.fact.evidence}
+                now = _turns(each.fact)
                 assert kept <= now
                 kept = now
         spoken = {piece.turn_id for row in self.rows.values() for piece in row.evidence}
@@ -165,11 +179,11 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def a_predicate_of_one_value_has_at_most_one_active(self) -> None:
-        values: dict[str, set[str]] = defaultdict(set)
+        values: dict[tuple[str, str], set[str]] = defaultdict(set)
         for row in self._active():
             for claim in read(row.content, PACK):
                 if asserts(claim) and claim.valued == "single" and claim.predicate is not None:
-                    values[claim.predicate].add(row.fact_id)
+                    values[row.subject, claim.predicate].add(row.fact_id)
         for predicate, rows in values.items():
             assert len(rows) <= 1, (predicate, [self.rows[each].content for each in rows])
 
@@ -197,6 +211,7 @@ class Lives(RuleBasedStateMachine):
         stamp = self._stamp(f"turn-{self.turns}")
         resolution = resolve(said, self._neighbours(said, replaced), POLICY.conflict, now=self.clock)
         self.heard.add((said.evidence[0].turn_id, said.content))
+        self.spoken.append(said)
         self._store(stamp.cause, carry_out(resolution, said, stamp, POLICY))
 
     def _propose(self, change: Change, targets: Sequence[StoredFact]) -> None:
@@ -218,7 +233,7 @@ class Lives(RuleBasedStateMachine):
         self._store(stamp.cause, settled.transitions)
 
     def _neighbours(self, said: Statement, replaced: StoredFact | None) -> Neighbours:
-        rows = [row for row in self.rows.values() if row.state in READABLE]
+        rows = [row for row in self.rows.values() if row.state in READABLE and row.subject == said.subject]
         same = [row for row in rows if row.content_hash == said.content_hash]
         equal = min(same, key=lambda row: (row.state != "active", row.recorded_at, row.fact_id), default=None)
         near = () if equal is not None and replaced is None else tuple(Near(row) for row in rows)
@@ -246,6 +261,10 @@ class Lives(RuleBasedStateMachine):
 
     def _one(self, rows: Sequence[StoredFact], place: int) -> StoredFact:
         return rows[place % len(rows)]
+
+
+def _turns(fact: StoredFact) -> set[str]:
+    return {piece.turn_id for piece in fact.evidence}
 
 
 TestLives = Lives.TestCase

@@ -12,6 +12,7 @@ from memstream.memory.facts import Stamp
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.proposals import Settled, settle
 from memstream.memory.statements import of_change
+from memstream.memory.zones import Near
 from memstream.schemas.commands import Change
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
@@ -27,6 +28,7 @@ def apply(
     action: str,
     *targets: StoredFact,
     equal: StoredFact | None = None,
+    near: tuple[StoredFact, ...] = (),
     closed: tuple[StoredFact, ...] = (),
     episodes: tuple[StoredEpisode, ...] = (NEWS,),
     **fields: Any,
@@ -47,7 +49,7 @@ def apply(
         target=targets[0] if targets else None,
         policy=POLICY,
     )
-    neighbours = Neighbours(equal=equal, closed=closed)
+    neighbours = Neighbours(equal=equal, near=tuple(Near(fact, None) for fact in near), closed=closed)
     return settle(change, said, targets=targets, neighbours=neighbours, stamp=STAMP, policy=POLICY)
 
 
@@ -121,6 +123,25 @@ def test_update_to_what_another_row_says_gives_way_to_it() -> None:
     closed, again = settled.transitions
     assert (closed.fact.state, closed.fact.superseded_by) == ("superseded", other.fact_id)
     assert (again.action, again.fact.fact_id) == ("reinforced", other.fact_id)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ("Is employed by Google", "says so already"),
+        ("Works at Google in Zurich", "says so already"),
+        ("Works at Stripe", "contradicts"),
+    ],
+)
+def test_a_rewording_to_what_another_active_fact_says_or_rules_out_is_refused(other: str, why: str) -> None:
+    beside = stored_fact(other)
+    target = stored_fact("Lives in Oslo")
+    settled = apply("update", target, near=(target, beside), content="Works at Google", expected_version=1)
+    assert settled.verdict == "refused"
+    assert why in settled.reason
+    assert beside.fact_id in settled.reason
+    closed = beside.model_copy(update={"state": "superseded"})
+    assert apply("update", target, near=(target, closed), content="Works at Google", expected_version=1).transitions
 
 
 def test_prune_and_merge_are_refused_when_in_doubt() -> None:
