@@ -13,7 +13,7 @@ from faust.exceptions import ConsumerNotStarted
 
 from ..schemas.errors import Fatal, Transient
 from .addresses import embedded_folder, is_embedded, kafka_servers
-from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for
+from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for, tell_end
 from .ports import Drainable
 from .recovery import StageTableManager
 from .table import DurableTable
@@ -124,12 +124,15 @@ class StageApp(faust.App):
             self._fenced = True
 
     def fenced(self) -> None:
-        """The group has thrown us out. Called in the consumer's thread; a clean stop would flush the very buffer that
-        must not leave, so the process ends here."""
+        """The group has thrown us out, or a crash has left it. Called in the consumer's thread; a clean stop would
+        flush the very buffer that must not leave, so the process ends here."""
         self._fenced = True  # first: logging may block, and the producer is in another thread
-        code = exit_code_for(self.crash_reason) if self._crashed.is_set() else UNREACHABLE
-        log.critical("out_of_the_consumer_group", app=self.conf.id, exit_code=code)
-        self.exit_process(code)
+        if self.crash_reason is not None:
+            tell_end(self.crash_reason)
+            self.exit_process(exit_code_for(self.crash_reason))
+        else:
+            log.critical("out_of_the_consumer_group", app=self.conf.id, exit_code=UNREACHABLE)
+            self.exit_process(UNREACHABLE)
 
     def out_of_sequence(self) -> None:
         """The producer has lost its place on a partition: nothing that it sends there will arrive any more."""

@@ -47,6 +47,12 @@ def exit_code_for(reason: BaseException | None) -> int:
     return UNREACHABLE if isinstance(reason, away) else BROKEN
 
 
+def tell_end(reason: BaseException) -> None:
+    """The last line of a worker that ends for `reason`."""
+    remedy = {"remedy": reason.remedy} if isinstance(reason, Transient) and reason.remedy else {}
+    log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
+
+
 def end_process(code: int) -> None:
     """The process ends now: no flush of buffers that must not leave, no handler that may hang."""
     logging.shutdown()

@@ -22,7 +22,7 @@ from ..schemas.topics import TABLES, group_of
 from .app import AppSettings, StageApp, create_app
 from .boundary import Boundary, Deaths, failure_of
 from .crash import CrashPoint
-from .exits import DONE, exit_code_for
+from .exits import DONE, exit_code_for, tell_end
 from .lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from .metrics import StageMetrics
 from .ports import Ahead, Log, Position, Record
@@ -349,8 +349,7 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
     reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
     reasons += failed
     if reasons:
-        remedy = {"remedy": reasons[0].remedy} if isinstance(reasons[0], Transient) and reasons[0].remedy else {}
-        log.critical("worker_stopped", why=str(reasons[0]), kind=type(reasons[0]).__name__, **remedy)
+        tell_end(reasons[0])
     return exit_code_for(reasons[0]) if reasons else DONE
 
 

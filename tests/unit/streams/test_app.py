@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from aiokafka.errors import CommitFailedError, KafkaConnectionError
 from faust import App
 from faust.types import TP
@@ -236,3 +237,28 @@ async def test_a_worker_that_is_asked_to_stop_says_so(app: StageApp) -> None:
     app._crashed.set()
     app._crash_reason = RuntimeError("a reason")
     assert app.why_not_ready() == "it ends: a reason"
+
+
+# --------------------------------------------------------------------------- out of the group
+async def test_whoever_is_thrown_out_of_the_group_ends_at_once(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(app, "exit_process", ended.append)
+    with structlog.testing.capture_logs() as lines:
+        app.fenced()
+    assert ended == [UNREACHABLE]
+    assert [line["event"] for line in lines] == ["out_of_the_consumer_group"]
+    with pytest.raises(LeaseLost):
+        app.check_lease()
+
+
+async def test_a_crash_that_leaves_the_group_says_what_it_was_and_what_helps(
+    app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(app, "exit_process", ended.append)
+    app._crash_reason = Fatal("no room for the tables in /data")
+    app._crashed.set()
+    with structlog.testing.capture_logs() as lines:
+        app.fenced()
+    assert ended == [BROKEN]
+    assert [(line["event"], line["why"]) for line in lines] == [("worker_stopped", "no room for the tables in /data")]
