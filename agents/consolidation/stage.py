@@ -42,6 +42,7 @@ from ...streams.ports import Record
 from ...streams.retry import Calls
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
+from ..owner_work import CommandWork
 from ..spending import Spending
 from ..tiers import refusal
 from .asking import Asking
@@ -55,7 +56,7 @@ from .run import Runs
 from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result, summaries
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
-from .work import CommandWork, RecallWork, TurnWork, Work, routed
+from .work import RecallWork, TurnWork, Work, routed
 
 log = structlog.get_logger(__name__)
 TICK = 0.2

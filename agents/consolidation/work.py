@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...schemas.commands import Command
 from ...schemas.episodes import EpisodesRecorded
-from ...schemas.errors import Poison
 from ...schemas.recalled import RecallTold
 from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.codec import decode
 from ...streams.ports import Record
 from ...streams.stage import Routed
-from ..routing import is_misplaced
+from ..owner_work import CommandWork, in_lane_of_owner, owner_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +21,6 @@ class TurnWork:
     @property
     def id(self) -> str:
         return self.recorded.turn_id
-
-
-@dataclass(frozen=True, slots=True)
-class CommandWork:
-    command: Command
-    owner_key: str
-
-    @property
-    def id(self) -> str:
-        return self.command.command_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +40,11 @@ def routed(record: Record, *, partitions: int) -> Routed[Work]:
     """In the lane of its owner. Raises Poison."""
     work: Work
     if record.position.topic == COMMANDS.name:
-        command = decode(record, Command)
-        if command.owner is None:
-            raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
-        work = CommandWork(command, command.key)
+        work = owner_command(record)
     elif record.position.topic == RECALLED.name:
         told = decode(record, RecallTold)
         work = RecallWork(told, told.owner.key(told.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)
         work = TurnWork(recorded, recorded.owner.key(recorded.tenant_id))
-    if is_misplaced(record, work.owner_key, partitions=partitions):
-        raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
-    return Routed(work.owner_key, work)
+    return in_lane_of_owner(record, work, partitions=partitions)

@@ -53,7 +53,7 @@ from ...streams.retry import Calls
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ...streams.table import MAX_VALUE
 from ..effects import apply_writes
-from ..routing import is_misplaced
+from ..owner_work import CommandWork, in_lane_of_owner, owner_command
 from ..tiers import refusal
 from .apply import apply, episodes_of
 from .episodes import Episodes
@@ -74,16 +74,6 @@ class ObservedWork:
     @property
     def id(self) -> str:
         return self.observed.turn_id
-
-
-@dataclass(frozen=True, slots=True)
-class CommandWork:
-    command: Command
-    owner_key: str
-
-    @property
-    def id(self) -> str:
-        return self.command.command_id
 
 
 Work = ObservedWork | CommandWork
@@ -126,16 +116,11 @@ class Reflector:
     def route(self, record: Record) -> Routed[Work]:
         work: Work
         if record.position.topic == COMMANDS.name:
-            command = decode(record, Command)
-            if command.owner is None:
-                raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
-            work = CommandWork(command, command.key)
+            work = owner_command(record)
         else:
             observed = decode(record, Observed)
             work = ObservedWork(observed, observed.owner.key(observed.tenant_id))
-        if is_misplaced(record, work.owner_key, partitions=self._partitions):
-            raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
-        return Routed(work.owner_key, work)
+        return in_lane_of_owner(record, work, partitions=self._partitions)
 
     def last(self, work: Work, rows: Rows) -> Decided | None:
         raw = rows.row(work.owner_key)
