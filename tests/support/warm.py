@@ -22,6 +22,8 @@ from types import SimpleNamespace
 READ_BEFORE = ["__main__", "memstream.cli.main", "memstream.cli.commands.worker"]
 """`__main__` is pytest's, which every child would read anew."""
 LOOK_EVERY = 0.02
+_READING = threading.Lock()
+"""An exit code can be read once, and whoever comes second would read another. Starting a process reads those of all."""
 STOPS_AT_CRASH_POINT = "TESTS_STOP_AT_CRASH_POINT"
 """In the environment of a worker: at its crash point it is stopped (SIGSTOP), and goes on after a SIGCONT."""
 
@@ -75,8 +77,8 @@ class Warm:
         self._process: ForkServerProcess = _context().Process(
             target=_commands, args=(commands, between, cwd, dict(env), files), daemon=True
         )
-        self._lock = threading.Lock()  # its exit code can be read once, and whoever comes second would read another
-        self._process.start()
+        with _READING:
+            self._process.start()
 
     @property
     def pid(self) -> int:
@@ -84,7 +86,7 @@ class Warm:
         return self._process.pid
 
     def poll(self) -> int | None:
-        with self._lock:
+        with _READING:
             return self._process.exitcode
 
     @property
@@ -100,10 +102,10 @@ class Warm:
         return code
 
     def send_signal(self, number: int) -> None:
-        with self._lock:
+        with _READING:
             if self._process.exitcode is None:
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        with self._lock:
+        with _READING:
             self._process.kill()
