@@ -30,7 +30,7 @@ long: $(VENV)/.ready-dev ## the tests that take long: a fresh clone, services en
 FAULTS ?= all
 SEED ?= 1
 FAULTS_REPORT ?= --faults-report=docs/reliability.md
-faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/reliability.md; FAULTS=share: one in five
+faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/reliability.md; FAULTS=share: those of each time and one in five
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 

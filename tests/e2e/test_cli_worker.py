@@ -164,6 +164,7 @@ def test_an_embedder_of_another_collection_is_refused(memstream: Memstream) -> N
 
 
 class TestDemo:
+    @pytest.mark.long
     def test_the_first_run_and_the_later_ones(self, memstream: Memstream, command: InProcess) -> None:
         first = memstream("demo", timeout=100)
         assert first.code == 0, first.err

@@ -80,6 +80,7 @@ def remembering(folder: Path) -> Iterator[Ana]:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_the_employer_in_march_after_two_changes_and_a_late_arrival_and_why(tmp_path: Path) -> None:
     with remembering(tmp_path) as ana:
         ana.says("I work at Google.", "2026-01-10", rows=1)

@@ -90,6 +90,7 @@ async def test_an_empty_partition_comes_back_with_nothing_and_the_next_one_is_re
         assert await reader.read(TP(topic, 1), 0, 0.01) == ([], 0)
 
 
+@pytest.mark.long
 async def test_a_broker_that_is_away_gives_nothing_until_it_is_back(own_kafka: Broker, topic_prefix: str) -> None:
     name, server = f"{topic_prefix}changelog", own_kafka.bootstrap
     log = KafkaLog(servers=[server])

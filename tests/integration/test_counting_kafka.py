@@ -68,6 +68,7 @@ async def test_crash_points(run: CountingRun) -> None:
     await run.check()
 
 
+@pytest.mark.long
 async def test_two_workers_share_the_partitions_and_one_is_killed(run: CountingRun) -> None:
     before = sum(await run.log.ends(OBSERVATIONS.name))
     a, b = run.start("a", pause="0.05"), run.start("b", pause="0.05")
@@ -88,6 +89,7 @@ async def test_two_workers_share_the_partitions_and_one_is_killed(run: CountingR
     await run.check()
 
 
+@pytest.mark.long
 async def test_the_table_comes_back_from_the_changelog_alone_and_sigterm_commits(run: CountingRun) -> None:
     """The counts of keys that were counted before go on; no process of this folder has ever seen them."""
     before = sum(await run.log.ends(OBSERVATIONS.name))

@@ -64,6 +64,7 @@ async def lag(log: EmbeddedLog, group: str, topic: str) -> int:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.long
 async def test_a_worker_killed_again_and_again_loses_nothing(log: EmbeddedLog, tmp_path: Path) -> None:
     """The worker notes per key how many events it saw, in which order, in its table; no kill may show there."""
     options = {

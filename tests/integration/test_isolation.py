@@ -417,6 +417,7 @@ READS: dict[str, Read] = {
 INNER = {
     "Existing.has": "whether a collection was ever made",
     "Existing.of": "whether collections were ever made",
+    "KeptTiers.recall": "Recall's",
     "LogReads.of_key": "of one key that Tracing has checked",
     "ModelJudge.close": "no read",
     "ModelJudge.rerank": "orders what it is given",

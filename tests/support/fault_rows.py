@@ -1,6 +1,6 @@
 """Rows of the fault matrix: tests with `@pytest.mark.fault(broken=…, holds=…)`.
 
-`--faults always` (the default) runs the rows marked `always=True`, `share` those and one in `--faults-share` of the
+`--faults none` (the default) runs no row, `share` the rows marked `always=True` and one in `--faults-share` of the
 rest, chosen by `--faults-seed`, `all` every row. `--faults-report FILE` writes the table of this run between two marks
 of a Markdown page.
 """
@@ -57,7 +57,7 @@ def chosen(nodeid: str, *, seed: int, share: int) -> bool:
 # ---------------------------------------------------------------------------------------------- hooks of pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("faults")
-    group.addoption("--faults", choices=("always", "share", "all"), default="always", help="which fault rows run")
+    group.addoption("--faults", choices=("none", "share", "all"), default="none", help="which fault rows run")
     group.addoption("--faults-seed", type=int, default=1, help="chooses the share, and whatever is random in a row")
     group.addoption("--faults-share", type=int, default=5, help="one row in so many")
     group.addoption("--faults-report", type=Path, help="the page whose table of rows is written anew")
@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         row = row_of(item)
         if row is not None:
             item.user_properties.append(("fault", [row.broken, row.holds]))
-            if not (which == "all" or row.always or (which == "share" and chosen(item.nodeid, seed=seed, share=share))):
+            shared = row.always or chosen(item.nodeid, seed=seed, share=share)
+            if which == "none" or (which == "share" and not shared):
                 left.append(item)
     if left:
         config.hook.pytest_deselected(items=left)

@@ -24,7 +24,8 @@ def test_rare(n): assert n != 5
 @pytest.mark.parametrize(
     ("options", "outcomes"),
     [
-        ((), {"passed": 2, "deselected": 12}),
+        ((), {"passed": 1, "deselected": 13}),
+        (("--faults", "share", "--faults-share", "1000000"), {"passed": 2, "deselected": 12}),
         (("--faults", "all"), {"passed": 13, "failed": 1}),
         (("--faults", "all", "-m", "fault"), {"passed": 12, "failed": 1, "deselected": 1}),
     ],
