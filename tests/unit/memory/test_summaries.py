@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import CapturePolicy
@@ -39,6 +39,8 @@ def waiting(said: list[str]) -> tuple[Unsummarised, ...]:
 
 
 @given(sessions)
+@example(["a"] * 50 + ["b"] * 40)
+@example(["a"] * 10 + ["b"] * 70)
 def test_the_newest_turns_wait_in_their_order_each_session_apart(said: list[str]) -> None:
     found = waiting(said)
     turns = [turn for each in found for turn in each.turn_ids]
@@ -99,6 +101,7 @@ def test_a_turn_is_shown_as_it_is_captured() -> None:
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.integers(1, 120))
+@example([50, 1], 1)
 def test_as_many_turns_are_shown_as_fit_and_at_least_one(sizes: list[int], limit: int) -> None:
     turns = as_told(
         [f"t{n}" for n in range(len(sizes))],
@@ -106,6 +109,7 @@ def test_as_many_turns_are_shown_as_fit_and_at_least_one(sizes: list[int], limit
         POLICY,
     )
     shown = that_fit(turns, limit)
+    assert shown, "a turn that is too long alone is shown all the same"
     assert shown == turns[: len(shown)]
     assert len(shown) == 1 or sum(each.tokens for each in shown) <= limit
     if len(shown) < len(turns):
