@@ -139,6 +139,7 @@ async def test_nothing_is_asked_where_no_model_may_be(it: Consolidating) -> None
     await it.bench.run(it.command())
     assert it.model.asked == []
     assert [len(each.turn_ids) for each in it.row().unsummarised] == [4]  # they wait for another tier
+    assert [(part.name, part.status) for part in it.row().runs[-1].phases] == [("light", "nothing")], "light goes on"
 
 
 async def test_nothing_is_shown_of_what_a_source_or_nobody_captures(it: Consolidating) -> None:
