@@ -185,6 +185,8 @@ async def test_a_bulk_load_is_on_the_disk_when_it_ends_and_later_writes_have_the
         target.put({b"k%d" % n: b"v" * 1000 for n in range(100)}, 99)
     logs = [path.stat().st_size for path in table.data.partition_path(0).glob("*.log")]
     assert sum(logs) == 0
+    files = [path.stat().st_size for path in table.data.partition_path(0).glob("*.sst")]
+    assert sum(files) > 0, "what has no log is in a file"
     db = table.data._db_for_partition(0)
     db.put(b"later", b"1")
     db.flush_wal(True)
