@@ -101,5 +101,6 @@ async def test_what_is_recalled_stays_and_what_is_not_is_culled_once(pipeline: P
     assert episodes(pipeline, "--state", "all")["Ran a marathon in Oslo"]["deleted_at"] is not None
     [line] = pipeline.json_lines("reflect", *who)
     assert (line["status"], line["pruned"]) == ("applied", 0)
+    await pipeline.settled()  # a result is told before its command is committed
     await pipeline.verified()
     pipeline.stop()
