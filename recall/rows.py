@@ -40,7 +40,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
 }
 """Of a candidate: what is told of it, and what its formulas read."""
 SAYING: Final = (
-    *("content", "state", "valid_to", "expired_at"),
+    *("content", "state", "valid_to", "expired_at", "closed_at"),
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
 )
 """Of a fact that may speak for an episode."""

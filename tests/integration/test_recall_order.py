@@ -72,6 +72,26 @@ class TestAnEpisodeFollowsItsFact:
         assert told(known_at=ago(3)) == {"Works at Google", "Works at Apple"}
         assert told(known_at=ago(1), as_of=ago(3)) == {"Works at Google"}
 
+    def test_what_ended_before_it_was_learnt_stands_in_what_was_known_between(self, remembering: World) -> None:
+        """Told two days ago, that it has been over for eight."""
+
+        def ago(days: float) -> Any:
+            return NOW - timedelta(days=days)
+
+        async def remembered() -> None:
+            old = {"recorded_at": ago(9)}
+            ended = {"state": "superseded", "valid_to": ago(8), "closed_at": ago(2)}
+            await remembering.memory.episode("Works at Google", valid_from=ago(10), **old)
+            await self._fact_of(remembering, "Works at Google", **ended, **old)
+
+        def told(**asked: Any) -> list[tuple[str, str]]:
+            return remembering.told(cue="works at Google", tiers=("semantic", "episodic"), **asked)
+
+        remembering.do(remembered())
+        assert told(known_at=ago(1)) == []
+        assert told(known_at=ago(3)) == [("semantic", "Works at Google")], "the fact speaks for both"
+        assert remembering.told(tiers=("episodic",), known_at=ago(3)) == [("episodic", "Works at Google")]
+
     @pytest.mark.parametrize(
         ("state", "fields", "stands"),
         [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import pytest
@@ -50,6 +50,7 @@ ROW = {
     "state": "superseded",
     "valid_to": "2026-11-30T10:00:00Z",
     "expired_at": "2026-11-29T10:00:00Z",
+    "closed_at": "2026-12-02T10:00:00Z",
 }
 OF: dict[Tier, dict[str, Any]] = {
     "semantic": {"evidence": [EVIDENCE]},
@@ -83,9 +84,14 @@ def test_a_message_is_known_by_its_place_so_that_what_was_rendered_into_it_is_le
     assert not any("message_index" in FIELDS[tier] for tier in get_args(Tier) if tier != "turns")
 
 
-def test_what_a_fact_says_of_an_episode_needs_no_more() -> None:
-    for state in ("active", "superseded", "invalidated"):
-        whole: Payload = ROW | OF["semantic"] | {"state": state}
-        read = only(SAYING, whole)
-        assert saying_of(read, valid=NOW, known=NOW) == saying_of(whole, valid=NOW, known=NOW)
-        assert saying_of(read, valid=NOW, known=NOW).observation_ids == {ID}
+@pytest.mark.parametrize("state", ["active", "superseded", "invalidated"])
+@pytest.mark.parametrize(("valid", "known"), [(20, 20), (25, 33), (31, 31)])
+def test_what_a_fact_says_of_an_episode_needs_no_more(state: str, valid: int, known: int) -> None:
+    def of_november(day: int) -> datetime:
+        return datetime(2026, 11, 1, 12, tzinfo=UTC) + timedelta(days=day - 1)
+
+    times = {"valid": of_november(valid), "known": of_november(known)}
+    whole: Payload = ROW | OF["semantic"] | {"state": state}
+    read = only(SAYING, whole)
+    assert saying_of(read, **times) == saying_of(whole, **times)
+    assert saying_of(read, **times).observation_ids == {ID}
