@@ -71,6 +71,8 @@ def with_run(
             errands = tuple(Errand(kind=kind, run_id=asked.run_id, not_before=soon) for kind in after)
             row = row.model_copy(update={"errands": errands})
         return row
+    if ran.kind == "hygiene" and asked.args.get("run") is not None:
+        return row  # maintenance is no visit of the janitor: that is owed as before
     before = next((errand for errand in row.errands if errand.kind == ran.kind), None)
     rest = tuple(
         errand.model_copy(update={"not_before": max(errand.not_before, soon)})

@@ -13,7 +13,7 @@ from memstream.adapters.ports import Point
 from memstream.agents.consolidation.hygiene import after_turn
 from memstream.agents.consolidation.maintenance import COUNTS
 from memstream.agents.consolidation.recalled import RecalledRow, recalled_row_key
-from memstream.agents.consolidation.rows import OwnerRow, Waiting
+from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
 from memstream.memory.links import Links, recalled_together
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy
 from memstream.recall.wanted import Wanted, episodes_filter
@@ -221,6 +221,17 @@ async def test_a_call_that_was_made_while_a_run_went_on_gets_zeros_and_a_later_o
     assert await it.now(later) == later
     await it.bench.run(it.reflect("c3", issued_at=ended + timedelta(milliseconds=1)))
     assert it.counts() == {"pruned": 1}
+
+
+async def test_maintenance_is_no_visit_of_the_janitor_which_is_owed_as_before(it: World) -> None:
+    owed = OwnerRow(errands=(Errand(kind="hygiene", run_id="r", not_before=NOW),))
+    it.bench.rows.rows[KEY] = owed.to_bytes()
+    await it.bench.run(it.reflect("c1"))
+    await it.bench.run(it.reflect("c2"))
+    await it.bench.run(it.visit("c3", args={"run": "nobodys"}))
+    assert it.row().errands == owed.errands
+    await it.bench.run(it.visit("c4"))
+    assert it.row().errands == ()
 
 
 async def test_opposites_are_never_merged_however_near(it: World) -> None:
