@@ -23,7 +23,7 @@ from ..agents.observer.source import TurnSource, load_source
 from ..agents.reflector.state import check_facts_present
 from ..agents.spending import Spending
 from ..memory.policies import ConflictPolicy, MemoryPolicy
-from ..schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
+from ..schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
 from ..schemas.errors import Fatal
 from ..schemas.topics import StageName
 from ..streams import admin
@@ -50,7 +50,7 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "recorder": (TURNS,),
     "observer": (WORKING,),
     "reflector": (EPISODES, FACTS),
-    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS),
+    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS),
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"

@@ -1,14 +1,16 @@
-"""Links between records that were recalled together (memory-model §7, strengthen); pure.
+"""Links between records that were recalled together (memory-model §7, strengthen), and what reaches a record over them
+(recall-and-tools §1, link activation); pure.
 
-Source: Hebb 1949, "cells that fire together wire together": each recall of two records together adds to the weight of
-their link, up to 1.
+Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together adds to the weight of
+their link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: what is called up
+activates what it is linked with, in the measure of the link; of that the first step. ADR 0014.
 """
 
 from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -16,9 +18,14 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from .strength import DAY, faded
+
 _LINK = struct.Struct("<16s16sdI")
 """Two ids, the weight, seconds since 1970 of the last growth: 44 bytes."""
 SECONDS_MAX = 2**32 - 1
+REST_DAYS = 30.0
+"""A link that has not grown for so long counts half, where one has to make room: of what is no longer believed the
+strongest links would stay for ever. It is no weaker for a read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,21 @@ class Links(BaseModel):
             for one, other, weight, at in _LINK.iter_unpack(raw)
         )
 
+    def among(self, ids: Collection[str]) -> Iterator[Link]:
+        """Those that have both ends among these (UUIDs). Few are, so the others are not decoded."""
+        known = {UUID(each).bytes: each for each in ids} if self.packed else {}
+        for one, other, weight, at in _LINK.iter_unpack(base64.b64decode(self.packed)):
+            if one in known and other in known:
+                yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
+
+    def weighs_as(self, other: Links) -> bool:
+        """Whether a read finds the same in both, whenever they have grown."""
+        return self.packed == other.packed or self._weights() == other._weights()
+
+    def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
+        raw = base64.b64decode(self.packed)
+        return frozenset((one, other, weight) for one, other, weight, _ in _LINK.iter_unpack(raw))
+
     def grown_since(self, moment: datetime | None) -> int:
         """How many have grown later than this; None: all of them."""
         return sum(moment is None or link.grown_at > moment for link in self.all())
@@ -65,7 +87,7 @@ def _packed(links: Sequence[Link]) -> Links:
 
 def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Each pair of `ids` (UUIDs) is linked, or its link grows by `step`, up to 1. Beyond `keep` the weakest go, of
-    equal ones those that have not grown for longest."""
+    this recall last: a new link is the weakest of all, and would never see a second recall."""
     pairs = [tuple(sorted(pair)) for pair in combinations(dict.fromkeys(ids), 2)] if keep and step else []
     if not pairs and len(links.packed) <= _packed_length(keep):
         return links
@@ -73,13 +95,31 @@ def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: f
     for pair in pairs:
         link = known.get(pair) or Link(pair[0], pair[1], 0.0, at)
         known[pair] = replace(link, weight=min(1.0, link.weight + step), grown_at=max(at, link.grown_at))
-    return _packed(_strongest(known, keep))
+    return _packed(_kept(known, frozenset(pairs), at=at, keep=keep))
 
 
-def _strongest(known: Mapping[tuple[str, ...], Link], keep: int) -> list[Link]:
-    ordered = sorted(known.values(), key=lambda link: (-link.weight, -link.grown_at.timestamp(), link.one, link.other))
-    return ordered[:keep]
+def _kept(
+    known: Mapping[tuple[str, ...], Link], grown: Collection[tuple[str, ...]], *, at: datetime, keep: int
+) -> list[Link]:
+    def order(pair: tuple[str, ...]) -> tuple[bool, float, tuple[str, ...]]:
+        link = known[pair]
+        return pair not in grown, -link.weight * faded(link.grown_at, at, half_life=REST_DAYS * DAY), pair
+
+    return [known[pair] for pair in sorted(known, key=order)[:keep]]
 
 
 def _packed_length(links: int) -> int:
     return -(-links * _LINK.size // 3) * 4
+
+
+# ------------------------------------------------------------------------------------------------ to read by
+def activation(links: Iterable[Links], match: Mapping[str, float]) -> dict[str, float]:
+    """What the cue calls up beside a candidate, and reaches it over links: the sum of weight x match over those that it
+    is linked with, at most 1. `match` has the candidates, each 0–1; what is none neither gives nor gets. Who is not
+    named gets nothing."""
+    reached: dict[str, float] = {}
+    for of_owner in links:
+        for link in of_owner.among(match):
+            for to, source in ((link.one, link.other), (link.other, link.one)):
+                reached[to] = min(1.0, reached.get(to, 0.0) + link.weight * match[source])
+    return reached

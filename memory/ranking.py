@@ -53,14 +53,12 @@ Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """Any record as the profile `composite` sees it. `strength` and `importance` 0–1, `valence` -1 to 1 or unknown,
-    `links` the activation that reaches it over links, 0–1 (0 until links are kept)."""
+    """Any record as the profile `composite` sees it. `strength` and `importance` 0–1, `valence` -1 to 1 or unknown."""
 
     strength: float
     at: datetime
     importance: float
     valence: float | None = None
-    links: float = 0.0
 
 
 class Score(NamedTuple):
@@ -91,16 +89,23 @@ def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -
 
 
 def composite(
-    impression: Impression, *, match: float, mood: float | None, now: datetime, policy: CompositePolicy
+    impression: Impression,
+    *,
+    match: float,
+    links: float,
+    mood: float | None,
+    now: datetime,
+    policy: CompositePolicy,
 ) -> Score:
-    """The score of the profile `composite`. `mood` is the caller's valence, -1 to 1; None: unknown."""
+    """The score of the profile `composite`. `links`: what reaches it over links from the other candidates, 0–1
+    (memory/links.py). `mood` is the caller's valence, -1 to 1; None: unknown."""
     recency = faded(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
         similarity=policy.similarity * match,
         strength=policy.strength * impression.strength,
         recency=policy.recency * recency,
         emotion=policy.emotion * congruence(impression.valence, mood),
-        links=policy.links * impression.links,
+        links=policy.links * links,
         importance=policy.importance * impression.importance,
     )
 

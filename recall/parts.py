@@ -11,6 +11,9 @@ from ..schemas.errors import Poison, Transient
 
 T = TypeVar("T")
 EMBEDDER = "embedder"
+LINKS = "links"
+HELPERS = frozenset((EMBEDDER, LINKS))
+"""They hold no memory: what they say helps to ask for it, or to rank it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Missing:
     """A part of the read that did not answer."""
 
     part: str
-    """`embedder`, or `<tier>.<search>`."""
+    """`embedder`, `links`, or `<tier>.<search>`."""
     why: str
 
 
@@ -33,7 +36,7 @@ class Parts:
 
     @property
     def silent(self) -> bool:
-        """Parts of memory were asked, and not one has answered. The embedder is none: it only helps to ask."""
+        """Parts of memory were asked, and not one has answered. Helpers are none."""
         return bool(self._missing) and not self._answered
 
     @property
@@ -48,7 +51,7 @@ class Parts:
         try:
             async with asyncio.timeout_at(self._begun + share * self._patience):
                 answer = await ask()
-                self._answered |= name != EMBEDDER
+                self._answered |= name not in HELPERS
                 return answer
         except TimeoutError:
             why = f"no answer within {share * self._patience:g} s"

@@ -3,6 +3,7 @@
 filter   which records may be seen                     filters.py
 search   all tiers at once, each with a deadline       searching.py
 fuse     the lists of a tier → match and candidates    memory/fusion.py
+link     what the candidates lift of each other        linked.py, memory/links.py (profile composite)
 rank     match and the record → a score of parts       memory/ranking.py
 rerank   the best shown to a reranker, if there is one rerank.py
 choose   the best of all tiers, none said twice        memory/choosing.py
@@ -11,6 +12,7 @@ stand    no episode whose fact is not believed now     standing.py
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,13 +24,15 @@ import structlog
 from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
 from ..memory.choosing import Scored, best_first, choose
 from ..memory.fusion import Rank, RankedList, ranks_in
+from ..memory.links import Links, activation
 from ..memory.policies import RecallPolicy
 from ..memory.ranking import Score, composite, overlap, ranked
 from ..memory.zones import words
-from ..schemas.collections import FACTS
+from ..schemas.collections import FACTS, LINKS
 from ..schemas.recalled import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
 from .existing import Existing
+from .linked import lifts, linked
 from .parts import Missing, Parts
 from .request import RecallRequest
 from .rerank import match_at, reordered
@@ -112,8 +116,9 @@ class Recall:
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         parts = Parts(patience=self._policy.patience)
-        collections = await self._existing.of(COLLECTION_OF.values())
-        pools = await Searching(
+        helping = (LINKS,) if lifts(request, self._policy) else ()
+        collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
+        searching = Searching(
             store=self._store,
             embedder=self._embedder,
             collections=collections,
@@ -121,11 +126,15 @@ class Recall:
             request=request,
             now=now,
             parts=parts,
-        ).run()
+        )
+        if LINKS in collections:
+            pools, links = await self._with_links(searching, parts, request)
+        else:
+            pools, links = await searching.run(), ()
         found = dict(self._found(pools, request))
         if request.asked is not None and self._reranker is not None and found:
-            found = await self._reranked(found, request.asked, self._reranker, parts, request, now)
-        scored = self._scored(found, request, now)
+            found = await self._reranked(found, links, request.asked, self._reranker, parts, request, now)
+        scored = self._scored(found, links, request, now)
         chosen = await self._standing(scored, found, parts, request, now, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
@@ -133,9 +142,20 @@ class Recall:
         return Recalled(items, parts.missing, parts.silent)
 
     # -------------------------------------------------------------------------------------------- steps
+    async def _with_links(
+        self, searching: Searching, parts: Parts, request: RecallRequest
+    ) -> tuple[Mapping[Tier, Pool], Sequence[Links]]:
+        """At once."""
+        links = asyncio.create_task(linked(store=self._store, request=request, parts=parts))
+        try:
+            return await searching.run(), await links
+        finally:
+            links.cancel()
+
     async def _reranked(
         self,
         found: Mapping[Key, _Found],
+        links: Sequence[Links],
         cue: str,
         reranker: Reranker,
         parts: Parts,
@@ -143,7 +163,7 @@ class Recall:
         now: datetime,
     ) -> dict[Key, _Found]:
         """As they are when the reranker does not answer in time."""
-        ordered = [(each.tier, each.id) for each in best_first(self._scored(found, request, now))]
+        ordered = [(each.tier, each.id) for each in best_first(self._scored(found, links, request, now))]
         shown = [
             Candidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
             for tier, identity in ordered[: self._policy.rerank_pool]
@@ -193,9 +213,17 @@ class Recall:
             seen, behind = seen | frozenset(episodes), BEHIND
             left = [each for each in left if each.tier != "episodic" or each.id not in gone]
 
-    def _scored(self, found: Mapping[Key, _Found], request: RecallRequest, now: datetime) -> list[Scored]:
+    def _scored(
+        self, found: Mapping[Key, _Found], links: Sequence[Links], request: RecallRequest, now: datetime
+    ) -> list[Scored]:
+        lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         return [
-            Scored(tier, identity, content_of(each.payload), self._score(tier, each, request, now))
+            Scored(
+                tier,
+                identity,
+                content_of(each.payload),
+                self._score(tier, each, lifted.get(identity, 0.0), request, now),
+            )
             for (tier, identity), each in found.items()
         ]
 
@@ -208,11 +236,12 @@ class Recall:
                 if (payload := pool.payloads.get(identity)) is not None:
                     yield (tier, identity), _Found(payload, match, pool.lists)
 
-    def _score(self, tier: Tier, found: _Found, request: RecallRequest, now: datetime) -> Score:
+    def _score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
         if self._policy.profile == "composite":
             return composite(
                 impression_of(tier, found.payload, now=now, policy=self._policy),
                 match=found.match,
+                links=links,
                 mood=request.mood,
                 now=now,
                 policy=self._policy.composite,

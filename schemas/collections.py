@@ -22,6 +22,7 @@ DIGESTS = "digests"
 PROCEDURES = "procedures"
 ARCHIVE = "archive"
 BUDGETS = "budgets"
+LINKS = "links"
 TENANT_FIELD = "tenant_id"
 
 
@@ -110,4 +111,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
     CollectionSpec(PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
     CollectionSpec(ARCHIVE, has_vectors=False, fields=_fields(keyword="owner_key", datetime="accessed_at")),
+    CollectionSpec(LINKS, has_vectors=False, fields=_fields()),
 )

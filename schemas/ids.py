@@ -127,6 +127,11 @@ def archive_id(episode: str) -> str:
     return _derive(f"archive/{episode}")
 
 
+def links_id(owner: str) -> str:
+    """An owner has one point of links."""
+    return _derive(f"links/{owner}")
+
+
 def summary_id(owner: str, session: str, last_turn_id: str) -> str:
     """What stands for the observation of a summary: a turn is summarised once, so the last one names it."""
     return _derive(f"summary/{owner}/{session}/{encode(last_turn_id)}")

@@ -2,7 +2,7 @@
 
 One row an owner, of its own: a recall must not write again what the owner's row holds. It lies on the owner's partition
 and in the owner's lane, so no run goes on beside it. The fields are set as numbers, not added to; each event counts
-once: the ids of the last ones are kept.
+once: the ids of the last ones are kept. Readers find the links in a point of the owner's (`links`), put whole.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ...memory.policies import HygienePolicy
 from ...memory.recalls import on_episode, on_fact
 from ...schemas import ids
 from ...schemas.archive import Archived
-from ...schemas.collections import ARCHIVE, EPISODES, FACTS
+from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
-from ...schemas.outcomes import Outcome, SetFields, Source
+from ...schemas.links import StoredLinks
+from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
 from ...schemas.recalled import RecalledRef, RecallTold, Tier
 from ...streams.metrics import StageMetrics
 from ...streams.retry import Calls
@@ -44,6 +45,22 @@ class RecalledRow(StoredRow):
     links: Links = Links()
     seen: Remembered = Remembered()
     last: Outcome | None = None
+    links_changed: bool = False
+    """With the last outcome, which then puts the owner's point. That is made of `links`: kept in the outcome too, it
+    would double the row."""
+
+    def effects(self, last: Outcome, owner_key: str) -> Outcome:
+        """The last outcome with all that it writes."""
+        if not self.links_changed:
+            return last
+        stored = StoredLinks(
+            links_id=ids.links_id(owner_key),
+            tenant_id=ids.split(owner_key)[0],
+            owner_key=owner_key,
+            packed=self.links.packed,
+        )
+        put = PutPoints(collection=LINKS, points=(OutPoint(id=stored.links_id, payload=stored.to_payload()),))
+        return last.model_copy(update={"writes": (*last.writes, put)})
 
 
 def recalled_row_key(owner_key: str) -> str:
@@ -72,7 +89,7 @@ class Recollections:
         if raw is None:
             return None
         row = RecalledRow.read(raw)
-        return None if row.last is None else Decided(row.last, key, raw)
+        return None if row.last is None else Decided(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
         self, told: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
@@ -104,8 +121,13 @@ class Recollections:
             keep=self.policy.links_kept,
         )
         self.metrics.counted("recalled", len(found))
-        row = RecalledRow(links=links, seen=row.seen.add(told.recall_id, kept=SEEN), last=outcome)
-        return Decided(outcome, recalled_row_key(owner_key), row.to_bytes())
+        row = RecalledRow(
+            links=links,
+            seen=row.seen.add(told.recall_id, kept=SEEN),
+            last=outcome,
+            links_changed=not links.weighs_as(row.links),
+        )
+        return Decided(row.effects(outcome, owner_key), recalled_row_key(owner_key), row.to_bytes())
 
     async def _found(self, told: RecallTold, owner_key: str) -> dict[str, tuple[str, Found]]:
         """Collection and record by id; of this owner alone: whoever can write to the topic can name any id."""

@@ -6,12 +6,12 @@ decide   done before? → nothing
          a command of our kinds → a run of that kind, whatever the counts say; other kinds → passed over
          a recall → counted on the records, and linked: recalled.py
          a run: its steps one after the other (plan.py) → proposals, effects, the owner's row
-store    fields of episodes, the digest
+store    fields of episodes and facts, the digest, links
 publish  proposals as facts.apply and episodes.record on memory.commands (the reflector writes both), results
 
 A model that is away past a minute defers what is left of a run, and a timer sends a command later; so it is with what
-follows a run (prune, hygiene, digest), and with a schedule. One writer: of the table progress, of the collection
-`digests`, of the episodes' field consolidated_at. docs/design/consolidation.md.
+follows a run (prune, hygiene, digest), and with a schedule. One writer: of the table progress, of the collections
+`digests` and `links`, of the episodes' field consolidated_at. docs/design/consolidation.md.
 """
 
 from __future__ import annotations

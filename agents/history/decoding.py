@@ -380,4 +380,4 @@ _POINTS: Mapping[str, Callable[[Found], PointRow]] = {
     TURNS: _message,
 }
 COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
-"""Whose points follow from turns one by one; digests, procedures and accounts do not, and are not read."""
+"""Whose points follow from turns one by one; digests, procedures, links and accounts do not, and are not read."""

@@ -109,6 +109,11 @@ class RecallPolicy:
         require(math.isfinite(growth) and growth >= 1, f"recall.stability_growth must be 1 or more, not {growth}")
 
     @property
+    def links(self) -> float:
+        """What links weigh in the chosen profile; 0: they are not read."""
+        return self.composite.links if self.profile == "composite" else 0.0
+
+    @property
     def fused(self) -> FusionPolicy:
         """The fusion of the chosen profile."""
         return CLASSIC_FUSION if self.profile == "classic" else self.fusion

@@ -45,7 +45,7 @@ class HygienePolicy:
     links_together: int = 5
     """The best so many of a recall are linked, each with each."""
     links_kept: int = 256
-    """Per owner; the weakest goes. 0: no links are kept."""
+    """Per owner; the weakest makes room for what is recalled together. 0: no links are kept."""
 
     def __post_init__(self) -> None:
         triggers = ("consolidation", "capture", "schedule", "manual")

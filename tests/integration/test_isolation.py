@@ -31,6 +31,7 @@ from memstream.api.credentials import Credentials
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import GistPolicy, RecallPolicy
+from memstream.memory.policies.recalling import RankingProfile
 from memstream.recall.context import ContextRequest, Contexts
 from memstream.recall.paging import Page
 from memstream.recall.reading import Reading, sees_all
@@ -84,6 +85,7 @@ class Asked:
     known_at: datetime | None = None
     ceiling: Sensitivity = "secret"
     groups: tuple[str, ...] = ()
+    profile: RankingProfile = "memstream"
     fact: int = 0
     """Of whom the fact is that is asked for, by its place in `World.facts`."""
     cursor: str | None = None
@@ -125,7 +127,8 @@ Read = Callable[["World", VectorStore, Asked], Awaitable[Told]]
 
 
 class World:
-    """Two tenants with two users each, a group and an agent; each remembers the same, under the same ids."""
+    """Two tenants with two users each, a group and an agent; each remembers the same, under the same ids. Everybody's
+    links are of what the others remember, so that one's own records are lifted by none."""
 
     def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
         self.store = store
@@ -160,15 +163,22 @@ class World:
                                 f"I say: {content}", turn=f"t{number}", message_index=index, **whose,
                                 occurred_at=NOW + timedelta(minutes=number),
                             )  # fmt: skip
+        linked = [*(each.fact_id for each in self.facts), *self.gists]
+        for tenant, key in sorted({self.memory.whose[each] for each in linked}):
+            _, scope, owner_id = ids.split(key)
+            others = [each for each in linked if self.memory.whose[each] != (tenant, key)]
+            await self.memory.links(
+                others, weight=1.0, tenant=tenant, owner=Owner.model_validate({"scope": scope, "id": owner_id})
+            )
 
     def of(self, identities: Iterable[str]) -> Told:
         return [self.memory.whose[each] for each in identities]
 
-    def recall(self, store: VectorStore) -> Recall:
+    def recall(self, store: VectorStore, profile: RankingProfile) -> Recall:
         return Recall(
             store=store,
             embedder=self.memory.embedder,
-            policy=RecallPolicy(patience=30.0),
+            policy=RecallPolicy(patience=30.0, profile=profile),
         )
 
     def tracing(self, store: VectorStore) -> Tracing:
@@ -199,8 +209,10 @@ def row_told(row: Any) -> tuple[str, str]:
 
 
 async def recalled(world: World, store: VectorStore, asked: Asked) -> Told:
-    answer = await world.recall(store).recall(asked.recall, now=NOW)
+    answer = await world.recall(store, asked.profile).recall(asked.recall, now=NOW)
     assert answer.missing == ()
+    if not asked.groups:
+        assert not any(each.item.parts.get("links") for each in answer.items), "lifted by links of somebody else"
     return world.of(each.item.id for each in answer.items)
 
 
@@ -216,7 +228,9 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         as_of=asked.as_of,
         known_at=asked.known_at,
     )
-    context = await Contexts(recall=world.recall(store), digests=Reading(store=store)).context(request, now=NOW)
+    context = await Contexts(recall=world.recall(store, asked.profile), digests=Reading(store=store)).context(
+        request, now=NOW
+    )
     return world.of(each for shown in context.shown.values() for each in shown)
 
 
@@ -302,7 +316,9 @@ def over_http(path: str, *, told: str, takes: str, all_owners: bool = False, met
     async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
         users = [asked.who.user] if asked.by_owner else None
         token = entry("t", tenants=[asked.who.tenant], scopes=["memory:read", "memory:read-secret"], users=users)
-        app = app_over(log=world.log, store=store, recall=world.recall(store), credentials=Credentials([token]))
+        app = app_over(
+            log=world.log, store=store, recall=world.recall(store, asked.profile), credentials=Credentials([token])
+        )
         given = {
             "user": asked.who.user if asked.by_owner or not all_owners else None,
             "session": asked.session,
@@ -479,6 +495,7 @@ ASKED = st.builds(
     known_at=MOMENTS,
     ceiling=st.sampled_from(get_args(Sensitivity)),
     groups=st.sampled_from(((), ("team",), ("u1", "u2"))),
+    profile=st.sampled_from(get_args(RankingProfile)),
     fact=st.integers(0, 15),
 )
 
@@ -515,6 +532,14 @@ def test_everybody_is_told_what_is_theirs(
             own = next(n for n, ref in enumerate(world.facts) if world.memory.whose[ref.fact_id] == key)
             told = run(READS[name](world, stores[over_loopback], Asked(who, fact=own, cue="Works at Stripe")))
             assert set(told) == {key}
+
+
+def test_links_are_read_of_those_who_are_asked_for_alone(run: Any, world: World, stores: list[VectorStore]) -> None:
+    """So that no lift, above, is about something: here the group's links are asked for, which are of the user's."""
+    for store in stores:
+        asked = Asked(Who("acme", "u1"), cue="Works at Stripe", groups=("team",), profile="composite")
+        answer = run(world.recall(store, asked.profile).recall(asked.recall, now=NOW))
+        assert {each.item.tier for each in answer.items if each.item.parts["links"]} == {"semantic", "episodic"}
 
 
 @pytest.mark.parametrize("name", ["Reading.facts", "Reading.episodes", "Reading.working", "Reading.log"])

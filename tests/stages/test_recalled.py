@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -11,13 +11,18 @@ import pytest
 
 from memstream.adapters.ports import Completions, Point
 from memstream.agents.consolidation import Consolidation
-from memstream.agents.consolidation.recalled import recalled_row
+from memstream.agents.consolidation.recalled import recalled_row, recalled_row_key
 from memstream.agents.spending import Spending
-from memstream.memory.policies import HygienePolicy, MemoryPolicy
+from memstream.memory.links import Links
+from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recall
 from memstream.schemas import ids
+from memstream.schemas.collections import LINKS
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
+from memstream.schemas.links import StoredLinks
 from memstream.schemas.recalled import RecalledRef, RecallTold, Tier
 from memstream.schemas.topics import RECALLED
 from memstream.schemas.turns import Owner
@@ -84,10 +89,24 @@ class Recalled:
     def weights(self) -> list[float]:
         return [link.weight for link in recalled_row(self.bench.rows, KEY).links.all()]
 
+    async def stored(self) -> list[StoredLinks]:
+        """What readers find, of all owners of the tenant."""
+        return [
+            StoredLinks.from_payload(each.payload) for each in await self.bench.store.select(LINKS, tenant_id="acme")
+        ]
+
+    async def read(self, cue: str) -> dict[str, float]:
+        """By content what links give, in the profile composite."""
+        recall = Recall(store=self.bench.store, embedder=self.bench.embedder, policy=RecallPolicy(profile="composite"))
+        found = await recall.recall(RecallRequest("acme", OWNER, cue=cue), now=NOW)
+        assert found.missing == ()
+        return {each.item.content: each.item.parts["links"] for each in found.items}
+
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     made = await open_bench(tmp_path, "consolidation")
+    await made.store.ensure(LINKS)
     yield made
     await made.store.close()
 
@@ -109,9 +128,12 @@ async def test_a_worker_that_dies_counts_it_once(bench: Bench, step: Step) -> No
     it = Recalled(bench)
     fact, one = await it.fact("Likes tea"), await it.episode("Drank tea")
     await bench.killed(it.recall(("semantic", fact.fact_id), ("episodic", one.episode_id)), step)
+    [stored] = await it.stored()
+    assert stored.packed == recalled_row(bench.rows, KEY).links.packed
     await bench.run(it.recall(("semantic", fact.fact_id)))
     assert ((await it.fact_now(fact)).retrieval_count, (await it.episode_now(one)).retrieval_count) == (2, 1)
     assert it.weights() == [0.1]
+    assert await it.stored() == [stored]
 
 
 async def test_the_same_recall_under_another_offset_counts_once(bench: Bench) -> None:
@@ -132,6 +154,61 @@ async def test_links_grow_with_each_recall_together_and_count_the_best_alone(ben
     assert (await it.fact_now(c)).retrieval_count == 12
 
 
+async def test_what_was_recalled_together_lifts_each_other_where_the_profile_counts_links(bench: Bench) -> None:
+    it = Recalled(bench)
+    tea, kettle = await it.fact("Likes green tea"), await it.episode("Bought a kettle in Kyoto")
+    await it.fact("Owns an old bicycle")
+    assert set((await it.read("green tea")).values()) == {0.0}
+    for _ in range(3):
+        await bench.run(it.recall(("semantic", tea.fact_id), ("episodic", kettle.episode_id)))
+    lifted = await it.read("green tea")
+    assert {content for content, part in lifted.items() if part} == {"Likes green tea", "Bought a kettle in Kyoto"}
+    assert lifted["Bought a kettle in Kyoto"] == pytest.approx(0.10 * 0.3), "of what is first in every list"
+
+
+async def test_the_links_of_an_owner_are_one_point_and_are_kept_once_in_the_row(bench: Bench) -> None:
+    it = Recalled(bench)
+    facts = [("semantic", (await it.fact(text)).fact_id) for text in ("Likes tea", "Likes milk", "Likes cake")]
+    for together in (facts[:2], facts):
+        await bench.run(it.recall(*cast(list[tuple[Tier, str]], together)))
+    [stored] = await it.stored()
+    assert (stored.links_id, stored.owner_key) == (ids.links_id(KEY), KEY)
+    assert [link.weight for link in Links(packed=stored.packed).all()] == it.weights() == [0.2, 0.1, 0.1]
+    assert bench.rows.rows[recalled_row_key(KEY)].count(stored.packed[:60].encode()) == 1
+
+
+async def test_links_that_do_not_change_are_not_written_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Recalled(bench, link_step=0.5)
+    a, b = await it.fact("Likes tea"), await it.fact("Likes milk")
+    written: list[str] = []
+    put = bench.store.put
+
+    async def noted(collection: str, points: Sequence[Point]) -> None:
+        written.append(collection)
+        await put(collection, points)
+
+    monkeypatch.setattr(bench.store, "put", noted)
+    both = [("semantic", each.fact_id) for each in (a, b)]
+    for together, times in ((both[:1], 0), (both, 1), (both, 2), (both, 2), (both[1:], 2)):
+        await bench.run(it.recall(*cast(list[tuple[Tier, str]], together)))
+        assert written == [LINKS] * times
+    assert it.weights() == [1.0]
+    same = it.recall(*cast(list[tuple[Tier, str]], both))
+    for _ in range(2):
+        await bench.run(same)
+    assert written == [LINKS] * 2
+
+
+async def test_where_no_links_are_to_be_kept_any_more_readers_find_none(bench: Bench) -> None:
+    it = Recalled(bench)
+    both = [("semantic", (await it.fact(text)).fact_id) for text in ("Likes tea", "Likes milk")]
+    await bench.run(it.recall(*cast(list[tuple[Tier, str]], both)))
+    number, it = it.number, Recalled(bench, links_kept=0)
+    it.number = number
+    await bench.run(it.recall(*cast(list[tuple[Tier, str]], both)))
+    assert [each.packed for each in await it.stored()] == [""]
+
+
 async def test_whatever_the_record_names_only_the_owners_own_records_change(bench: Bench) -> None:
     it = Recalled(bench)
     other = Owner(scope="user", id="u2")
@@ -144,6 +221,7 @@ async def test_whatever_the_record_names_only_the_owners_own_records_change(benc
     assert (await it.fact_now(theirs)) == theirs
     assert (await it.fact_now(mine)).retrieval_count == 1
     assert it.weights() == []
+    assert await it.stored() == []
 
 
 async def test_a_readers_clock_that_runs_ahead_makes_nothing_fresher_than_now_and_one_behind_nothing_older(

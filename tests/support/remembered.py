@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Point, VectorStore
 from memstream.memory.gist import archived
+from memstream.memory.links import Links, recalled_together
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
-from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, TURNS, WORKING
 from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
+from memstream.schemas.links import StoredLinks
 from memstream.schemas.recalled import Tier
 from memstream.schemas.turns import Owner
 from memstream.schemas.working import StoredMessage, StoredWorkingEntry
@@ -159,6 +162,17 @@ class Remembered:
         gist: dict[str, Any] = {"content": f"{content[:8]} …", "archived_at": rfc3339(NOW)}
         await self.store.set_payload(EPISODES, tenant_id=tenant_id, ids=[episode_id], fields=gist)
         return episode_id
+
+    async def links(
+        self, *together: Sequence[str], weight: float = 0.5, tenant: str = "acme", owner: Owner | None = None
+    ) -> None:
+        """All links of an owner: of each group each with each."""
+        key = (owner or Owner(scope="user", id="u1")).key(tenant)
+        links = Links()
+        for each in together:
+            links = recalled_together(links, each, at=NOW, step=weight, keep=4_096)
+        stored = StoredLinks(links_id=ids.links_id(key), tenant_id=tenant, owner_key=key, packed=links.packed)
+        await self.store.put(LINKS, [Point(stored.links_id, stored.to_payload())])
 
     async def _put(
         self, tier: Tier, identity: str, record: StoredFact | StoredEpisode | StoredWorkingEntry | StoredMessage

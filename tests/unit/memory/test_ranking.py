@@ -38,7 +38,7 @@ TRACES = st.one_of(
     st.builds(TurnTrace, occurred_at=THEN),
 )
 
-IMPRESSIONS = st.builds(Impression, strength=UNIT, at=THEN, importance=UNIT, valence=MOODS, links=UNIT)
+IMPRESSIONS = st.builds(Impression, strength=UNIT, at=THEN, importance=UNIT, valence=MOODS)
 
 
 def days(number: float) -> datetime:
@@ -80,8 +80,8 @@ class TestTheSpecsNumbers:
         assert of(TurnTrace(NOW), match=0.0).value == 0.0
 
     def test_the_composite(self) -> None:
-        impression = Impression(strength=0.5, at=days(1), importance=0.8, valence=0.5, links=0.2)
-        score = composite(impression, match=0.9, mood=-0.5, now=NOW, policy=CompositePolicy())
+        impression = Impression(strength=0.5, at=days(1), importance=0.8, valence=0.5)
+        score = composite(impression, match=0.9, links=0.2, mood=-0.5, now=NOW, policy=CompositePolicy())
         assert parts(score) == {
             "similarity": pytest.approx(0.35 * 0.9),
             "strength": pytest.approx(0.25 * 0.5),
@@ -132,27 +132,26 @@ class TestAlways:
     def test_what_lies_ahead_is_as_fresh_as_can_be(self, ahead: timedelta, match: float) -> None:
         assert of(TurnTrace(NOW + ahead), match).value == of(TurnTrace(NOW), match).value
 
-    @given(
-        IMPRESSIONS,
-        UNIT,
-        MOODS,
-    )
-    def test_the_composite_lies_within_0_and_1(self, impression: Impression, match: float, mood: float | None) -> None:
-        score = composite(impression, match=match, mood=mood, now=NOW, policy=CompositePolicy())
+    @given(IMPRESSIONS, UNIT, UNIT, MOODS)
+    def test_the_composite_lies_within_0_and_1(
+        self, impression: Impression, match: float, links: float, mood: float | None
+    ) -> None:
+        score = composite(impression, match=match, links=links, mood=mood, now=NOW, policy=CompositePolicy())
         assert 0.0 <= score.value <= 1.0
         assert score.value == min(1.0, sum(parts(score).values()))
         assert sum(parts(score).values()) <= 1.0 + 1e-9, "its weights add up to 1"
 
-    @given(IMPRESSIONS, UNIT, MOODS, st.sampled_from(("match", "strength", "importance", "links")), UNIT)
+    @given(IMPRESSIONS, UNIT, UNIT, MOODS, st.sampled_from(("match", "links", "strength", "importance")), UNIT)
     def test_more_of_anything_never_lowers_the_composite(
-        self, impression: Impression, match: float, mood: float | None, what: str, more: float
+        self, impression: Impression, match: float, links: float, mood: float | None, what: str, more: float
     ) -> None:
-        before = composite(impression, match=match, mood=mood, now=NOW, policy=CompositePolicy())
-        if what == "match":
-            raised, better = impression, max(match, more)
+        asked = {"match": match, "links": links}
+        before = composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
+        if what in asked:
+            asked[what] = max(asked[what], more)
         else:
-            raised, better = replace(impression, **{what: max(getattr(impression, what), more)}), match
-        after = composite(raised, match=better, mood=mood, now=NOW, policy=CompositePolicy())
+            impression = replace(impression, **{what: max(getattr(impression, what), more)})
+        after = composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
         assert after.value >= before.value - 1e-12
 
     @given(IMPRESSIONS, UNIT, MOODS, st.timedeltas(timedelta(0), timedelta(days=4_000)))
@@ -160,7 +159,7 @@ class TestAlways:
         self, impression: Impression, match: float, mood: float | None, later: timedelta
     ) -> None:
         before, after = (
-            composite(impression, match=match, mood=mood, now=moment, policy=CompositePolicy())
+            composite(impression, match=match, links=0.5, mood=mood, now=moment, policy=CompositePolicy())
             for moment in (NOW, NOW + later)
         )
         assert after.value <= before.value + 1e-12

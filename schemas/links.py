@@ -1,0 +1,21 @@
+"""What an owner recalled together, as readers find it: one point an owner, a projection of consolidation's row."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from .base import Contract, GivenId, OurId
+
+PACKED_MAX = 250_000
+"""4 096 links of 44 bytes, in base64."""
+
+
+class StoredLinks(Contract):
+    """As it lies in Qdrant. Ids and weights alone, no text; `packed` is read by memory/links.py."""
+
+    links_id: OurId
+    tenant_id: GivenId
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    packed: Annotated[str, StringConstraints(max_length=PACKED_MAX)]
