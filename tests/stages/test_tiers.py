@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memstream.agents.consolidation.rows import Errand, OwnerRow
+from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
 from memstream.cli.running import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
 from memstream.memory.tiers import only_kept
@@ -15,7 +15,7 @@ from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS
 from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW
+from tests.support.memory import NOW, OWNER
 from tests.support.reflecting import Talk, command, reflector
 from tests.support.stage_bench import Bench, open_bench
 
@@ -117,6 +117,15 @@ class TestConsolidation:
         it.build(tiers=WITHOUT_FACTS)
         await it.bench.run(it.command("prune"))
         assert [errand.kind for errand in it.row().errands] == ["hygiene"]
+
+    async def test_a_run_that_waits_for_its_model_is_not_asked_for_while_facts_are_off(self, it: Consolidating) -> None:
+        waiting = Waiting(tenant_id="acme", owner=OWNER, run_id="r")
+        it.bench.rows.rows[KEY] = OwnerRow(waiting=waiting).to_bytes()
+        for tiers, asked_for in ((WITHOUT_FACTS, 0), (TiersPolicy(), 1)):
+            it.build(tier="full", tiers=tiers).on_assigned(frozenset({0}), it.bench.rows)
+            it.time.seconds += 60
+            await it.remind()
+            assert len(it.reminders()) == asked_for
 
     async def test_without_a_digest_all_else_goes_on(self, it: Consolidating) -> None:
         it.build(tier="full", tiers=TiersPolicy(digest=False))

@@ -26,7 +26,10 @@ def test_where_all_is_kept_nothing_is_said(capfd: pytest.CaptureFixture[str]) ->
     tell_tiers(STAGES, TiersPolicy())
     assert capfd.readouterr().out == ""
     tell_tiers(STAGES, WITHOUT_FACTS)
-    assert "stage_idle" not in capfd.readouterr().out
+    told = capfd.readouterr().out
+    assert "stage_idle" not in told
+    assert "tiers_off" in told
+    assert "['semantic', 'digest']" in told
 
 
 def test_doctor_has_a_line_for_each_deployment() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from memstream.memory.policies import TiersPolicy
 from memstream.recall.kept import KeptTiers
+from memstream.recall.parts import Missing
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recalled
 from memstream.schemas.recalled import TIERS, Tier
@@ -15,6 +17,7 @@ from tests.support.memory import NOW, OWNER
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
 ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)
+ANSWER = Recalled((), (Missing("turns.lexical", "it is away"),), silent=True)
 
 
 class Asked:
@@ -22,8 +25,9 @@ class Asked:
         self.requests: list[RecallRequest] = []
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        assert now == NOW
         self.requests.append(request)
-        return Recalled((), ())
+        return ANSWER
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ async def test_only_tiers_that_are_on_are_read(
     policy: TiersPolicy, wanted: tuple[Tier, ...], asked: tuple[Tier, ...] | None
 ) -> None:
     inner = Asked()
-    request = RecallRequest(tenant_id="acme", owner=OWNER, cue="tea", tiers=wanted)
+    request = RecallRequest(tenant_id="acme", owner=OWNER, cue="tea", tiers=wanted, limit=3)
     answer = await KeptTiers(inner, policy).recall(request, now=NOW)
-    assert [each.tiers for each in inner.requests] == ([] if asked is None else [asked])
-    assert (answer.items, answer.missing, answer.silent) == ((), (), False)
+    assert inner.requests == ([] if asked is None else [replace(request, tiers=asked)])
+    assert answer == (Recalled((), ()) if asked is None else ANSWER)
