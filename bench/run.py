@@ -59,31 +59,26 @@ async def measure(wanted: Wanted, *, tell: Callable[[str], None]) -> Found:
         model = Model()
         try:
             for kind in wanted.worlds:
-                left = list(wanted.ratios)
-                while left:  # a world where one was cut off has turns that wait: the rest gets another
-                    place = Path(folder) / f"{kind}-{len(left)}"
+                for ratio in wanted.ratios:
+                    place = Path(folder) / f"{kind}-{ratio}"
                     place.mkdir()
-                    async with WORLDS[kind](place, model) as world:
-                        await in_this_world(left, world, wanted, found, tell=tell)
+                    async with WORLDS[kind](place, model) as world:  # none reads what another has left
+                        await in_this_world(ratio, world, wanted, found, tell=tell)
         finally:
             await model.close()
     return found
 
 
-async def in_this_world(
-    left: list[str], world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]
-) -> None:
-    """Takes from `left` what was measured, up to the first that was cut off."""
-    while left:
-        ratio, began = left.pop(0), time.monotonic()
-        try:
-            found.figures += await one(ratio, world, quick=wanted.quick, so_far=found.figures)
-            if ratio == "R7" and wanted.mem0:
-                found.figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
-        except (NotMeasured, TimeoutError) as error:
-            found.missing[f"{ratio} on {world.kind}"] = str(error)
-            tell(f"{ratio} on {world.kind}: not measured: {error}")
-            return
+async def in_this_world(ratio: str, world: World, wanted: Wanted, found: Found, *, tell: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    try:
+        found.figures += await one(ratio, world, quick=wanted.quick, so_far=found.figures)
+        if ratio == "R7" and wanted.mem0:
+            found.figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
+    except (NotMeasured, TimeoutError) as error:
+        found.missing[f"{ratio} on {world.kind}"] = str(error)
+        tell(f"{ratio} on {world.kind}: not measured: {error}")
+    else:
         tell(f"{ratio} on {world.kind}: {time.monotonic() - began:.0f} s")
 
 

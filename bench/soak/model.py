@@ -27,6 +27,7 @@ Away = Literal["refuses", "hangs", "overloaded"]
 AWAYS: tuple[Away, ...] = ("refuses", "hangs", "overloaded")
 MARK = re.compile(r"\(note (\d+)\)")
 """Stands in every turn of the soak, so that an answer given twice is known."""
+PROSE = ("summary", "digest")
 LATENCY = (0.05, 0.35)
 """Seconds."""
 SLOW = 4.0
@@ -116,12 +117,16 @@ class Model:
             told.misbehaved["cut"] += 1
             return _answer(body, '{"observations": [{"subj', finish_reason="length")
         schema = body.get("response_format", {}).get("json_schema", {}).get("name")
-        if schema == "consolidation":
-            told.runs[digest] += 1
-            content = json.dumps({"facts": proposals(view(messages), roll)})
-        else:
+        answer: Json = {}
+        if schema == "observations":
             told.answers.update(int(number) for number in MARK.findall(question))
-            content = json.dumps({"observations": observations(view(messages))})
+            answer = {"observations": observations(view(messages))}
+        elif schema == "consolidation":
+            told.runs[digest] += 1
+            answer = {"facts": proposals(view(messages), roll)}
+        elif schema in PROSE:  # other words each time that it is asked
+            answer = {"text": f"Small talk, of {len(MARK.findall(question))} turns; told {times} times."}
+        content = json.dumps(answer)
         told.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // 4
         told.tokens[f"{schema} out"] += len(content) // 4
         return _answer(body, content)
