@@ -25,7 +25,7 @@ from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.following import Places, Told, closing
+from ..streams.following import Places, Told
 from ..streams.ports import Log
 from .errors import Misconfigured, PositionLost, translated
 
@@ -169,7 +169,7 @@ class LogUpdates:
 
     async def _facts(self, wanted: Wanted) -> AsyncGenerator[Fact]:
         """Every fact as it stands; what is not compacted yet comes before it, in rising versions."""
-        async with closing(self._log.read(FACTS.name)) as records:
+        async with aclosing(self._log.read(FACTS.name)) as records:
             async for record in records:
                 if record.value is None:
                     continue  # erased
@@ -178,7 +178,7 @@ class LogUpdates:
                     yield fact
 
     async def _between(self, start: Places, end: Places, wanted: Wanted) -> AsyncGenerator[FactUpdated]:
-        async with closing(self._log.read(FACTS_UPDATED.name, start=dict(enumerate(start.offsets)))) as records:
+        async with aclosing(self._log.read(FACTS_UPDATED.name, start=dict(enumerate(start.offsets)))) as records:
             async for record in records:
                 if record.position.offset < end.of(record.position.partition):
                     event = wanted.event(record.value, where=record.position)
@@ -194,7 +194,7 @@ class LogUpdates:
                 if places.behind(starts):
                     raise PositionLost(f"{FACTS_UPDATED.name} does not hold what follows any more: begin with STATE")
                 start = dict(enumerate(places.offsets))
-                async with closing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
+                async with aclosing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
                         wait, places = BACKOFF_FIRST, places.after(record.position)
                         yield Told(record, places)

@@ -89,7 +89,7 @@ class LogReads:
     ) -> None:
         if start >= stop:
             return
-        async with aclosing(self.log.read(topic, start={partition: start})) as records:  # type: ignore[type-var]
+        async with aclosing(self.log.read(topic, start={partition: start})) as records:
             async for record in records:
                 if record.position.offset >= stop:
                     return

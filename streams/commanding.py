@@ -63,7 +63,7 @@ class CommandSender:
         return count
 
     async def _result(self, key: bytes, start: dict[int, int]) -> CommandResult | None:
-        async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:  # type: ignore[type-var]
+        async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
             async for record in records:
                 if record.key == key and (result := _read(record.value)) is not None:
                     return result

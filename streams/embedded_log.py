@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from ..schemas.errors import Fatal
@@ -63,7 +63,7 @@ class EmbeddedLog:
 
     async def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
-    ) -> AsyncIterator[Record]:
+    ) -> AsyncGenerator[Record]:
         opened = self._opened()
         parts = self._parts(topic)
         firsts, ends = opened.starts(parts), opened.ends(parts)

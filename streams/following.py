@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
 import structlog
 
@@ -163,7 +163,7 @@ class _Tail:
         why: Ended = "unavailable"
         try:
             start = dict(enumerate(self._places.offsets))
-            async with closing(self._log.read(self._topic, start=start, follow=True)) as records:
+            async with aclosing(self._log.read(self._topic, start=start, follow=True)) as records:
                 async for record in records:
                     if record.position.offset < self._places.of(record.position.partition):
                         why = "gone"  # the client began anew, for its place was no longer there
@@ -338,7 +338,7 @@ class Followers:
             return
         starts, ends = await self._offsets()
         self._check(following.read, starts, ends)
-        async with closing(self._log.read(self._topic, start=behind)) as records:
+        async with aclosing(self._log.read(self._topic, start=behind)) as records:
             async for record in records:
                 position = record.position
                 if following.read.of(position.partition) <= position.offset < until.of(position.partition):
@@ -356,8 +356,3 @@ async def stopped(task: asyncio.Task[None]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait((task,), timeout=CANCEL_AGAIN)
-
-
-def closing(records: AsyncIterator[Record]) -> aclosing[AsyncGenerator[Record, None]]:
-    """Of what a log reads: its connection ends with the block."""
-    return aclosing(cast("AsyncGenerator[Record, None]", records))

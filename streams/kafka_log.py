@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -152,7 +152,7 @@ class KafkaLog:
 
     async def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
-    ) -> AsyncIterator[Record]:
+    ) -> AsyncGenerator[Record]:
         firsts, ends = await self.starts(topic), await self.ends(topic)
         wanted = range(len(ends)) if start is None else [p for p in start if p < len(ends)]
         places: dict[TopicPartition, int] = {}
@@ -194,8 +194,9 @@ class KafkaLog:
         ends = await self.ends(topic)
         if partition >= len(ends) or offset >= ends[partition]:
             return None
-        async for record in self.read(topic, start={partition: offset}):
-            return record.position.offset
+        async with aclosing(self.read(topic, start={partition: offset})) as records:
+            async for record in records:
+                return record.position.offset
         return None
 
     # ----------------------------------------------------------------- offsets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -92,9 +92,10 @@ class Log(Protocol):
 
     def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
-    ) -> AsyncIterator[Record]:
+    ) -> AsyncGenerator[Record]:
         """Records of all partitions (or those named in `start`, from these offsets), each partition in order. Up to
-        the ends at the time of the call, or, with `follow`, on and on. No consumer group is used."""
+        the ends at the time of the call, or, with `follow`, on and on. No consumer group is used. It holds a
+        connection: who breaks off closes it (contextlib.aclosing)."""
         ...
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:

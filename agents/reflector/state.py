@@ -4,7 +4,8 @@ sent is the row as it is now, and it is looked at once more after the send (cont
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 
 from ...adapters.ports import VectorStore
@@ -69,8 +70,7 @@ async def _first_known(log: Log) -> dict[str, set[str]]:
     """Fact ids by tenant, of the first states in the log."""
     known: dict[str, set[str]] = {}
     count = 0
-    records = log.read(FACTS.name)
-    try:
+    async with aclosing(log.read(FACTS.name)) as records:
         async for record in records:
             if record.key is None or record.value is None:
                 continue
@@ -79,7 +79,4 @@ async def _first_known(log: Log) -> dict[str, set[str]]:
             count += 1
             if count >= SAMPLE:
                 break
-    finally:
-        if isinstance(records, AsyncGenerator):
-            await records.aclose()  # it holds a connection
     return known

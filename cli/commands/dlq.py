@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import click
 from pydantic import JsonValue
@@ -80,8 +81,9 @@ async def _one(settings: Settings, topic: str, partition: int, offset: int) -> R
         if count is None or partition >= count:
             raise usage(f"{topic} has no partition {partition}")
         if await log.first_at_or_after(topic, partition, offset) == offset:
-            async for record in log.read(topic, start={partition: offset}):
-                return record
+            async with aclosing(log.read(topic, start={partition: offset})) as records:
+                async for record in records:
+                    return record
     raise CommandFailed(Exit.PARTLY, f"there is no record at {topic}, partition {partition}, offset {offset}")
 
 

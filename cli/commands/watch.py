@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import click
 from pydantic import ValidationError
@@ -53,10 +54,10 @@ async def _watch(
 async def _records(log: Log, from_beginning: bool, until_idle: float | None) -> AsyncIterator[Record]:
     """Records until none came for `until_idle` seconds (None: for ever)."""
     start = None if from_beginning else dict(enumerate(await log.ends(FACTS_UPDATED.name)))
-    records = log.read(FACTS_UPDATED.name, start=start, follow=True).__aiter__()
-    while True:
-        try:
-            record = await asyncio.wait_for(anext(records), until_idle)
-        except (TimeoutError, StopAsyncIteration):
-            return
-        yield record
+    async with aclosing(log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
+        while True:
+            try:
+                record = await asyncio.wait_for(anext(records), until_idle)
+            except (TimeoutError, StopAsyncIteration):
+                return
+            yield record
