@@ -71,9 +71,7 @@ class FactsFromEpisodes:
 
     async def _episodes(self, asked: Asked) -> tuple[tuple[StoredEpisode, ...], int]:
         """The oldest open ones, and how many are open together."""
-        where = models.Filter(
-            must=[of_owner(asked), empty("consolidated_at"), empty("deleted_at"), empty("archived_at")]
-        )
+        where = models.Filter(must=[of_owner(asked), empty("consolidated_at"), empty("deleted_at")])
         store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
         found = await calls.call(
             "store",
