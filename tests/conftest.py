@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.support.fault_rows",
     "tests.support.kafka_fixtures",
     "tests.support.long_tests",
+    "tests.support.places",
     "tests.support.qdrant_fixtures",
     "tests.support.recalling",
 ]

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +19,7 @@ from tests.support.conversation import CONVERSATION, different_each_time
 from tests.support.kafka import free_port
 from tests.support.model_server import Answer, Ask, ModelServer
 from tests.support.pipeline import ROOT, Pipeline, running
-from tests.support.qdrant import QdrantServer
+from tests.support.places import Place
 from tests.support.supervised import Supervised
 from tests.support.telling import Told
 
@@ -42,11 +41,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    made = Pipeline(folder=tmp_path, broker=f"kafka://{kafka_broker}", qdrant=shared_qdrant, model=model)
-    async with running(made) as ready:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(on_kafka.pipeline(model)) as ready:
         yield ready
 
 

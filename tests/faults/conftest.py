@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.conversation import different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running
-from tests.support.qdrant import QdrantServer
+from tests.support.places import Place
 
 
 @pytest.fixture
@@ -22,15 +21,7 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
     """With a tenant of its own, and groups that have nothing else to read."""
-    made = Pipeline(
-        folder=tmp_path,
-        broker=f"kafka://{kafka_broker}",
-        qdrant=shared_qdrant,
-        model=model,
-    )
-    async with running(made) as ready:
+    async with running(on_kafka.pipeline(model)) as ready:
         yield ready

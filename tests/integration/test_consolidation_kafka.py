@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
@@ -16,7 +15,7 @@ from memstream.streams.codec import tenant_of
 from tests.support.conversation import KNOWN, conversation
 from tests.support.model_server import Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running
-from tests.support.qdrant import QdrantServer
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 CONSOLIDATION = """
@@ -54,17 +53,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    made = Pipeline(
-        folder=tmp_path,
-        broker=f"kafka://{kafka_broker}",
-        qdrant=shared_qdrant,
-        model=model,
-        consolidation=CONSOLIDATION,
-    )
-    async with running(made) as ready:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(on_kafka.pipeline(model, consolidation=CONSOLIDATION)) as ready:
         yield ready
 
 

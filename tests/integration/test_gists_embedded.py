@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from memstream.schemas.archive import Archived
 from memstream.schemas.collections import ARCHIVE
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, running, turn
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 WORDS = "Ran a marathon in Oslo with Jennifer." + " The hills were steep and it rained on the way that day." * 5
@@ -30,8 +30,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with running(Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)) as ready:
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model)) as ready:
         yield ready
 
 
@@ -55,7 +55,6 @@ async def archive(pipeline: Pipeline, **changed: str) -> list[Archived]:
 
 async def test_an_old_episode_is_compressed_and_its_words_come_back_until_they_are_damaged(pipeline: Pipeline) -> None:
     who = ("--tenant", pipeline.tenant, "--user", "u1")
-    pipeline.cli("topics", "create")
     pipeline.spawn("all")
     await pipeline.produce(turn("I ran a marathon.", 1, occurred_at=LONG_AGO.isoformat().replace("+00:00", "Z")))
     await pipeline.settled()

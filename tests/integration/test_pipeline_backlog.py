@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, turn
-from tests.support.whole import BROKERS, EMBEDDED_PARTITIONS, parsed, place_for
+from tests.support.places import BROKERS, place_for
+from tests.support.whole import EMBEDDED_PARTITIONS, parsed
 
 pytestmark = [pytest.mark.timeout(180)]
 SESSIONS, TURNS = 50, 10
@@ -32,19 +33,10 @@ async def pipeline(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: ModelServer
 ) -> AsyncIterator[Pipeline]:
     place = place_for(request, tmp_path_factory)
-    pipeline = Pipeline(
-        folder=place.folder,
-        broker=place.broker,
-        qdrant=place.qdrant,
-        model=model,
-        env={"MEMSTREAM_SESSION_TIMEOUT": "6"}
-        | ({} if place.qdrant else {"MEMSTREAM_PARTITIONS": EMBEDDED_PARTITIONS}),
-        policy=POLICY,
-    )
-    async with running(pipeline):
-        if place.qdrant is None:
-            pipeline.cli("topics", "create")
-        yield pipeline
+    several = {} if place.qdrant else {"MEMSTREAM_PARTITIONS": EMBEDDED_PARTITIONS}
+    made = place.pipeline(model, env={"MEMSTREAM_SESSION_TIMEOUT": "6"} | several, policy=POLICY)
+    async with running(made) as ready:
+        yield ready
 
 
 async def interleaved(pipeline: Pipeline) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,8 @@ from tests.support.conversation import (
     states,
 )
 from tests.support.model_server import ModelServer
-from tests.support.pipeline import CRASHED, Pipeline, actions, running, wait_for
+from tests.support.pipeline import Pipeline, actions, running
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -39,9 +39,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
-    made = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)
-    async with running(made) as ready:
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model)) as ready:
         yield ready
 
 
@@ -53,13 +52,10 @@ def of_user(user: str) -> list[dict[str, object]]:
 async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline, stage: str) -> None:
     """One worker after the other crashes at the next point, with a conversation of another user in hand each time;
     what it leaves is the next one's. At the end every user has exactly the expected memory."""
-    pipeline.cli("topics", "create")
     points = points_of(stage)
     for n, point in enumerate(points):
         await pipeline.produce(*of_user(f"u{n}"))
-        crashing = pipeline.spawn("all", MEMSTREAM_CRASH_POINT=point)
-        await wait_for(lambda crashing=crashing: crashing.poll() is not None, f"the crash at {point}", 60)
-        assert crashing.returncode == CRASHED, f"{point}: exit {crashing.returncode}\n{pipeline.logs()}"
+        await pipeline.crashes("all", at=point)
     pipeline.spawn("all")
     await pipeline.settled(deadline=120)
     facts = await pipeline.consistent()

@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,7 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Pipeline, actions, running, turn, wait_for
-from tests.support.qdrant import QdrantServer
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -34,16 +33,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    made = Pipeline(
-        folder=tmp_path,
-        broker=f"kafka://{kafka_broker}",
-        qdrant=shared_qdrant,
-        model=model,
-    )
-    async with running(made) as ready:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(on_kafka.pipeline(model)) as ready:
         yield ready
 
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,8 @@ from tests.support.model_server import (
     rate_limited,
 )
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.whole import BROKERS, Place, parsed, place_for, whole
+from tests.support.places import BROKERS, Place, place_for
+from tests.support.whole import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 ON_KAFKA = pytest.mark.parametrize("place", BROKERS[:1], indirect=True, scope="module")
@@ -268,12 +268,10 @@ async def test_a_worker_killed_while_turns_wait_leaves_them_to_the_next(pipeline
     await pipeline.settled()
 
 
-async def test_the_end_of_a_session_takes_what_waits(tmp_path: Path, mind: Model, model: ModelServer) -> None:
+async def test_the_end_of_a_session_takes_what_waits(in_folder: Place, mind: Model, model: ModelServer) -> None:
     """A policy that lets turns wait until there is enough to read: the session's end observes them at once."""
     policy = "[memory.observe]\nunobserved_tokens = 1_000_000\npatience = 600\n"
-    pipeline = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model, policy=policy)
-    async with running(pipeline):
-        pipeline.cli("topics", "create")
+    async with running(in_folder.pipeline(model, policy=policy)) as pipeline:
         pipeline.spawn("observer")
         ending = Session(pipeline, "", "ending")
         for n in range(1, 5):

@@ -32,7 +32,8 @@ from tests.support.model_server import (
     truncated,
 )
 from tests.support.pipeline import Json, Pipeline, turn
-from tests.support.whole import Place, parsed, place_for, whole
+from tests.support.places import Place, place_for
+from tests.support.whole import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 CASE = re.compile(r"<([\w-]+)> I like thing (\d)\.")

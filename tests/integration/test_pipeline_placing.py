@@ -19,7 +19,8 @@ from memstream.streams.ports import Headers, Position, Record
 from tests.support.conversation import ACTIONS, CONVERSATION, KNOWN, STATES
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, actions, turn, wait_for
-from tests.support.whole import BROKERS, Place, parsed, place_for, told, whole
+from tests.support.places import BROKERS, Place, place_for
+from tests.support.whole import parsed, told, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 STARTED = int(time.time() * 1000) - 3_600_000

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -21,6 +20,7 @@ from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
 from tests.support.model_server import OBSERVATION, Answer, Ask, ModelServer, nothing
 from tests.support.pipeline import Json, Pipeline, running, turn
+from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(180)
 BEES = "Keeps bees in Bergen"
@@ -48,10 +48,8 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
-    env = {"MEMSTREAM_EMBEDDER": "hashing"}
-    made = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model, env=env)
-    async with running(made) as ready:
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model, env={"MEMSTREAM_EMBEDDER": "hashing"})) as ready:
         yield ready
 
 
@@ -94,7 +92,6 @@ def ways_back(context: str) -> list[Json]:
 
 
 async def test_what_was_recalled_is_not_learnt_again(pipeline: Pipeline) -> None:
-    pipeline.cli("topics", "create")
     pipeline.spawn("all")
     await pipeline.produce(turn(BEES, 1))
     await pipeline.settled()

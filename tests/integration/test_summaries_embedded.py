@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
-from memstream.schemas.commands import Command
-from memstream.schemas.topics import COMMANDS
-from memstream.schemas.turns import Owner
 from tests.support.model_server import Answer, Ask, ModelServer, nothing
-from tests.support.pipeline import CRASHED, Pipeline, running, turn, wait_for
+from tests.support.pipeline import Pipeline, running, turn
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 SAID = ("I ran in Oslo.", "It rained a lot.", "I was soaked.", "Next year again.")
@@ -34,30 +29,20 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with running(Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)) as ready:
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model)) as ready:
         yield ready
 
 
 async def test_a_session_is_told_once_in_short_wherever_a_worker_dies(pipeline: Pipeline, model: ModelServer) -> None:
-    pipeline.cli("topics", "create")
     pipeline.spawn("all")
     await pipeline.produce(*(turn(text, n) for n, text in enumerate(SAID, start=1)))
     await pipeline.settled()
     pipeline.stop()
 
-    command = Command(
-        command_id=str(uuid.uuid4()),
-        kind="consolidate",
-        tenant_id=pipeline.tenant,
-        owner=Owner(scope="user", id="u1"),
-        issued_at=datetime.now(UTC),
-    )
-    await pipeline.log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())
-    for crash in ("consolidation:decide:1", "consolidation:table:1", "reflector:store:1"):
-        crashing = pipeline.spawn("all", MEMSTREAM_CRASH_POINT=crash)
-        await wait_for(lambda worker=crashing: worker.poll() is not None, crash, 60)  # type: ignore[misc]
-        assert crashing.returncode == CRASHED
+    await pipeline.command("consolidate")
+    for point in ("consolidation:decide:1", "consolidation:table:1", "reflector:store:1"):
+        await pipeline.crashes("all", at=point)
     pipeline.spawn("all")
     await pipeline.settled()
 

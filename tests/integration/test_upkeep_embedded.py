@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from memstream.schemas.commands import Command, CommandResult
-from memstream.schemas.topics import COMMANDS, RECALLED, RESULTS
-from memstream.schemas.turns import Owner
+from memstream.schemas.commands import CommandResult
+from memstream.schemas.topics import RECALLED, RESULTS
 from tests.support.model_server import ModelServer, observing
-from tests.support.pipeline import CRASHED, Json, Pipeline, running, turn, wait_for
+from tests.support.pipeline import Json, Pipeline, running, turn
+from tests.support.places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 EVENT: Json = {"durability": "persistent", "importance": 0.8, "category": "event"}
@@ -21,7 +19,6 @@ SAID = {
     "ran a marathon": [{"content": "Ran a marathon in Oslo", **EVENT}],
     "swam across": [{"content": "Swam across the cold lake", **EVENT}],
 }
-OWNER = Owner(scope="user", id="u1")
 LONG_AGO = datetime.now(UTC) - timedelta(days=50)
 
 
@@ -32,23 +29,9 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, model: ModelServer) -> AsyncIterator[Pipeline]:
-    async with running(Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model)) as ready:
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model)) as ready:
         yield ready
-
-
-async def ask(pipeline: Pipeline, issued_at: datetime) -> str:
-    """A command `reflect`, as a tool sends it; its id."""
-    command = Command(
-        command_id=str(uuid.uuid4()),
-        kind="hygiene",
-        tenant_id=pipeline.tenant,
-        owner=OWNER,
-        args={"run": "reflect"},
-        issued_at=issued_at,
-    )
-    await pipeline.log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())
-    return command.command_id
 
 
 async def results(pipeline: Pipeline, command_id: str) -> list[CommandResult]:
@@ -62,7 +45,6 @@ def episodes(pipeline: Pipeline, *options: str) -> dict[str, Json]:
 
 
 async def test_what_is_recalled_stays_and_what_is_not_is_culled_once(pipeline: Pipeline) -> None:
-    pipeline.cli("topics", "create")
     pipeline.spawn("all")
     long_ago = LONG_AGO.isoformat().replace("+00:00", "Z")
     await pipeline.produce(
@@ -83,11 +65,9 @@ async def test_what_is_recalled_stays_and_what_is_not_is_culled_once(pipeline: P
     pipeline.stop()
 
     issued_at = datetime.now(UTC)
-    first = await ask(pipeline, issued_at)
-    crashing = pipeline.spawn("all", MEMSTREAM_CRASH_POINT="consolidation:table:1")
-    await wait_for(lambda: crashing.poll() is not None, "the crash", 60)
-    assert crashing.returncode == CRASHED
-    second = await ask(pipeline, issued_at)  # made before the first one's end
+    first = await pipeline.command("hygiene", issued_at=issued_at, run="reflect")
+    await pipeline.crashes("all", at="consolidation:table:1")
+    second = await pipeline.command("hygiene", issued_at=issued_at, run="reflect")  # made before the first one's end
     pipeline.spawn("all")
     await pipeline.settled()
     [result] = await results(pipeline, first)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED
 from tests.support.model_server import ModelServer, observing
-from tests.support.pipeline import Pipeline, running, turn
+from tests.support.pipeline import running, turn
+from tests.support.places import Place
 
 pytestmark = pytest.mark.timeout(120)
 ALONE = "[memory.tiers]\nepisodic = false\nsemantic = false\ndigest = false\n"
@@ -28,10 +28,8 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-async def test_the_working_set_alone(tmp_path: Path, model: ModelServer) -> None:
-    made = Pipeline(folder=tmp_path, broker=f"embedded://{tmp_path / 'log'}", model=model, policy=ALONE)
-    async with running(made) as pipeline:
-        pipeline.cli("topics", "create")
+async def test_the_working_set_alone(in_folder: Place, model: ModelServer) -> None:
+    async with running(in_folder.pipeline(model, policy=ALONE)) as pipeline:
         pipeline.spawn("all", MEMSTREAM_OBSERVE_TOGETHER="1")
         await pipeline.produce(turn("I work at Google.", 1), turn("I joined Stripe.", 2))
         await pipeline.settled()
@@ -58,6 +56,6 @@ async def test_the_working_set_alone(tmp_path: Path, model: ModelServer) -> None
         assert sorted(properties) == ["content", "importance", "pinned", "replaces"]
         await pipeline.verified()
         pipeline.stop()
-        [log] = tmp_path.glob("worker-*.log")
+        [log] = pipeline.folder.glob("worker-*.log")
         said = [json.loads(line) for line in log.read_text().splitlines() if "stage_idle" in line]
         assert [line["stage"] for line in said] == ["reflector", "consolidation"]

@@ -7,22 +7,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from pydantic import JsonValue
 
 from memstream.agents.history.history import Offsets
 from memstream.agents.history.rows import TurnName
 from memstream.schemas import ids
+from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.topics import (
+    COMMANDS,
     DEAD_LETTER_SUFFIX,
     FACTS,
     FACTS_UPDATED,
@@ -34,6 +37,7 @@ from memstream.schemas.topics import (
     group_of,
     read_by,
 )
+from memstream.schemas.turns import Owner
 from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
 from memstream.streams.codec import tenant_of
 from memstream.streams.embedded_log import EmbeddedLog
@@ -41,26 +45,18 @@ from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record
 from tests.support.alone import alone
 from tests.support.model_server import ModelServer
+from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
+from tests.support.processes import wait_for as wait_for
 from tests.support.qdrant import QdrantServer
-from tests.support.supervised import Supervised
 from tests.support.verifying import ends_of, name_of, violations
-from tests.support.warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
 """Live in Qdrant only, change without version or event: comparisons leave them out."""
-Json = dict[str, Any]
-CRASHED = 137
-END_OF_COMMAND = "\x1e"
 
 
-NOTHING_FOLLOWS = "after_run = 3_600"
-"""What follows a run of consolidation comes seconds after a test thought that all was done; it has its own tests."""
-
-
-class Pipeline:
-    """Addresses and processes. `env` are further settings for every process; `consolidation` is the table
-    [memory.consolidation] of their memstream.toml, `policy` the rest of it."""
+class Pipeline(Processes):
+    """A deployment with a tenant of its own, and what goes in and comes out."""
 
     def __init__(
         self,
@@ -73,17 +69,17 @@ class Pipeline:
         consolidation: str = NOTHING_FOLLOWS,
         policy: str = "",
     ) -> None:
-        self.folder = folder
-        self._consolidation = consolidation
-        self.configure(policy)
+        super().__init__(
+            folder=folder,
+            broker=broker,
+            qdrant=qdrant,
+            model=model,
+            env=env or {},
+            consolidation=consolidation,
+            policy=policy,
+        )
         self.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
         """Tests share a broker and a Qdrant, so each has a tenant; reads are of this one."""
-        self.broker = broker
-        self._qdrant = qdrant
-        self._model = model
-        self._env = dict(env or {})
-        self.workers: list[Supervised] = []
-        self._spawned = 0
         self._letters_before: dict[str, dict[int, int]] = {}
         """Where the dead letters of others end, on a broker that is shared."""
         self.began: Offsets = {}
@@ -95,134 +91,7 @@ class Pipeline:
             else KafkaLog(servers=kafka_servers(broker))
         )
 
-    def configure(self, policy: str) -> None:
-        """For processes that start from now on."""
-        text = f"[memory.consolidation]\n{self._consolidation}\n{policy}"
-        (self.folder / "memstream.toml").write_text(text)
-
-    def environment(self, **more: str) -> dict[str, str]:
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
-        env |= {
-            "MEMSTREAM_BROKER": self.broker,
-            "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
-            "MEMSTREAM_DATADIR": str(self.folder / "data"),
-            "MEMSTREAM_SESSION_TIMEOUT": "3",
-            "MEMSTREAM_TESTING": "1",
-            "MEMSTREAM_TIER": "standard",
-        }
-        if self._qdrant is not None:
-            env |= self._qdrant.environment
-        if self._model is not None:
-            env |= {
-                "OPENAI_BASE_URL": self._model.base_url,
-                "OPENAI_API_KEY": "scripted",
-                "MEMSTREAM_MODEL": "scripted-1",
-            }
-        return env | self._env | more
-
-    # ------------------------------------------------------------------------------------------------ processes
-    def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
-        """Run a command to its end; its stdout."""
-        code, stdout, stderr = self._run(args, stdin=stdin, timeout=timeout, env=env)
-        if expect is not None and code != expect:
-            raise AssertionError(f"memstream {' '.join(args)}: exit {code}\n{stdout}\n{stderr}")
-        return stdout
-
-    def _run(
-        self,
-        *commands: Sequence[str],
-        env: Mapping[str, str],
-        stdin: str = "",
-        timeout: float = 60,
-        between: str = "",
-    ) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr of one process."""
-        with TemporaryDirectory() as made:
-            given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
-            for path, text in ((given, stdin), (out, ""), (err, "")):
-                path.write_text(text)
-            process = Warm(
-                *commands,
-                cwd=self.folder,
-                env=self.environment(**env),
-                stdin=given,
-                stdout=out,
-                stderr=err,
-                between=between,
-            )
-            try:
-                return process.wait(timeout), out.read_text(), err.read_text()
-            finally:
-                process.kill()
-
-    def json_lines(self, *args: str, **options: Any) -> list[Json]:
-        return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
-
-    def several(self, *commands: Sequence[str], **env: str) -> list[list[Json]]:
-        """What each command prints with --json, run one after the other in one process, which imports once."""
-        code, stdout, stderr = self._run(
-            *([*command, "--json"] for command in commands), env=env, between=END_OF_COMMAND
-        )
-        assert code == 0, f"{commands}: exit {code}\n{stdout[-2000:]}\n{stderr}"
-        parts = stdout.split(END_OF_COMMAND)[:-1]
-        return [[json.loads(line) for line in part.splitlines() if line.strip()] for part in parts]
-
-    def shown(self, *kinds: str, tenants: Sequence[str] = ()) -> dict[str, dict[str, list[Json]]]:
-        """By tenant (this pipeline's unless told) and kind what `memstream show` prints, facts of all states."""
-        wanted = [(tenant, kind) for tenant in tenants or [self.tenant] for kind in kinds]
-        found = self.several(
-            *(
-                ["show", kind, "--tenant", tenant, *(["--state", "all"] if kind == "facts" else [])]
-                for tenant, kind in wanted
-            )
-        )
-        shown: dict[str, dict[str, list[Json]]] = defaultdict(dict)
-        for (tenant, kind), rows in zip(wanted, found, strict=True):
-            shown[tenant][kind] = rows
-        return shown
-
-    def spawn(self, *stages: str, **env: str) -> Supervised:
-        """A worker process under supervision; its log goes to a file in the folder."""
-        worker = Supervised(
-            ["worker", *stages],
-            cwd=self.folder,
-            env=self.environment(**env),
-            log=self.folder / f"worker-{self._spawned}-{'-'.join(stages)}.log",
-        )
-        self._spawned += 1
-        self.workers.append(worker)
-        return worker
-
-    def logs(self) -> str:
-        """The ends of the workers' logs, for a failing test."""
-        return "\n".join(
-            f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}"
-            for path in sorted(self.folder.glob("worker-*.log"))
-        )
-
-    def stop(self) -> None:
-        """SIGTERM to all; each must exit 0."""
-        alive = [worker for worker in self.workers if worker.poll() is None]
-        for worker in alive:
-            worker.send_signal(signal.SIGTERM)
-        codes = [worker.wait(60) for worker in alive]
-        assert all(code == 0 for code in codes), f"exit codes {codes}\n{self.logs()}"
-        self.workers.clear()
-
-    def end(self, worker: Supervised) -> None:
-        """SIGTERM to one; it must exit 0."""
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(60) == 0, f"exit {worker.returncode}\n{self.logs()}"
-        self.workers.remove(worker)
-
-    def kill(self) -> None:
-        for worker in self.workers:
-            if worker.poll() is None:
-                worker.kill()
-            worker.wait(10)
-        self.workers.clear()
-
-    # ------------------------------------------------------------------------------------------------ in and out
+    # ------------------------------------------------------------------------------------------------ in
     async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:
         """As a chat service with the right key and partitioner does. A turn without a tenant gets the pipeline's."""
         for turn in turns:
@@ -233,10 +102,26 @@ class Pipeline:
             if topic == TURNS.name and (name := name_of(value)) is not None:
                 self._acknowledged.add(name)
 
+    async def command(
+        self, kind: str, *, user: str = "u1", issued_at: datetime | None = None, **args: JsonValue
+    ) -> str:
+        """About a user, as a tool sends it; its id."""
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind=kind,
+            tenant_id=self.tenant,
+            owner=Owner(scope="user", id=user),
+            args=args,
+            issued_at=issued_at or datetime.now(UTC),
+        )
+        await self.log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())
+        return command.command_id
+
     def forget(self, *turns: Json) -> None:
         """Of these nothing is expected: the log lost them before anybody read them."""
         self._acknowledged -= {name for turn in turns if (name := name_of(json.dumps(turn).encode())) is not None}
 
+    # ------------------------------------------------------------------------------------------------ out
     async def settled(self, *stages: str, deadline: float = 60.0) -> None:
         """Until the lag of every topic that these stages read is 0, over all of them in their order, twice."""
         quiet = 0
@@ -307,6 +192,20 @@ class Pipeline:
             state[record.key] = comparable(json.loads(record.value or b"{}"))
         return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 
+    def shown(self, *kinds: str, tenants: Sequence[str] = ()) -> dict[str, dict[str, list[Json]]]:
+        """By tenant (this pipeline's unless told) and kind what `memstream show` prints, facts of all states."""
+        wanted = [(tenant, kind) for tenant in tenants or [self.tenant] for kind in kinds]
+        found = self.several(
+            *(
+                ["show", kind, "--tenant", tenant, *(["--state", "all"] if kind == "facts" else [])]
+                for tenant, kind in wanted
+            )
+        )
+        shown: dict[str, dict[str, list[Json]]] = defaultdict(dict)
+        for (tenant, kind), rows in zip(wanted, found, strict=True):
+            shown[tenant][kind] = rows
+        return shown
+
     def stored(self) -> dict[str, Json]:
         """Qdrant's facts, all states."""
         rows = self.json_lines("show", "facts", "--tenant", self.tenant, "--state", "all")
@@ -374,8 +273,8 @@ async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
     """Topics made, log open, alone on its broker; everything is killed at the end."""
     await pipeline.log.start()
     try:
+        pipeline.cli("topics", "create")
         if not is_embedded(pipeline.broker):
-            pipeline.cli("topics", "create")
             await alone(pipeline.log, kafka_servers(pipeline.broker))
         await pipeline.letters_begin()
         yield pipeline
@@ -393,13 +292,6 @@ def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", **fields: 
         "messages": [{"role": "user", "content": text}],
         "occurred_at": f"2026-11-20T10:{n % 60:02d}:00Z",
     } | fields
-
-
-async def wait_for(condition: Callable[[], bool], what: str, deadline: float = 30.0) -> None:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < deadline, f"waited {deadline:.0f} s for {what}"
-        await asyncio.sleep(0.05)
 
 
 def actions(updates: Sequence[FactUpdated]) -> list[tuple[str, str]]:

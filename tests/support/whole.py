@@ -8,19 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from memstream.schemas.topics import STAGES
 
 from .model_server import ModelServer
 from .pipeline import Json, Pipeline, running
-from .qdrant import QdrantServer
+from .places import Place
 
-BROKERS = [pytest.param("kafka", marks=pytest.mark.kafka), pytest.param("embedded")]
 EMBEDDED_PARTITIONS = "4"
 """Several, so that records can lie wrong there too."""
 SESSION_TIMEOUT = "10"
@@ -56,24 +51,6 @@ def parsed(value: bytes | None) -> Json:
     return fields if isinstance(fields, dict) else {}
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a pipeline runs."""
-
-    folder: Path
-    broker: str
-    qdrant: QdrantServer | None
-
-
-def place_for(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """For a fixture with the parameters BROKERS."""
-    folder = tmp_path_factory.mktemp("pipeline")
-    if request.param == "embedded":
-        return Place(folder, f"embedded://{folder / 'log'}", None)
-    broker: str = request.getfixturevalue("kafka_broker")
-    return Place(folder, f"kafka://{broker}", request.getfixturevalue("shared_qdrant"))
-
-
 @contextlib.asynccontextmanager
 async def whole(
     place: Place,
@@ -89,17 +66,7 @@ async def whole(
     settings = {"MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT}
     if place.qdrant is None:
         settings["MEMSTREAM_PARTITIONS"] = EMBEDDED_PARTITIONS
-    pipeline = Pipeline(
-        folder=place.folder,
-        broker=place.broker,
-        qdrant=place.qdrant,
-        model=model,
-        env=settings | dict(env or {}),
-        policy=policy,
-    )
-    async with running(pipeline):
-        if place.qdrant is None:
-            pipeline.cli("topics", "create")
+    async with running(place.pipeline(model, env=settings | dict(env or {}), policy=policy)) as pipeline:
         worker = pipeline.spawn(*STAGES)
         yield pipeline
         if pipeline.workers:

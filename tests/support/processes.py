@@ -1,0 +1,175 @@
+"""The commands and the workers of a deployment, as processes: where they run, with which settings, and their ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memstream.streams.crash import CRASHED
+from tests.support.model_server import ModelServer
+from tests.support.qdrant import QdrantServer
+from tests.support.supervised import Supervised
+from tests.support.warm import Warm
+
+Json = dict[str, Any]
+END_OF_COMMAND = "\x1e"
+NOTHING_FOLLOWS = "after_run = 3_600"
+"""What follows a run of consolidation comes seconds after a test thought that all was done; it has its own tests."""
+
+
+class Processes:
+    """Addresses and processes. `env` are further settings for every process; `consolidation` is the table
+    [memory.consolidation] of their memstream.toml, `policy` the rest of it."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        broker: str,
+        qdrant: QdrantServer | None,
+        model: ModelServer | None,
+        env: Mapping[str, str],
+        consolidation: str,
+        policy: str,
+    ) -> None:
+        self.folder = folder
+        self.broker = broker
+        self._qdrant = qdrant
+        self._model = model
+        self._env = dict(env)
+        self._consolidation = consolidation
+        self.configure(policy)
+        self.workers: list[Supervised] = []
+        self._spawned = 0
+
+    def configure(self, policy: str) -> None:
+        """For processes that start from now on."""
+        text = f"[memory.consolidation]\n{self._consolidation}\n{policy}"
+        (self.folder / "memstream.toml").write_text(text)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
+        env |= {
+            "MEMSTREAM_BROKER": self.broker,
+            "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
+            "MEMSTREAM_DATADIR": str(self.folder / "data"),
+            "MEMSTREAM_SESSION_TIMEOUT": "3",
+            "MEMSTREAM_TESTING": "1",
+            "MEMSTREAM_TIER": "standard",
+        }
+        if self._qdrant is not None:
+            env |= self._qdrant.environment
+        if self._model is not None:
+            env |= {
+                "OPENAI_BASE_URL": self._model.base_url,
+                "OPENAI_API_KEY": "scripted",
+                "MEMSTREAM_MODEL": "scripted-1",
+            }
+        return env | self._env | more
+
+    def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
+        """Run a command to its end; its stdout."""
+        code, stdout, stderr = self._run(args, stdin=stdin, timeout=timeout, env=env)
+        if expect is not None and code != expect:
+            raise AssertionError(f"memstream {' '.join(args)}: exit {code}\n{stdout}\n{stderr}")
+        return stdout
+
+    def _run(
+        self,
+        *commands: Sequence[str],
+        env: Mapping[str, str],
+        stdin: str = "",
+        timeout: float = 60,
+        between: str = "",
+    ) -> tuple[int, str, str]:
+        """Exit code, stdout, stderr of one process."""
+        with TemporaryDirectory() as made:
+            given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
+            for path, text in ((given, stdin), (out, ""), (err, "")):
+                path.write_text(text)
+            process = Warm(
+                *commands,
+                cwd=self.folder,
+                env=self.environment(**env),
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                between=between,
+            )
+            try:
+                return process.wait(timeout), out.read_text(), err.read_text()
+            finally:
+                process.kill()
+
+    def json_lines(self, *args: str, **options: Any) -> list[Json]:
+        return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
+
+    def several(self, *commands: Sequence[str], **env: str) -> list[list[Json]]:
+        """What each command prints with --json, run one after the other in one process, which imports once."""
+        code, stdout, stderr = self._run(
+            *([*command, "--json"] for command in commands), env=env, between=END_OF_COMMAND
+        )
+        assert code == 0, f"{commands}: exit {code}\n{stdout[-2000:]}\n{stderr}"
+        parts = stdout.split(END_OF_COMMAND)[:-1]
+        return [[json.loads(line) for line in part.splitlines() if line.strip()] for part in parts]
+
+    def spawn(self, *stages: str, **env: str) -> Supervised:
+        """A worker process under supervision; its log goes to a file in the folder."""
+        worker = Supervised(
+            ["worker", *stages],
+            cwd=self.folder,
+            env=self.environment(**env),
+            log=self.folder / f"worker-{self._spawned}-{'-'.join(stages)}.log",
+        )
+        self._spawned += 1
+        self.workers.append(worker)
+        return worker
+
+    async def crashes(self, *stages: str, at: str, deadline: float = 60.0, **env: str) -> None:
+        """A worker that dies at this crash point."""
+        worker = self.spawn(*stages, MEMSTREAM_CRASH_POINT=at, **env)
+        await wait_for(lambda: worker.poll() is not None, f"the crash at {at}", deadline)
+        assert worker.returncode == CRASHED, f"{at}: exit {worker.returncode}\n{self.logs()}"
+
+    def logs(self) -> str:
+        """The ends of the workers' logs, for a failing test."""
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}"
+            for path in sorted(self.folder.glob("worker-*.log"))
+        )
+
+    def stop(self) -> None:
+        """SIGTERM to all; each must exit 0."""
+        alive = [worker for worker in self.workers if worker.poll() is None]
+        for worker in alive:
+            worker.send_signal(signal.SIGTERM)
+        codes = [worker.wait(60) for worker in alive]
+        assert all(code == 0 for code in codes), f"exit codes {codes}\n{self.logs()}"
+        self.workers.clear()
+
+    def end(self, worker: Supervised) -> None:
+        """SIGTERM to one; it must exit 0."""
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0, f"exit {worker.returncode}\n{self.logs()}"
+        self.workers.remove(worker)
+
+    def kill(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait(10)
+        self.workers.clear()
+
+
+async def wait_for(condition: Callable[[], bool], what: str, deadline: float = 30.0) -> None:
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < deadline, f"waited {deadline:.0f} s for {what}"
+        await asyncio.sleep(0.05)
