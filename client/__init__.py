@@ -12,7 +12,7 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
 
 from .api import Api, Context, Recalled, Verbatim
 from .blocking import BlockingMemory, connect_blocking
-from .errors import ClientError, InvalidTurn, Misconfigured, PositionLost, Refused, TooLarge, Unavailable
+from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
 from .memory import Memory, connect
 from .updates import BEGINNING, NOW, STATE, Update
 
@@ -27,6 +27,7 @@ __all__ = [
     "InvalidTurn",
     "Memory",
     "Misconfigured",
+    "NotFound",
     "PositionLost",
     "Recalled",
     "Refused",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream import client
 from memstream.client import (
     Api,
     ClientError,
@@ -22,6 +23,7 @@ from memstream.client import (
     TooLarge,
     Unavailable,
     connect,
+    errors,
 )
 from memstream.client.events import Block, parsed
 from memstream.streams.ports import Position
@@ -130,6 +132,11 @@ async def test_a_refusal_is_told_once_with_its_reason(status: int, error: type[C
     with pytest.raises(error, match="told why"):
         await api(answer).recall("tea")
     assert len(tries) == 1
+
+
+def test_every_error_can_be_named_by_who_catches_it() -> None:
+    named = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, ClientError)}
+    assert named <= set(client.__all__)
 
 
 async def test_the_problem_itself_can_be_looked_at() -> None:
