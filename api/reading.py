@@ -22,12 +22,11 @@ from ..schemas.observations import Category, Observation
 from ..schemas.working import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
 from .problems import MissingPart, Problem, missing_parts, not_found, wrong
-from .whose import Ceiling, Id, Moment, Whose
+from .whose import Ceiling, Id, Moment, RecordId, RecordQuery, Whose
 
 T = TypeVar("T")
 TURNS_DEFAULT = 20
 Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the page before.")]
-FactId = Annotated[str, Path(min_length=1, max_length=64)]
 SessionId = Annotated[Id, Path(description="Percent-encoded, also its slashes.")]
 
 
@@ -70,17 +69,9 @@ class DigestQuery(Whose):
     ceiling: Ceiling = "internal"
 
 
-class FactQuery(BaseModel):
-    """Of which tenant the fact is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
-    ceiling: Ceiling = "internal"
-
+class FactQuery(RecordQuery):
     def ref(self, caller: Caller, fact_id: str) -> FactRef:
-        caller.check_ceiling(self.ceiling)
-        return FactRef(caller.tenant(self.tenant), fact_id, caller.sees, self.ceiling)
+        return FactRef(self.tenant_of(caller), fact_id, caller.sees, self.ceiling)
 
 
 class HistoryQuery(FactQuery):
@@ -197,7 +188,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
         return FactsPage(items=list(page.items), next=page.next)
 
     @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact as it stands")
-    async def fact(fact_id: FactId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
+    async def fact(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
         found = await tracing.fact(query.ref(caller, fact_id))
         if found is None:
             raise _no_fact(fact_id)
@@ -205,7 +196,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
 
     @routes.get("/v1/facts/{fact_id}/history", tags=["facts"], summary="A fact's changes")
     async def history(
-        fact_id: FactId, query: Annotated[HistoryQuery, Query()], caller: Caller = reader
+        fact_id: RecordId, query: Annotated[HistoryQuery, Query()], caller: Caller = reader
     ) -> HistoryAnswer:
         ref = query.ref(caller, fact_id)
         found = await within_bounds(tracing.history(ref, limit=query.limit, cursor=query.cursor))
@@ -214,7 +205,7 @@ def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> A
         return _history(found)
 
     @routes.get("/v1/facts/{fact_id}/trace", tags=["facts"], summary="Why a fact is believed")
-    async def trace(fact_id: FactId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
+    async def trace(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
         """Its versions, the decisions, the observations, and the turns word by word."""
         found = await tracing.trace(query.ref(caller, fact_id))
         if found is None:

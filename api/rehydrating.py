@@ -6,22 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict
 
 from ..recall.rehydrating import EpisodeRef, Nothing, Rehydrating
 from .credentials import Caller, Credentials, caller_with
 from .problems import not_found
-from .whose import Ceiling, Id
-
-
-class EpisodeQuery(BaseModel):
-    """Of which tenant the episode is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
-    ceiling: Ceiling = "internal"
+from .whose import RecordId, RecordQuery
 
 
 class VerbatimAnswer(BaseModel):
@@ -46,13 +37,12 @@ def router(*, rehydrating: Rehydrating, credentials: Credentials, now: Callable[
 
     @routes.get("/v1/episodes/{episode_id}/verbatim", summary="The words of an episode of which a gist is left")
     async def verbatim(
-        episode_id: Annotated[str, Path(min_length=1, max_length=64)],
-        query: Annotated[EpisodeQuery, Query()],
+        episode_id: RecordId,
+        query: Annotated[RecordQuery, Query()],
         caller: Caller = reader,
     ) -> VerbatimAnswer:
         """Each access is logged before the words are given, and keeps them longer."""
-        caller.check_ceiling(query.ceiling)
-        ref = EpisodeRef(caller.tenant(query.tenant), episode_id, caller.sees, query.ceiling)
+        ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
         found = await rehydrating.rehydrate(ref, now=now())
         if found is None:
             raise not_found(f"there is no episode {episode_id} here, or it may not be read")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
-from fastapi import Header
+from fastapi import Header, Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..schemas.base import GivenId, Instant
@@ -67,6 +67,23 @@ class Whose(BaseModel):
         if self.scope is None or self.id is None:
             return None
         return Owner(scope=self.scope, id=self.id)
+
+
+RecordId = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+class RecordQuery(BaseModel):
+    """Of which tenant one record is, and how sensitive it may be."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
+    ceiling: Ceiling = "internal"
+
+    def tenant_of(self, caller: Caller) -> str:
+        """Both held against the credential."""
+        caller.check_ceiling(self.ceiling)
+        return caller.tenant(self.tenant)
 
 
 SessionHeader = Annotated[
