@@ -17,7 +17,6 @@ def model() -> Iterator[ModelServer]:
     """It answers what it is asked again with other words; a test may give it another script."""
     with ModelServer(different_each_time) as server:
         yield server
-        assert server.script_errors == ()
 
 
 @pytest.fixture

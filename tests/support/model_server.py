@@ -261,7 +261,10 @@ class ModelServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """A script that failed fails its test."""
         self.close()
+        if error is None and self._errors:
+            raise AssertionError(f"the test's script failed: {self._errors}") from self._errors[0]
 
     @property
     def base_url(self) -> str:
@@ -287,7 +290,7 @@ class ModelServer:
 
     @property
     def script_errors(self) -> tuple[BaseException, ...]:
-        """What the script itself raised (the client saw 500); a test should assert that it is empty."""
+        """What the script itself raised; the client saw 500."""
         with self._change:
             return tuple(self._errors)
 
@@ -336,7 +339,7 @@ class ModelServer:
                 return await _send(request, error(400, f"{ask.response_format} is not supported here"), ask)
             try:
                 reply = as_reply(await asyncio.to_thread(self.script, ask))
-            except Exception as problem:  # noqa: BLE001 - the test sees it, in script_errors
+            except Exception as problem:  # noqa: BLE001 - the test sees it, at its end
                 with self._change:
                     self._errors.append(problem)
                 return await _send(request, error(500, f"the test's script failed: {problem!r}"), ask)

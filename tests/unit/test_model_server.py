@@ -9,10 +9,11 @@ import threading
 from pathlib import Path
 
 import httpx
+import pytest
 
 from memstream.adapters.ports import CompletionRequest
 from tests.support.asking import Json, observe
-from tests.support.model_server import Gate, ModelServer, held, observing
+from tests.support.model_server import Answer, Ask, Gate, ModelServer, held, observing
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,6 +77,14 @@ def test_a_client_that_died_is_no_longer_in_hand() -> None:
         process.kill()
         process.wait()
         server.wait_idle()
+
+
+def test_a_script_that_fails_fails_its_test() -> None:
+    def broken(ask: Ask) -> Answer:
+        raise KeyError("no answer to this")
+
+    with pytest.raises(AssertionError, match="no answer to this"), ModelServer(broken) as server:
+        assert post(server.base_url, observe("user: hi")).status_code == 500
 
 
 def test_as_a_process_of_its_own(tmp_path: Path) -> None:
