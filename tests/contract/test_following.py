@@ -6,12 +6,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
-from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.following import (
     Begin,
     Bounds,
@@ -22,27 +20,11 @@ from memstream.streams.following import (
     Told,
     TooMany,
 )
-from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, Record, TopicWanted
 
 PARTITIONS = 3
 BOUNDS = Bounds(readers=8, catching_up=4, room=200)
 WITHIN = 30.0
-
-
-@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-async def log(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: str) -> AsyncIterator[Log]:
-    made: Log
-    if request.param == "kafka":
-        made = KafkaLog(servers=[request.getfixturevalue("kafka_broker")], timeout=30)
-    else:
-        made = EmbeddedLog(folder=tmp_path / "log")
-    await made.start()
-    try:
-        yield made
-        await made.delete([name for name in await made.topics() if name.startswith(topic_prefix)])
-    finally:
-        await made.close()
 
 
 @pytest.fixture

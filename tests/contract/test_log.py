@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from memstream.schemas.errors import Fatal, Poison
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.partitioner import partition_for
 from memstream.streams.ports import Headers, Log, Position, Record, TopicWanted
 
 BIG = {"max.message.bytes": str(4 << 20)}
-
-
-@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-async def log(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: str) -> AsyncIterator[Log]:
-    made: Log
-    if request.param == "kafka":
-        made = KafkaLog(servers=[request.getfixturevalue("kafka_broker")], timeout=30)
-    else:
-        made = EmbeddedLog(folder=tmp_path / "log")
-    await made.start()
-    try:
-        yield made
-        await made.delete([name for name in await made.topics() if name.startswith(topic_prefix)])
-    finally:
-        await made.close()
 
 
 class Topics:

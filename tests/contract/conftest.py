@@ -1,0 +1,27 @@
+"""The log of both kinds, started; what a test makes under its prefix is taken away again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.ports import Log
+
+
+@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+async def log(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: str) -> AsyncIterator[Log]:
+    made: Log
+    if request.param == "kafka":
+        made = KafkaLog(servers=[request.getfixturevalue("kafka_broker")], timeout=30)
+    else:
+        made = EmbeddedLog(folder=tmp_path / "log")
+    await made.start()
+    try:
+        yield made
+        await made.delete([name for name in await made.topics() if name.startswith(topic_prefix)])
+    finally:
+        await made.close()
