@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
 from typing import BinaryIO
 
+from .errors import CommandFailed, Exit
+
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
 """bytes; the rest of a longer line is thrown away: no turn is that long, and memory stays bounded."""
@@ -21,7 +23,8 @@ CHUNKS_AHEAD = 4
 
 
 async def lines(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Each line without its line break, the last one also when it has none."""
+    """Each line without its line break, the last one also when it has none. Raises CommandFailed for a file of which no
+    more can be read."""
     kept = bytearray()
     async for chunk in _chunks(file):
         *whole, rest = chunk.split(b"\n")
@@ -45,18 +48,19 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
         while chunk := file.read(CHUNK):
             yield chunk
         return
+    terminal = os.isatty(descriptor)
     loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_AHEAD)
+    queue: asyncio.Queue[bytes | OSError] = asyncio.Queue(CHUNKS_AHEAD)
 
-    def read_chunk() -> bytes:
+    def read_chunk() -> bytes | OSError:
         try:
             return os.read(descriptor, CHUNK)
-        except OSError:  # the terminal is gone: an end like any other
-            return b""
+        except OSError as error:
+            return b"" if terminal else error  # a terminal that is gone: an end like any other
 
     def read() -> None:
-        chunk = b"more"
-        while chunk:
+        chunk: bytes | OSError = b"more"
+        while chunk and not isinstance(chunk, OSError):
             chunk = read_chunk()
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
@@ -64,5 +68,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
                 return  # the loop has ended: nobody waits for more
 
     threading.Thread(target=read, name="lines", daemon=True).start()
-    while chunk := await queue.get():
-        yield chunk
+    while taken := await queue.get():
+        if isinstance(taken, OSError):
+            raise CommandFailed(Exit.PARTLY, f"{getattr(file, 'name', 'the file')} cannot be read: {taken.strerror}")
+        yield taken

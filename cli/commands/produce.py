@@ -15,7 +15,7 @@ from ...streams.sending import TurnSender, read_turn
 from .. import options, output
 from ..broker import opened_log
 from ..context import CommandContext, pass_context, run
-from ..errors import Exit
+from ..errors import CommandFailed, Exit
 from ..lines import lines
 from ..settings import Settings
 
@@ -77,12 +77,16 @@ class Line:
 
 
 async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[Line | None]) -> None:
-    """Lines into the queue as they come; None at the end."""
+    """Lines into the queue as they come; None at the end. Raises CommandFailed where that came too early."""
     number = 0
-    async for raw in lines(file):
-        number += 1
-        if value := raw.strip():
-            await waiting.put(_line(number, value, sender))
+    try:
+        async for raw in lines(file):
+            number += 1
+            if value := raw.strip():
+                await waiting.put(_line(number, value, sender))
+    except CommandFailed:
+        await waiting.put(None)
+        raise
     await waiting.put(None)
 
 
