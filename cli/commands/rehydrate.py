@@ -37,7 +37,9 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
     """
     found = run(_rehydrated(context.settings, context.policy, EpisodeRef(tenant, episode_id, ceiling="secret")))
     if found is None:
-        raise CommandFailed(Exit.PARTLY, f"tenant {tenant} has no episode {episode_id}")
+        raise CommandFailed(
+            Exit.PARTLY, f"tenant {tenant} has no episode {episode_id}: `memstream show episodes` has their ids"
+        )
     if as_json:
         output.line(
             {

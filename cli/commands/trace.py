@@ -28,7 +28,9 @@ def trace(context: CommandContext, fact_id: str, tenant: str, as_json: bool) -> 
     """
     chain = run(_trace(context.settings, FactRef(tenant, fact_id, ceiling="secret")))
     if chain is None:
-        raise CommandFailed(Exit.PARTLY, f"tenant {tenant} has no fact {fact_id}")
+        raise CommandFailed(
+            Exit.PARTLY, f"tenant {tenant} has no fact {fact_id}: `memstream show facts --state all` has their ids"
+        )
     if as_json:
         output.line(chain.payload())
     else:
