@@ -11,29 +11,46 @@ from memstream.agents.consolidation.recalled import RecalledRow
 from memstream.agents.observer import rows as observer
 from memstream.agents.reflector import rows as reflector
 from memstream.agents.stored import ROW_VERSION, StoredRow
+from memstream.memory.consolidation import Counters
 from memstream.schemas.errors import LaterVersion
 from memstream.schemas.outcomes import Outcome, Source
 from memstream.streams.boundary import unexpected
+from tests.support.first_release import FIELDS, of_first_release
+from tests.support.memory import NOW, OWNER
 
 LAST = Outcome(source=Source(topic="memory.turns", partition=0, offset=7, id="t1"))
 ROWS: list[StoredRow] = [
     observer.SessionRow(turns=3, last=LAST),
     reflector.OwnerRow(turns=3, last=LAST),
     reflector.SessionTurns(turn_number=3),
-    consolidation.OwnerRow(last=LAST),
+    consolidation.OwnerRow(
+        counters=Counters(episodes=2, turns=3),
+        runs=(consolidation.RunRecord(run_id="r1", status="done", at=NOW, changes=1),),
+        waiting=consolidation.Waiting(tenant_id="acme", owner=OWNER, run_id="r1"),
+        last=LAST,
+    ),
     consolidation.SessionTurns(turn_number=3),
     RecalledRow(last=LAST),
 ]
-rows = pytest.mark.parametrize(
-    "row", ROWS, ids=lambda row: f"{type(row).__module__.split('.')[-2]}-{type(row).__name__}"
-)
+
+
+def name_of(row: StoredRow) -> str:
+    return f"{type(row).__module__.split('.')[-2]}.{type(row).__name__}"
+
+
+rows = pytest.mark.parametrize("row", ROWS, ids=name_of)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if name_of(row) in FIELDS], ids=name_of)
+def test_a_row_of_the_first_release_is_read_and_what_is_new_has_its_default(row: StoredRow) -> None:
+    fields = of_first_release(name_of(row), json.loads(row.to_bytes()))
+    assert fields.keys() == FIELDS[name_of(row)]
+    assert type(row).read(json.dumps(fields).encode()) == row
 
 
 @rows
-def test_a_row_of_the_first_release_has_no_version_and_is_read(row: StoredRow) -> None:
-    fields = json.loads(row.to_bytes())
-    assert fields.pop("row_version") == ROW_VERSION
-    assert type(row).read(json.dumps(fields).encode()) == row
+def test_a_row_says_by_which_version_it_was_written(row: StoredRow) -> None:
+    assert json.loads(row.to_bytes())["row_version"] == ROW_VERSION
 
 
 @rows
