@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,21 +13,26 @@ import pytest
 
 from memstream.adapters.ports import EmbedderIdentity
 from memstream.adapters.vectors.factory import open_store
+from memstream.schemas import ids
 from memstream.schemas.budgets import StoredBudget
 from memstream.schemas.collections import BUDGETS
 from memstream.schemas.observations import Observed
-from tests.support.model_server import OBSERVATION, Ask, ModelServer, Reply
-from tests.support.pipeline import Pipeline, running, turn
+from tests.support.faults import has_members
+from tests.support.model_server import OBSERVATION, Answer, Ask, Gate, ModelServer, Reply, held
+from tests.support.pipeline import Pipeline, running, turn, wait_for
+from tests.support.placing import on_every_partition
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(180)]
-SESSIONS = 24
+A_PARTITION = 2
+"""Sessions."""
+MOST_OUT = 256
 LOW, HIGH = 16_000, 1_000_000
 """A call sets aside some 6 000 tokens and takes some 1 000, so a day of the low one pays for a dozen at most."""
 
 
 def policy(tokens: int) -> str:
-    return f"[memory.budget]\nmax_output_tokens = 256\n[memory.budget.observation]\ntokens = {tokens}\n"
+    return f"[memory.budget]\nmax_output_tokens = {MOST_OUT}\n[memory.budget.observation]\ntokens = {tokens}\n"
 
 
 def answer(ask: Ask) -> Reply:
@@ -40,10 +46,18 @@ def taken(ask: Ask) -> int:
     return shown // 4 + 1 + len(answer(ask).content or "") // 4 + 1
 
 
+def set_aside(ask: Ask) -> int:
+    """What is taken out of the budget before this call is made: a token for each byte of what is sent, and the longest
+    answer. The limit of the answer is written into the request after that."""
+    said = {name: value for name, value in ask.body.items() if name != "max_completion_tokens"}
+    return len(json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()) + MOST_OUT
+
+
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
     with ModelServer(answer) as server:
         yield server
+        assert server.script_errors == ()
 
 
 @pytest.fixture
@@ -79,20 +93,33 @@ async def test_two_workers_share_a_budget_and_what_waits_goes_on_when_it_is_rais
         """Users of the turns that were observed."""
         return sorted(Observed.read(value).user_id for value in await pipeline.observed())
 
-    users = sorted(f"u{n}" for n in range(SESSIONS))
-    pipeline.spawn("observer")
-    pipeline.spawn("observer")
+    users = sorted(on_every_partition(lambda user: ids.session_key(pipeline.tenant, user, "s1"), each=A_PARTITION))
+    gate = Gate()
+
+    def waiting(ask: Ask) -> Answer:
+        return held(gate, answer(ask))
+
+    model.script = waiting
+    both = [pipeline.spawn("observer"), pipeline.spawn("observer")]
+    await has_members(pipeline, "observer", len(both))
     await pipeline.produce(*(turn("I like tea.", 1, user=user) for user in users))
+    await wait_for(lambda: refused_in_each(pipeline, len(both)), "both to have asked for more than there is", 60)
+    under_way = model.asks
+    assert under_way, "some of it is spent"
+    assert sum(map(set_aside, under_way)) <= LOW, "nobody sets aside what the other one has"
+    gate.open()
     await pipeline.settled("observer")
     pipeline.stop()
     first = await observed()
-    assert 0 < len(first) < SESSIONS
+    assert 0 < len(first) < len(users)
     assert len(set(first)) == len(first)
     spent = await accounts()
+    assert set(Counter((row.day, row.line) for row in spent).values()) == {1}, "one account, whoever asks"
     assert all(row.spent_tokens <= row.taken_tokens <= LOW for row in spent)
     assert sum(row.spent_tokens for row in spent) == sum(map(taken, model.asks))
     assert all(row.taken_tokens == row.spent_tokens for row in spent), "a worker that is stopped gives back its slice"
 
+    model.script = answer
     pipeline.configure(policy(HIGH))
     pipeline.spawn("observer")
     pipeline.spawn("observer")
@@ -100,8 +127,13 @@ async def test_two_workers_share_a_budget_and_what_waits_goes_on_when_it_is_rais
         while await observed() != users:
             await asyncio.sleep(0.2)
     await pipeline.settled("observer")
-    assert len(model.asks) == SESSIONS, "each turn was paid for once"
+    assert len(model.asks) == len(users), "each turn was paid for once"
     assert await pipeline.letters() == []
     await pipeline.verified("observer")
     pipeline.stop()
     assert sum(row.spent_tokens for row in await accounts()) == sum(map(taken, model.asks))
+
+
+def refused_in_each(pipeline: Pipeline, workers: int) -> bool:
+    logs = [path.read_text() for path in pipeline.folder.glob("worker-*-observer.log")]
+    return sum("budget_paused" in text for text in logs) == workers
