@@ -177,7 +177,8 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
         model = await world.model_told()
         seats = [seat.name for seat in world.seats]
         await world.stop_workers()
-        verdicts = (*await history_verdicts(world, sent), lag_verdict(lag, gone))
+        verdicts = [*await history_verdicts(world, sent), lag_verdict(lag, gone)]
+        verdicts.sort(key=lambda each: each.invariant)
         sizes = await volumes(world)
         return Found(
             wanted=wanted,
