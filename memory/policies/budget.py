@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
 from ...schemas.tasks import Task
-from .checks import require
+from .checks import at_least, one_of, require
 
 Tier = Literal["free", "cheap", "standard", "full", "custom"]
 Phase = Literal["light", "standard", "deep"]
@@ -51,10 +50,10 @@ class Ceiling:
     on_exceed: OnExceed
 
     def __post_init__(self) -> None:
-        require(self.tokens is None or self.tokens >= 0, f"a ceiling of tokens must be 0 or more, not {self.tokens}")
-        cost_is_one = self.cost is None or (math.isfinite(self.cost) and self.cost >= 0)
-        require(cost_is_one, f"a ceiling of cost must be 0 or more, not {self.cost}")
-        require(self.on_exceed in ("pause", "log"), f"on_exceed must be pause or log, not {self.on_exceed!r}")
+        for name, value in (("tokens", self.tokens), ("cost", self.cost)):
+            if value is not None:
+                at_least(f"a ceiling of {name}", value, 0)
+        one_of("on_exceed", self.on_exceed, OnExceed)
 
     @property
     def pauses(self) -> bool:
@@ -133,8 +132,7 @@ class Price:
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            require(math.isfinite(value) and value >= 0, f"budget.prices: {name} must be 0 or more, not {value}")
+            at_least(f"budget.prices: {name}", getattr(self, name), 0)
 
 
 KNOWN_PRICES: Final[Mapping[str, Price]] = MappingProxyType({"gpt-5-mini": Price(input=0.25, output=2.00)})
@@ -153,10 +151,7 @@ class BudgetPolicy:
     """That an answer may have under a ceiling that pauses: what is set aside for it, and what its server is told."""
 
     def __post_init__(self) -> None:
-        require(
-            self.max_output_tokens >= 256,
-            f"budget.max_output_tokens must be 256 or more, not {self.max_output_tokens}",
-        )
+        at_least("budget.max_output_tokens", self.max_output_tokens, 256)
 
     def price(self, model: str) -> Price | None:
         """None: nobody said what it costs."""

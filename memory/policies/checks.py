@@ -1,8 +1,9 @@
-"""What policies are held to when they are made. Raises ValueError with the name of the number."""
+"""What policies are held to when they are made. Raises ValueError with the name of the number, and what it may be."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, get_args
 
 
 def require(condition: bool, message: str) -> None:
@@ -11,4 +12,22 @@ def require(condition: bool, message: str) -> None:
 
 
 def unit(name: str, value: float) -> None:
-    require(math.isfinite(value) and 0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value}")
+    require(0.0 <= value <= 1.0, f"{name} must lie between 0 and 1, not {value}")
+
+
+def between(name: str, value: int, least: int, most: int) -> None:
+    require(least <= value <= most, f"{name} must be {least} to {most}, not {value}")
+
+
+def at_least(name: str, value: float, least: float) -> None:
+    require(least <= value < math.inf, f"{name} must be {least:g} or more, not {value}")
+
+
+def above_zero(name: str, value: float) -> None:
+    require(0 < value < math.inf, f"{name} must be above 0, not {value}")
+
+
+def one_of(name: str, value: object, known: Any) -> None:
+    """`known`: a Literal."""
+    values = get_args(known)
+    require(value in values, f"{name} must be one of {', '.join(values)}, not {value!r}")

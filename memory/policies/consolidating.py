@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-from .checks import require, unit
+from .checks import above_zero, at_least, between, one_of, require, unit
 
 ConsolidationTrigger = Literal["capture", "schedule", "manual"]
 
@@ -45,20 +44,18 @@ class ConsolidationPolicy:
     written by then."""
 
     def __post_init__(self) -> None:
-        known = ("capture", "schedule", "manual")
-        require(self.trigger in known, f"consolidation.trigger is unknown: {self.trigger!r}")
+        one_of("consolidation.trigger", self.trigger, ConsolidationTrigger)
         for name in ("episodes", "turns", "max_episodes", "promote_recalls", "summary_tokens"):
-            require(getattr(self, name) >= 1, f"consolidation.{name} must be 1 or more, not {getattr(self, name)}")
+            at_least(f"consolidation.{name}", getattr(self, name), 1)
         for name in ("max_facts", "notes_tokens", "summary_turns"):
-            require(getattr(self, name) >= 0, f"consolidation.{name} must be 0 or more, not {getattr(self, name)}")
-        require(1 <= self.max_pairs <= 20, f"consolidation.max_pairs must be 1 to 20, not {self.max_pairs}")
+            at_least(f"consolidation.{name}", getattr(self, name), 0)
+        between("consolidation.max_pairs", self.max_pairs, 1, 20)
         require(
             self.cluster == 0 or self.cluster >= 2, f"consolidation.cluster must be 0 or 2 or more, not {self.cluster}"
         )
         unit("consolidation.cluster_similarity", self.cluster_similarity)
         for name in ("every", "promote_days", "after_run"):
-            number = getattr(self, name)
-            require(math.isfinite(number) and number > 0, f"consolidation.{name} must be above 0, not {number}")
+            above_zero(f"consolidation.{name}", getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +75,9 @@ class PrunePolicy:
 
     def __post_init__(self) -> None:
         for name in ("facts", "changed"):
-            require(getattr(self, name) >= 0, f"prune.{name} must be 0 or more, not {getattr(self, name)}")
-        require(2 <= self.max_facts <= 100, f"prune.max_facts must be 2 to 100, not {self.max_facts}")
-        require(self.protected_reinforcements >= 1, "prune.protected_reinforcements must be 1 or more")
+            at_least(f"prune.{name}", getattr(self, name), 0)
+        between("prune.max_facts", self.max_facts, 2, 100)
+        at_least("prune.protected_reinforcements", self.protected_reinforcements, 1)
         unit("prune.protected_confidence", self.protected_confidence)
 
 
@@ -97,6 +94,6 @@ class DigestPolicy:
     tokens: int = 400
 
     def __post_init__(self) -> None:
-        for name in ("facts", "episodes"):
-            require(0 <= getattr(self, name) <= 100, f"digest.{name} must be 0 to 100, not {getattr(self, name)}")
-        require(1 <= self.tokens <= 400, f"digest.tokens must be 1 to 400, not {self.tokens}")
+        between("digest.facts", self.facts, 0, 100)
+        between("digest.episodes", self.episodes, 0, 100)
+        between("digest.tokens", self.tokens, 1, 400)

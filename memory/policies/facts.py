@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..locales import locale
-from .checks import require, unit
+from .checks import between, require, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,4 @@ class ConflictPolicy:
             unit("conflict zone", bound)
         locale(self.locale)
         require(bounds == sorted(bounds), "conflict zones must rise: conflict_check, near_dup, hot")
-        require(1 <= self.neighbours <= 100, f"conflict.neighbours must be 1 to 100, not {self.neighbours}")
+        between("conflict.neighbours", self.neighbours, 1, 100)

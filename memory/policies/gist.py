@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-from .checks import require, unit
+from .checks import at_least, between, one_of, require, unit
 
 GistMaker = Literal["extract", "model"]
 
@@ -35,19 +34,14 @@ class GistPolicy:
     """Days after the last access, else the making, after which the words go."""
 
     def __post_init__(self) -> None:
-        require(self.by in ("extract", "model"), f"gist.by must be one of extract, model, not {self.by!r}")
+        one_of("gist.by", self.by, GistMaker)
         unit("gist.strength", self.strength)
-        for name, least in (("days", 0.0), ("retention_days", 1.0)):
-            days = getattr(self, name)
-            require(math.isfinite(days) and days >= least, f"gist.{name} must be {least:g} or more, not {days}")
-        for name, low, high in (
-            ("longer_than", 40, 2_000),
-            ("chars", 20, 2_000),
-            ("at_once", 1, 100),
-            ("calls", 1, 4),
-        ):
-            value = getattr(self, name)
-            require(low <= value <= high, f"gist.{name} must be {low} to {high}, not {value}")
+        at_least("gist.days", self.days, 0)
+        at_least("gist.retention_days", self.retention_days, 1)
+        between("gist.longer_than", self.longer_than, 40, 2_000)
+        between("gist.chars", self.chars, 20, 2_000)
+        between("gist.at_once", self.at_once, 1, 100)
+        between("gist.calls", self.calls, 1, 4)
         require(
             self.chars < self.longer_than,
             f"gist.chars ({self.chars}) must be below gist.longer_than ({self.longer_than}): a gist is shorter",

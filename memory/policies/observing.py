@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ...schemas.turns import Role, Scope
-from .checks import require, unit
+from .checks import above_zero, at_least, between, one_of, require, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +30,9 @@ class CapturePolicy:
         is_named = all(part.isidentifier() for part in (*module.split("."), function))
         require(not self.source or is_named, f"capture.source must be package.module:function, not {self.source!r}")
         require(bool(self.roles), "capture.roles must name at least one role")
-        require(1 <= self.max_per_turn <= 64, f"capture.max_per_turn must be 1 to 64, not {self.max_per_turn}")
+        between("capture.max_per_turn", self.max_per_turn, 1, 64)
         for name in ("max_assistant_chars", "context_messages", "context_tokens"):
-            require(getattr(self, name) >= 0, f"capture.{name} must be 0 or more, not {getattr(self, name)}")
+            at_least(f"capture.{name}", getattr(self, name), 0)
 
 
 ROUND_TURNS_MAX = 64
@@ -61,16 +60,12 @@ class ObservePolicy:
     """Seconds that a turn waits for company at most, however long the backlog lasts."""
 
     def __post_init__(self) -> None:
-        require(
-            1 <= self.together <= ROUND_TURNS_MAX,
-            f"observe.together must be 1 to {ROUND_TURNS_MAX}, not {self.together}",
-        )
+        between("observe.together", self.together, 1, ROUND_TURNS_MAX)
         for name in ("patience", "company", "idle"):
-            seconds = getattr(self, name)
-            require(math.isfinite(seconds) and seconds > 0, f"observe.{name} must be above 0, not {seconds}")
+            above_zero(f"observe.{name}", getattr(self, name))
         for name in ("unobserved_tokens", "backlog"):
-            require(getattr(self, name) >= 0, f"observe.{name} must be 0 or more, not {getattr(self, name)}")
-        require(self.round_tokens >= 1, f"observe.round_tokens must be 1 or more, not {self.round_tokens}")
+            at_least(f"observe.{name}", getattr(self, name), 0)
+        at_least("observe.round_tokens", self.round_tokens, 1)
 
     @property
     def round_turns(self) -> int:
@@ -96,5 +91,5 @@ class RoutingPolicy:
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)
-        require(self.episodes_kept >= 0, "routing.episodes_kept must be 0 or more")
-        require(self.scope in ("user", "agent", "org", "group"), f"episodic.scope is unknown: {self.scope!r}")
+        at_least("routing.episodes_kept", self.episodes_kept, 0)
+        one_of("routing.scope", self.scope, Scope)

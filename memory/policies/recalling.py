@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .checks import require, unit
+from .checks import above_zero, at_least, between, one_of, require, unit
 
 RankingProfile = Literal["memstream", "classic", "composite"]
 RerankerName = Literal["rrf", "cross-encoder", "model"]
@@ -29,10 +29,9 @@ class FusionPolicy:
     """What messages of the speaker whom a cue names get besides, as a share of the greatest rrf; 0 = no preference."""
 
     def __post_init__(self) -> None:
-        require(math.isfinite(self.k) and self.k > 0, f"fusion.k must be above 0, not {self.k}")
+        above_zero("fusion.k", self.k)
         for name in ("dense", "windowed", "lexical", "speaker"):
-            weight = getattr(self, name)
-            require(math.isfinite(weight) and weight >= 0, f"fusion.{name} must be 0 or more, not {weight}")
+            at_least(f"fusion.{name}", getattr(self, name), 0)
         require(self.dense + self.lexical > 0, "fusion.dense and fusion.lexical must not both be 0")
 
 
@@ -56,8 +55,7 @@ class CompositePolicy:
         for weight in weights:
             unit("composite weight", weight)
         require(math.isclose(sum(weights), 1.0), f"composite weights must add up to 1, not {sum(weights)}")
-        hours = self.recency_half_life_hours
-        require(math.isfinite(hours) and hours > 0, f"composite.recency_half_life_hours must be above 0, not {hours}")
+        above_zero("composite.recency_half_life_hours", self.recency_half_life_hours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +91,18 @@ class RecallPolicy:
     """Name or folder of the reranker `cross-encoder`."""
 
     def __post_init__(self) -> None:
-        require(self.profile in ("memstream", "classic", "composite"), f"recall.profile is unknown: {self.profile!r}")
-        require(self.reranker in ("rrf", "cross-encoder", "model"), f"recall.reranker is unknown: {self.reranker!r}")
-        require(1 <= self.rerank_pool <= 100, f"recall.rerank_pool must be 1 to 100, not {self.rerank_pool}")
+        one_of("recall.profile", self.profile, RankingProfile)
+        one_of("recall.reranker", self.reranker, RerankerName)
+        between("recall.rerank_pool", self.rerank_pool, 1, 100)
         require(bool(self.cross_encoder.strip()), "recall.cross_encoder must name a model or a folder")
         for name in ("semantic_match", "working_match", "episodic_match", "duplicate_overlap"):
             unit(f"recall.{name}", getattr(self, name))
-        require(1 <= self.pool <= 1_000, f"recall.pool must be 1 to 1000, not {self.pool}")
-        require(1 <= self.limit <= 100, f"recall.limit must be 1 to 100, not {self.limit}")
-        require(self.reinforcements >= 1, f"recall.reinforcements must be 1 or more, not {self.reinforcements}")
+        between("recall.pool", self.pool, 1, 1_000)
+        between("recall.limit", self.limit, 1, 100)
+        at_least("recall.reinforcements", self.reinforcements, 1)
         for name in ("confidence_half_life_days", "recency_half_life_days", "stability_days", "patience"):
-            value = getattr(self, name)
-            require(math.isfinite(value) and value > 0, f"recall.{name} must be above 0, not {value}")
-        growth = self.stability_growth
-        require(math.isfinite(growth) and growth >= 1, f"recall.stability_growth must be 1 or more, not {growth}")
+            above_zero(f"recall.{name}", getattr(self, name))
+        at_least("recall.stability_growth", self.stability_growth, 1)
 
     @property
     def links(self) -> float:

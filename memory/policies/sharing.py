@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...schemas.observations import Category
 from ...schemas.turns import Owner, Sensitivity
-from .checks import require
+from .checks import at_least, require
 
 GROUP_MAX = 128
 NO_ID = ("Cc", "Cs")
@@ -30,7 +30,7 @@ class SharingPolicy:
     def __post_init__(self) -> None:
         plain = len(self.group) <= GROUP_MAX and not any(unicodedata.category(each) in NO_ID for each in self.group)
         require(plain, f"sharing.group must be a group's id: at most {GROUP_MAX} characters, no control characters")
-        require(self.users >= USERS_MIN, f"sharing.users must be {USERS_MIN} or more, not {self.users}")
+        at_least("sharing.users", self.users, USERS_MIN)
         require(self.ceiling != "secret", "sharing.ceiling must be public or internal: what is secret is never shared")
 
     @property

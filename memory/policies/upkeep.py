@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
-from .checks import require, unit
+from .checks import above_zero, at_least, between, one_of, unit
 
 JanitorTrigger = Literal["consolidation", "capture", "schedule", "manual"]
 Bounds = Literal["or", "and"]
@@ -48,22 +47,14 @@ class HygienePolicy:
     """Per owner; the weakest makes room for what is recalled together. 0: no links are kept."""
 
     def __post_init__(self) -> None:
-        triggers = ("consolidation", "capture", "schedule", "manual")
-        require(self.janitor in triggers, f"hygiene.janitor must be one of {', '.join(triggers)}, not {self.janitor!r}")
-        require(
-            self.episode_bounds in ("or", "and"), f"hygiene.episode_bounds must be or, and: {self.episode_bounds!r}"
-        )
+        one_of("hygiene.janitor", self.janitor, JanitorTrigger)
+        one_of("hygiene.episode_bounds", self.episode_bounds, Bounds)
         for name in ("confidence_floor", "strength_floor", "merge_similarity", "link_step"):
             unit(f"hygiene.{name}", getattr(self, name))
-        for name in ("episode_days", "stale_days"):
-            days = getattr(self, name)
-            require(math.isfinite(days) and days >= 0, f"hygiene.{name} must be 0 or more, not {days}")
-        require(
-            math.isfinite(self.every_hours) and self.every_hours > 0,
-            f"hygiene.every_hours must be above 0, not {self.every_hours}",
-        )
-        require(self.episode_turns >= 0, f"hygiene.episode_turns must be 0 or more, not {self.episode_turns}")
-        for name, most in (("looked_at", 10_000), ("at_once", 1_000), ("links_together", 20)):
-            value = getattr(self, name)
-            require(1 <= value <= most, f"hygiene.{name} must be 1 to {most}, not {value}")
-        require(0 <= self.links_kept <= 4_096, f"hygiene.links_kept must be 0 to 4096, not {self.links_kept}")
+        for name in ("episode_days", "episode_turns", "stale_days"):
+            at_least(f"hygiene.{name}", getattr(self, name), 0)
+        above_zero("hygiene.every_hours", self.every_hours)
+        between("hygiene.looked_at", self.looked_at, 1, 10_000)
+        between("hygiene.at_once", self.at_once, 1, 1_000)
+        between("hygiene.links_together", self.links_together, 1, 20)
+        between("hygiene.links_kept", self.links_kept, 0, 4_096)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ...schemas.working import ENTRIES_MAX
-from .checks import require
+from .checks import at_least, between, one_of, require
 
 DecayStrategy = Literal["power-law", "exponential", "none"]
 
@@ -20,11 +19,8 @@ class DecayPolicy:
     rate: float = 0.5
 
     def __post_init__(self) -> None:
-        require(
-            self.strategy in ("power-law", "exponential", "none"),
-            f"decay.strategy must be power-law, exponential or none, not {self.strategy!r}",
-        )
-        require(math.isfinite(self.rate) and self.rate >= 0, f"decay.rate must be 0 or more, not {self.rate}")
+        one_of("decay.strategy", self.strategy, DecayStrategy)
+        at_least("decay.rate", self.rate, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +32,7 @@ class WorkingSetPolicy:
     decay: DecayPolicy = field(default_factory=DecayPolicy)
 
     def __post_init__(self) -> None:
-        require(
-            1 <= self.capacity <= ENTRIES_MAX,
-            f"working.capacity must lie between 1 and {ENTRIES_MAX}, not {self.capacity}",
-        )
+        between("working.capacity", self.capacity, 1, ENTRIES_MAX)
         require(
             0 <= self.max_pinned < self.capacity,
             f"working.max_pinned ({self.max_pinned}) must be below working.capacity ({self.capacity})",

@@ -177,7 +177,7 @@ class TestFile:
             ("teir = 1", "teir: there is no such setting (did you mean tier?)"),
             ('tier = "gold"', "tier: Input should be 'free', 'cheap', 'standard', 'full' or 'custom'"),
             ("[memory.wroking]\ncapacity = 1", "memory.wroking: there is no such setting (did you mean working?)"),
-            ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must lie between 1 and 64, not 0"),
+            ("[memory.working]\ncapacity = 0", "memory.working: working.capacity must be 1 to 64, not 0"),
             ('[memory.capture]\nroles = ["pirate"]', "memory.capture.roles: Input should be"),
             ("memory = 1", "memory: expected a table [memory]"),
             ('openai_api_key = "sk"', "openai_api_key: secrets belong into the environment, as OPENAI_API_KEY"),
