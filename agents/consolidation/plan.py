@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,7 +63,6 @@ class Steps:
 
     def _hygiene(self, phases: frozenset[Phase]) -> Hygiene:
         policy, lookup = self.policy, self.lookup
-        derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
         return Hygiene(
             Janitor(
                 lookup,
@@ -74,13 +73,18 @@ class Steps:
             Maintenance(
                 lookup=lookup,
                 policy=policy.hygiene,
-                proposing={
-                    "merged": Merge(lookup, policy.hygiene, policy.conflict),
-                    **derive,
-                    "compacted": Promote(lookup, policy.consolidation, "hygiene"),
-                },
+                proposing=self._maintaining_facts(phases) if policy.tiers.semantic else {},
             ),
         )
+
+    def _maintaining_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
+        policy, lookup = self.policy, self.lookup
+        derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
+        return {
+            "merged": Merge(lookup, policy.hygiene, policy.conflict),
+            **derive,
+            "compacted": Promote(lookup, policy.consolidation, "hygiene"),
+        }
 
     def _phases(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation

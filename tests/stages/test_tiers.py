@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from memstream.adapters.ports import Point
 from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
 from memstream.cli.running import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
@@ -15,7 +17,7 @@ from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS
 from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW, OWNER
+from tests.support.memory import NOW, OWNER, episode, stored_fact
 from tests.support.reflecting import Talk, command, reflector
 from tests.support.stage_bench import Bench, open_bench
 
@@ -110,6 +112,24 @@ class TestConsolidation:
         await it.bench.run(it.command("hygiene"))
         (run,) = it.row().runs
         assert (run.kind, run.status, it.row().errands) == ("hygiene", "done", ())
+
+    async def test_without_facts_maintenance_proposes_none(self, it: Consolidating) -> None:
+        """The reflector would refuse them."""
+        often = episode("Ran a marathon", occurred_at=NOW - timedelta(days=30), retrieval_count=3)
+        alike = [stored_fact("Likes tea", turn=turn) for turn in ("t1", "t2")]
+        [dense] = await it.bench.embedder.embed(["Likes tea"], tenant_id="acme")
+        await it.bench.store.insert("episodes", [Point(often.episode_id, often.to_payload())])
+        await it.bench.store.insert("facts", [Point(fact.fact_id, fact.to_payload(), dense) for fact in alike])
+        reflect = {"run": "reflect"}
+        it.build(tier="full")
+        await it.bench.run(it.command("hygiene", "c1", args=reflect))
+        assert {change.action for change in it.changes()} == {"merge", "new"}
+        it.bench.sent.clear()
+        it.build(tier="full", tiers=WITHOUT_FACTS)
+        await it.bench.run(it.command("hygiene", "c2", args=reflect, issued_at=it.bench.now() + timedelta(minutes=1)))
+        assert it.proposed() == []
+        (result,) = results(it.bench)
+        assert (result.status, (result.result or {})["merged"], (result.result or {})["compacted"]) == ("applied", 0, 0)
 
     async def test_what_was_owed_before_the_tier_was_off_is_owed_no_more(self, it: Consolidating) -> None:
         owed = tuple(Errand(kind=kind, run_id="r", not_before=NOW) for kind in ("prune", "hygiene"))
