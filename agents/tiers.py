@@ -14,6 +14,9 @@ WORKS_ON: Final[Mapping[str, LongTier]] = MappingProxyType(
     {
         "facts.apply": "semantic",
         "episodes.record": "episodic",
+        "episodes.keep": "episodic",
+        "flush_important": "episodic",
+        "compact": "episodic",
         "consolidate": "semantic",
         "prune": "semantic",
         "digest": "digest",

@@ -10,20 +10,20 @@ from . import ids
 from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Reason, Subject, Unit
 from .episodes import SUMMARISED_MAX
 from .facts import Trust
-from .observations import Category, PromptName
+from .observations import Category, Observation, PromptName
 from .turns import Owner, Sensitivity
 
 CHANGES_MAX = 20
 SUMMARIES_MAX: Final = 20
+KEPT_MAX: Final = 20
 
 CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 
-CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene"))
-"""Kinds that consolidation owns; in this version it applies `consolidate` and refuses the others."""
-REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record"))
-SESSION_KINDS = frozenset(("observe",))
+CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene", "compact"))
+REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record", "episodes.keep"))
+SESSION_KINDS = frozenset(("observe", "flush_important"))
 
 
 class SessionRef(Contract):
@@ -150,11 +150,53 @@ class EpisodesRecord(Contract):
     prompt: PromptName | None = None
 
 
+class KeptObservation(Contract):
+    """What stands in a working set, as it was observed in one of the session's turns."""
+
+    turn_id: GivenId
+    occurred_at: Instant
+    """Of the turn."""
+    observation: Observation
+
+
+class EpisodesKeep(Contract):
+    """`args` of episodes.keep: each observation becomes an episode, however long it holds. It never expires."""
+
+    user_id: GivenId
+    session_id: GivenId
+    observations: Annotated[tuple[KeptObservation, ...], Field(min_length=1, max_length=KEPT_MAX)]
+
+    def as_derived(self, tenant_id: str) -> tuple[Observation, ...]:
+        """With the ids that they have as observations of these turns: whoever sends a command may name any."""
+        session = ids.session_key(tenant_id, self.user_id, self.session_id)
+        return tuple(
+            said.model_copy(update={"observation_id": ids.observation_id(session, turn_id, said.subject, said.content)})
+            for said, turn_id in ((each.observation, each.turn_id) for each in self.observations)
+        )
+
+
 class EpisodeVerdict(Contract):
-    """What became of one summary: applied, or duplicate (one of its turns is summarised already)."""
+    """What became of one summary or observation: applied, or duplicate (one of its turns is summarised already; the
+    observation is an episode already)."""
 
     episode_id: OurId
     verdict: Literal["applied", "duplicate"]
+
+
+class FlushImportant(Contract):
+    """`args` of flush_important: what is unobserved is observed, then working entries become episodes."""
+
+    threshold: Unit | None = None
+    """Importance from which they do; None: `session_log.flush_threshold`."""
+
+
+class Compact(Contract):
+    """`args` of compact: the older turns of a session become one episode."""
+
+    user_id: GivenId
+    session_id: GivenId
+    keep: Annotated[int, Field(ge=0)] | None = None
+    """So many of the session's newest turns are left out; None: `session_log.keep`."""
 
 
 ResultStatus = Literal["applied", "refused", "expired", "failed"]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic.json_schema import GenerateJsonSchema
 
 from .base import Contract
-from .commands import Command, CommandResult, EpisodesRecord, FactsApply
+from .commands import Command, CommandResult, Compact, EpisodesKeep, EpisodesRecord, FactsApply, FlushImportant
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
@@ -43,6 +43,9 @@ PUBLISHED: tuple[Published, ...] = (
     Published("command", Command, "sent", "value on memory.commands and memory.commands.session"),
     Published("facts_apply", FactsApply, "sent", "args of a command of kind facts.apply"),
     Published("episodes_record", EpisodesRecord, "sent", "args of a command of kind episodes.record"),
+    Published("episodes_keep", EpisodesKeep, "sent", "args of a command of kind episodes.keep"),
+    Published("flush_important", FlushImportant, "sent", "args of a command of kind flush_important"),
+    Published("compact", Compact, "sent", "args of a command of kind compact"),
     Published("observed", Observed, "produced", "value on memory.observations"),
     Published("episodes_recorded", EpisodesRecorded, "produced", "value on memory.episodes.recorded"),
     Published("fact", Fact, "produced", "value on memory.facts"),

@@ -141,6 +141,11 @@ def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:
     return _derive(f"command/observe/{session}/{encode(last_turn_id)}/{attempt}")
 
 
+def kept_command_id(session: str, flush: str, n: int) -> str:
+    """Of what a flush_important has made episodes; `flush` is its command id."""
+    return _derive(f"command/flush/{session}/{encode(flush)}/{n}")
+
+
 def observed_id(session: str, turn_id: str) -> str:
     """`ce_id` of a record on memory.observations."""
     return _derive(f"observed/{session}/{encode(turn_id)}")

@@ -42,7 +42,9 @@ class Topic:
 TURNS = Topic("memory.turns", "session", "delete", 30, ("chat services", "observer"), ("recorder", "observer"))
 COMMANDS_SESSION = Topic("memory.commands.session", "session", "delete", 7, ("tools", "observer"), ("observer",))
 OBSERVATIONS = Topic("memory.observations", "owner", "delete", 7, ("observer",), ("reflector",))
-COMMANDS = Topic("memory.commands", "owner", "delete", 7, ("tools", "consolidation"), ("reflector", "consolidation"))
+COMMANDS = Topic(
+    "memory.commands", "owner", "delete", 7, ("tools", "observer", "consolidation"), ("reflector", "consolidation")
+)
 EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
 FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
 FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",))

@@ -20,7 +20,7 @@ from ...schemas import ids
 from ...schemas.archive import Archived
 from ...schemas.base import Contract
 from ...schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
-from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesRecord, FactsApply
+from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
 from ...schemas.episodes import EpisodesRecorded, StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.facts import Evidence, Fact, FactUpdated
@@ -140,6 +140,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
         issued_by=found.issued_by,
         model=run_model,
         proposes=proposes,
+        kept=_kept(found),
     )
 
 
@@ -158,6 +159,16 @@ def _proposed(found: Command) -> tuple[str | None, bool]:
     except ValidationError:
         return None, False
     return model, found.issued_by == "/memstream/consolidation"
+
+
+def _kept(found: Command) -> tuple[str, ...]:
+    if found.kind != "episodes.keep":
+        return ()
+    try:
+        observations = EpisodesKeep.from_payload(found.args).as_derived(found.tenant_id)
+    except ValidationError:
+        return ()
+    return tuple(ids.episode_id(each.observation_id) for each in observations)
 
 
 def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[ObservedRow, Observed] | Refusal:

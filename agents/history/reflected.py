@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...schemas import ids
 from ...schemas.collections import EPISODES
-from ...schemas.topics import EPISODES_RECORDED, FACTS_UPDATED
+from ...schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED
 from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
 from .verdicts import Expected, Findings, named, positions
 
@@ -111,8 +111,9 @@ class _Stored:
         self._made: dict[str, int] = defaultdict(int)
         for (owner_key, _), rows in history.recorded.items():
             self._made[owner_key] += len(rows[0].episode_ids)
+        self._flushed = {episode_id for command in history.commands for episode_id in command.kept}
         for point in history.points.get(EPISODES, ()):
-            self._made[point.owner_key] += bool(point.summarised)
+            self._made[point.owner_key] += bool(point.summarised) or point.id in self._flushed
 
     def look_for(self, turn: TurnName, row: ObservedRow, findings: Findings) -> None:
         if 0 < self._kept < self._made[row.owner_key]:
@@ -126,8 +127,9 @@ class _Stored:
     def look_for_strays(self, history: History, findings: Findings) -> None:
         known = {each for rows in history.recorded.values() for row in rows for each in row.episode_ids}
         for point in history.points.get(EPISODES, ()):
-            told = point.id in known or point.summarised  # summaries are of commands: tenants.py looks at them
-            if not told and history.whole(EPISODES_RECORDED.name, point.owner_key):
+            told = point.id in known or point.id in self._flushed or point.summarised  # by commands: see tenants.py
+            whole = (history.whole(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
+            if not told and all(whole):
                 findings.require(False, "an episode is in the store and was never recorded", str(point))
 
 

@@ -213,6 +213,8 @@ class CommandRow:
     """Of facts.apply: what made the proposals."""
     proposes: bool
     """A facts.apply of a consolidation run."""
+    kept: tuple[str, ...] = ()
+    """Of episodes.keep: ids of the episodes that it makes."""
 
 
 @dataclass(frozen=True, slots=True)

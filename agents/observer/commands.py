@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from pydantic import JsonValue, ValidationError
+
+from ...memory.policies import MemoryPolicy, TiersPolicy
 from ...schemas import ids
+from ...schemas.base import REASON_MAX, explain
 from ...schemas.cloudevents import CloudEvent
-from ...schemas.commands import SESSION_KINDS, Command, CommandResult, ResultError, ResultStatus, SessionRef
+from ...schemas.commands import (
+    SESSION_KINDS,
+    Command,
+    CommandResult,
+    FlushImportant,
+    ResultError,
+    ResultStatus,
+    SessionRef,
+)
 from ...schemas.outcomes import OutRecord
-from ...schemas.topics import COMMANDS_SESSION, RESULTS
+from ...schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS
+from ..tiers import refusal
+from .keeping import flushed
+from .rows import SessionRow
 from .timers import Reminder
 
 SOURCE = "/memstream/observer"
@@ -16,26 +31,59 @@ REMINDER_LASTS = timedelta(days=7)
 """As long as its topic keeps it."""
 
 
-def status_of(command: Command, *, now: datetime) -> ResultStatus:
+def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
+    """Why nothing is done for it; None when something can be."""
     if command.kind not in SESSION_KINDS:
+        known = ", ".join(sorted(SESSION_KINDS))
+        message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
+        return ResultError(code="unknown_kind", message=message)
+    if (off := refusal(command.kind, tiers)) is not None:
+        return off
+    if command.kind == "flush_important":
+        try:
+            FlushImportant.from_payload(command.args)
+        except ValidationError as error:
+            return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])
+    return None
+
+
+def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultStatus:
+    if refusal_of(command, tiers) is not None:
         return "refused"
     expired = command.expires_at is not None and command.expires_at < now
     return "expired" if expired else "applied"
 
 
-def result_record(command: Command, *, waiting: int, now: datetime) -> OutRecord:
-    """`waiting`: how many turns of the session still wait to be observed."""
-    status = status_of(command, now=now)
-    error = None
-    if status == "refused":
-        known = ", ".join(sorted(SESSION_KINDS))
-        message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
-        error = ResultError(code="unknown_kind", message=message)
+def answer_records(
+    command: Command, session: SessionRow, policy: MemoryPolicy, *, now: datetime
+) -> tuple[OutRecord, ...]:
+    """The command's result, and before it what a flush has the reflector keep. `session`: as it stands when nothing
+    more is done for the command; its turns that wait still are told."""
+    status = status_of(command, policy.tiers, now=now)
+    told: dict[str, JsonValue] = {"waiting": session.waiting}
+    sent: tuple[Command, ...] = ()
+    if command.kind == "flush_important" and status == "applied":
+        asked = FlushImportant.from_payload(command.args).threshold
+        threshold = policy.session_log.flush_threshold if asked is None else asked
+        done = flushed(session, command, threshold=threshold, issued_by=SOURCE, now=now)
+        sent = done.commands
+        told["entries"], told["left"] = done.entries, done.left
+        told["command_ids"] = [each.command_id for each in sent]
     result = CommandResult(
-        command_id=command.command_id, status=status, error=error, at=now, result={"waiting": waiting}
+        command_id=command.command_id,
+        status=status,
+        error=refusal_of(command, policy.tiers),
+        at=now,
+        result=told,
     )
     event = CloudEvent(command.command_id, SOURCE, "memstream.command.result.v1", command.key, now)
-    return OutRecord.of(RESULTS.name, ids.encode(command.command_id), result, event)
+    answer = OutRecord.of(RESULTS.name, ids.encode(command.command_id), result, event)
+    return (*(_command_record(each) for each in sent), answer)
+
+
+def _command_record(command: Command) -> OutRecord:
+    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", command.key, command.issued_at)
+    return OutRecord.of(COMMANDS.name, command.key, command, event)
 
 
 def reminder_record(session_key: str, reminder: Reminder, *, now: datetime) -> OutRecord:

@@ -29,8 +29,9 @@ from ...streams.retry import Calls
 from ..answers import Answer
 from ..routing import occurred_at
 from .form import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from .keeping import origins_after
 from .prompt import ObservePrompt, ShownTurn, recent_messages
-from .rows import SessionRow
+from .rows import Origin, SessionRow
 from .source import TurnSource
 
 _ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
@@ -150,10 +151,15 @@ def conclude(
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
+        origins = origins_after(
+            session.origins, (_origin(item, each.observation) for each in candidates), applied.working
+        )
         session = session.model_copy(
             update={
                 "turns": session.turns + 1,
                 "working": applied.working,
+                # of what nobody downstream was told nothing becomes an episode later
+                "origins": () if policy.tiers.working_only else origins,
                 "recent": recent_messages(session.recent, shown, policy.capture),
             }
         )
@@ -272,6 +278,10 @@ def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[st
         counted.append("unknown_id")
     names.given(usable.place, observation_id)
     return Candidate(observation=observation, replaces=replaces, pinned=item.pinned)
+
+
+def _origin(pending: Pending, observation: Observation) -> Origin:
+    return Origin.of(observation, turn_id=pending.turn_id, occurred_at=pending.occurred_at, owner=pending.owner)
 
 
 def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:

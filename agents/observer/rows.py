@@ -13,8 +13,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ...schemas import ids
+from ...schemas.base import Instant
+from ...schemas.observations import Emotion, Observation
 from ...schemas.outcomes import Outcome
-from ...schemas.turns import Role
+from ...schemas.turns import Owner, Role
 from ...schemas.working import WorkingSet
 from ...streams.ports import Position, Record
 from ...streams.stage import Rows
@@ -34,12 +36,42 @@ class RecentMessage(RowPart):
     text: str
 
 
+class Origin(RowPart):
+    """What a working entry does not tell of the observation that it stands for, and an episode of it has to."""
+
+    observation_id: str
+    turn_id: str
+    occurred_at: Instant
+    owner: Owner
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    emotion: Emotion | None = None
+    source_role: Role
+    evidence: str
+
+    @classmethod
+    def of(cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner) -> Origin:
+        return cls(
+            observation_id=observation.observation_id,
+            turn_id=turn_id,
+            occurred_at=occurred_at,
+            owner=owner,
+            valid_from=observation.valid_from,
+            valid_to=observation.valid_to,
+            emotion=observation.emotion,
+            source_role=observation.source_role,
+            evidence=observation.evidence,
+        )
+
+
 class SessionRow(StoredRow):
     """All that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
     """Turns observed: the last turn number."""
     working: WorkingSet = WorkingSet()
+    origins: tuple[Origin, ...] = ()
+    """Of the working entries. None of those that an earlier version put there, or a working set that was alone."""
     recent: tuple[RecentMessage, ...] = ()
     seen: Remembered = Remembered()
     """The last 1 000 turn ids, waiting ones too; without those that became dead letters."""

@@ -6,6 +6,7 @@ decide   misplaced? → sent again to its partition, done
          then, as after every event of a session, the question: is it time to observe?
            no  → the turn becomes a waiting row, and the event is done (a reminder will ask again)
            yes → rounds of several turns: ask the model, check its quotes, apply to the working set
+         a flush_important → then what counts of the working set goes to the reflector, as episodes.keep
 store    the working set's projection in Qdrant, for readers
 publish  one record a turn on memory.observations; none where the working set is alone
 
@@ -41,7 +42,7 @@ from ...streams.retry import Calls, Interrupted
 from ...streams.stage import Decided, Routed, Rows, same_source
 from ..effects import apply_writes
 from ..routing import decode_turn, is_misplaced, was_rekeyed
-from .commands import result_record, status_of
+from .commands import answer_records, status_of
 from .rounds import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
 from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
 from .source import TurnSource
@@ -138,7 +139,9 @@ class Observer:
             return
         session = self._sessions.of(rows, key)  # nobody else writes its row while this event runs
         new = self._new(work, record, session)
-        asked = isinstance(work, CommandWork) and status_of(work.command, now=self._now()) == "applied"
+        asked = (
+            isinstance(work, CommandWork) and status_of(work.command, self._policy.tiers, now=self._now()) == "applied"
+        )
         model_away, budget_left, asked_for = False, True, 0.0
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
@@ -336,13 +339,13 @@ class Observer:
         return session, replace(decided, before={row_key: waiting.to_bytes()})
 
     def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Step:
-        """The command's result."""
+        """The command's result, and what a flush makes episodes of."""
         return self._decided(
             session.model_copy(update={"commands": session.commands.add(command.command_id)}),
             key,
             Outcome(
                 source=source_of(record, command.command_id),
-                records=(result_record(command, waiting=session.waiting, now=self._now()),),
+                records=answer_records(command, session, self._policy, now=self._now()),
                 tenant_id=command.tenant_id,
             ),
         )

@@ -1,4 +1,5 @@
-"""Episodes, as the reflector adds them: of a turn, or of a summary that consolidation proposes; and what makes room."""
+"""Episodes, as the reflector adds them: of a turn, of a working set that is flushed, or of a summary that consolidation
+proposes; and what makes room."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ from datetime import datetime
 from qdrant_client import models
 
 from ...adapters.ports import VectorStore
+from ...memory.routing import trust_of
 from ...schemas import ids
 from ...schemas.collections import EPISODES
-from ...schemas.commands import EpisodesRecord, EpisodeVerdict, SummaryProposal
+from ...schemas.commands import EpisodesKeep, EpisodesRecord, EpisodeVerdict, SummaryProposal
 from ...schemas.episodes import SUMMARY, StoredEpisode
+from ...schemas.observations import Observation
 from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write, pack_vector
 from ...schemas.turns import Owner
 from ...streams.retry import Calls
@@ -20,8 +23,8 @@ from .view import Vector, field_is
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
-    """A command, decided: the episodes to be added, and a verdict for each summary."""
+class Proposed:
+    """A command, decided: the episodes to be added, and a verdict for each that was proposed."""
 
     episodes: tuple[StoredEpisode, ...]
     verdicts: tuple[EpisodeVerdict, ...]
@@ -84,7 +87,34 @@ class Episodes:
         self.count("episodes_culled", len(oldest))
         return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
 
-    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> Summarised:
+    async def flushed(self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime) -> Proposed:
+        """An observation that is an episode already stays the one that it is, also where it was let go since."""
+        episodes = [
+            episode_of(
+                observation,
+                tenant_id=tenant_id,
+                owner=owner,
+                user_id=args.user_id,
+                session_id=args.session_id,
+                turn_id=each.turn_id,
+                occurred_at=each.occurred_at,
+                now=now,
+            )
+            for each, observation in zip(args.observations, args.as_derived(tenant_id), strict=True)
+        ]
+        wanted = [each.episode_id for each in episodes]
+        known = set(await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted)))
+        added: list[StoredEpisode] = []
+        verdicts: list[EpisodeVerdict] = []
+        for episode in episodes:
+            is_new = episode.episode_id not in known
+            if is_new:
+                added.append(episode)
+                known.add(episode.episode_id)
+            verdicts.append(_verdict(episode, is_new))
+        return Proposed(tuple(added), tuple(verdicts))
+
+    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> Proposed:
         """No turn is summarised twice, whoever proposes it and in whatever words: the first summary stands."""
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
@@ -95,9 +125,8 @@ class Episodes:
             is_new = told.isdisjoint(episode.turn_ids)
             if is_new:
                 added.append(episode)
-            verdict = EpisodeVerdict(episode_id=episode.episode_id, verdict="applied" if is_new else "duplicate")
-            verdicts.append(verdict)
-        return Summarised(tuple(added), tuple(verdicts))
+            verdicts.append(_verdict(episode, is_new))
+        return Proposed(tuple(added), tuple(verdicts))
 
     async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
         """Of its owner and session; deleted ones too."""
@@ -114,6 +143,48 @@ class Episodes:
         )
         episodes = (StoredEpisode.from_payload(each.payload) for each in found)
         return [each for each in episodes if each.is_summary]
+
+
+def _verdict(episode: StoredEpisode, is_new: bool) -> EpisodeVerdict:
+    return EpisodeVerdict(episode_id=episode.episode_id, verdict="applied" if is_new else "duplicate")
+
+
+def episode_of(
+    observation: Observation,
+    *,
+    tenant_id: str,
+    owner: Owner,
+    user_id: str,
+    session_id: str,
+    turn_id: str,
+    occurred_at: datetime,
+    now: datetime,
+) -> StoredEpisode:
+    """Of what was observed in one turn."""
+    return StoredEpisode(
+        episode_id=ids.episode_id(observation.observation_id),
+        tenant_id=tenant_id,
+        owner=owner,
+        session_id=session_id,
+        turn_id=turn_id,
+        observation_id=observation.observation_id,
+        subject=observation.subject,
+        content=observation.content,
+        category=observation.category,
+        durability=observation.durability,
+        importance=observation.importance,
+        emotion=observation.emotion,
+        occurred_at=occurred_at,
+        valid_from=observation.valid_from or occurred_at,
+        valid_to=observation.valid_to,
+        recorded_at=now,
+        sensitivity=observation.sensitivity,
+        trust=trust_of(observation.source_role),
+        evidence=observation.evidence,
+        content_hash=ids.content_hash(observation.content),
+        owner_key=owner.key(tenant_id),
+        user_id=user_id,
+    )
 
 
 def _session(episode: StoredEpisode) -> tuple[str, str]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from ...memory.conflict import Neighbours, carry_out, predicates_looked_up, resolve
 from ...memory.facts import Stamp, Transition
 from ...memory.policies import MemoryPolicy
-from ...memory.routing import Route, route, trust_of
+from ...memory.routing import Route, route
 from ...memory.statements import Statement, of_observation
 from ...memory.zones import Near
-from ...schemas import ids
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
+from .episodes import episode_of
 from .view import FactsView, Vector
 
 
@@ -78,7 +77,20 @@ async def reflect(
             changes += (Change(transition, cause) for transition in transitions)
         if each.route.prospective:
             count("task_without_store")
-    episodes = tuple(_episode(observed, each.observation, stamp.now) for each in observations if each.route.episodic)
+    episodes = tuple(
+        episode_of(
+            each.observation,
+            tenant_id=observed.tenant_id,
+            owner=observed.owner,
+            user_id=observed.user_id,
+            session_id=observed.session_id,
+            turn_id=observed.turn_id,
+            occurred_at=observed.occurred_at,
+            now=stamp.now,
+        )
+        for each in observations
+        if each.route.episodic
+    )
     return Reflected(episodes, tuple(changes))
 
 
@@ -131,31 +143,4 @@ def _cause(observed: Observed, observation: Observation) -> FactCause:
         observation_ids=(observation.observation_id,),
         model=observed.cause.model,
         prompt=observed.cause.prompt,
-    )
-
-
-def _episode(observed: Observed, observation: Observation, now: datetime) -> StoredEpisode:
-    return StoredEpisode(
-        episode_id=ids.episode_id(observation.observation_id),
-        tenant_id=observed.tenant_id,
-        owner=observed.owner,
-        session_id=observed.session_id,
-        turn_id=observed.turn_id,
-        observation_id=observation.observation_id,
-        subject=observation.subject,
-        content=observation.content,
-        category=observation.category,
-        durability=observation.durability,
-        importance=observation.importance,
-        emotion=observation.emotion,
-        occurred_at=observed.occurred_at,
-        valid_from=observation.valid_from or observed.occurred_at,
-        valid_to=observation.valid_to,
-        recorded_at=now,
-        sensitivity=observation.sensitivity,
-        trust=trust_of(observation.source_role),
-        evidence=observation.evidence,
-        content_hash=ids.content_hash(observation.content),
-        owner_key=observed.owner.key(observed.tenant_id),
-        user_id=observed.user_id,
     )

@@ -5,6 +5,7 @@ decide   done before? → nothing
          an observed turn  → episodes; facts, through the conflict pipeline; a record for consolidation
          a facts.apply     → facts, through the same pipeline; a verdict for each change
          an episodes.record → summaries of a session, as episodes; a verdict for each
+         an episodes.keep  → what stood in a working set, as episodes; a verdict for each
          another kind      → passed over when it is consolidation's, else refused
 store    episodes where absent; each changed fact by one compare and set
 publish  memory.facts.updated, memory.episodes.recorded, results; then the facts as they stand, on memory.facts
@@ -20,7 +21,7 @@ from datetime import datetime
 from typing import Literal
 
 import structlog
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from ...adapters.ports import Embedder, VectorStore
 from ...memory.context import tokens
@@ -33,6 +34,7 @@ from ...schemas.commands import (
     REFLECTOR_KINDS,
     Command,
     CommandResult,
+    EpisodesKeep,
     EpisodesRecord,
     FactsApply,
     ResultError,
@@ -207,21 +209,27 @@ class Reflector:
             args = _args_of(command)
         except ValidationError as error:
             return self._refused(command, owner_key, row, source, "invalid_args", explain(error))
-        if isinstance(args, EpisodesRecord):
-            return await self._record(command, args, owner_key, row, source)
-        return await self._apply(command, args, owner_key, row, source)
+        if isinstance(args, FactsApply):
+            return await self._apply(command, args, owner_key, row, source)
+        return await self._add_episodes(command, args, owner_key, row, source)
 
-    async def _record(
-        self, command: Command, args: EpisodesRecord, owner_key: str, row: OwnerRow, source: Source
+    async def _add_episodes(
+        self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: OwnerRow, source: Source
     ) -> Decided:
         assert command.owner is not None  # held by route
         tenant_id, now = command.tenant_id, self._now()
-        done = await self._episodes.summarised(args, tenant_id=tenant_id, owner=command.owner, now=now)
+        told: dict[str, JsonValue] = {}
+        if isinstance(args, EpisodesRecord):
+            done = await self._episodes.summarised(args, tenant_id=tenant_id, owner=command.owner, now=now)
+            told["run_id"] = args.run_id
+        else:
+            done = await self._episodes.flushed(args, tenant_id=tenant_id, owner=command.owner, now=now)
+        told["episodes"] = [verdict.to_payload() for verdict in done.verdicts]
         vectors = await self._embed(tenant_id, list(dict.fromkeys(each.content for each in done.episodes)))
         result = CommandResult(
             command_id=command.command_id,
             status="applied",
-            result={"run_id": args.run_id, "episodes": [verdict.to_payload() for verdict in done.verdicts]},
+            result=told,
             at=now,
         )
         outcome = Outcome(
@@ -339,11 +347,15 @@ class Reflector:
         return tuple(fact_updated(each.transition, cause=each.cause, at=stamp.now) for each in changes)
 
 
-def _args_of(command: Command) -> FactsApply | EpisodesRecord:
+def _args_of(command: Command) -> FactsApply | EpisodesRecord | EpisodesKeep:
     """Of a kind that is the reflector's. Raises ValidationError."""
-    if command.kind == "episodes.record":
-        return EpisodesRecord.from_payload(command.args)
-    return FactsApply.from_payload(command.args)
+    match command.kind:
+        case "episodes.record":
+            return EpisodesRecord.from_payload(command.args)
+        case "episodes.keep":
+            return EpisodesKeep.from_payload(command.args)
+        case _:
+            return FactsApply.from_payload(command.args)
 
 
 def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:

@@ -14,6 +14,7 @@ from .gist import GistMaker, GistPolicy
 from .models import ModelsPolicy
 from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
 from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .session_log import SessionLogPolicy
 from .sharing import SharingPolicy
 from .tiers import TiersPolicy
 from .upkeep import HygienePolicy, JanitorTrigger
@@ -44,6 +45,7 @@ __all__ = [
     "RecallPolicy",
     "RerankerName",
     "RoutingPolicy",
+    "SessionLogPolicy",
     "SharingPolicy",
     "TiersPolicy",
     "WorkingSetPolicy",
@@ -61,6 +63,7 @@ class MemoryPolicy:
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)
     conflict: ConflictPolicy = field(default_factory=ConflictPolicy)
     consolidation: ConsolidationPolicy = field(default_factory=ConsolidationPolicy)
+    session_log: SessionLogPolicy = field(default_factory=SessionLogPolicy)
     sharing: SharingPolicy = field(default_factory=SharingPolicy)
     prune: PrunePolicy = field(default_factory=PrunePolicy)
     digest: DigestPolicy = field(default_factory=DigestPolicy)
