@@ -71,6 +71,28 @@ def without(waiting: Sequence[Unsummarised], session: Unsummarised, turns: Colle
     return tuple(left)
 
 
+class Logged(BaseModel):
+    """A turn as the session log orders it: message 0, in short."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    turn_id: str
+    owner_key: str
+    first_place: int | None = None
+    """None of what 0.1 recorded, which stands before all others."""
+    occurred_at: datetime
+
+
+def older_than(session: Iterable[Logged], *, keep: int) -> tuple[Logged, ...]:
+    """The turns of a session without the newest `keep`, in the order of the log. Turns that have no words in its thread
+    take no place there, and stand by their time."""
+    ordered = sorted(
+        session,
+        key=lambda turn: (-1 if turn.first_place is None else turn.first_place, turn.occurred_at, turn.turn_id),
+    )
+    return tuple(ordered[: max(0, len(ordered) - keep)])
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """A turn as the prompt shows it. `said`: (role, text)."""

@@ -11,7 +11,7 @@ from ...memory.policies import ConsolidationPolicy
 from ...schemas import ids
 from ...schemas.commands import Command
 from ...schemas.turns import Owner
-from .rows import RUNS_KEPT, Errand, Kind, OwnerRow, RunRecord, Waiting
+from .rows import NOT_RETRIED, RUNS_KEPT, Errand, Kind, OwnerRow, RunRecord, Waiting
 from .run import Ran
 from .steps import Asked
 
@@ -79,7 +79,8 @@ def with_run(
         for errand in row.errands
         if errand.kind != ran.kind
     )
-    if stopped and (ran.status == "deferred" or ran.retry_after is not None):
+    is_tried_again = ran.status == "deferred" or ran.retry_after is not None
+    if stopped and is_tried_again and ran.kind not in NOT_RETRIED:
         again = Errand(
             kind=ran.kind,
             run_id=before.run_id if before else asked.run_id,

@@ -10,6 +10,7 @@ from ...memory.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
 from .asking import Asking
+from .compacting import Compact
 from .digesting import WriteDigest
 from .facts import FactsFromEpisodes
 from .gists import Gists
@@ -60,6 +61,18 @@ class Steps:
                 return (self._hygiene(phases),)
             case "digest":
                 return (WriteDigest(self.lookup, self.asking, self.policy.digest),)
+            case "compact":
+                policy = self.policy
+                return (
+                    Compact(
+                        self.lookup,
+                        self.asking,
+                        policy.consolidation,
+                        policy.session_log,
+                        policy.capture,
+                        policy.routing.significance,
+                    ),
+                )
 
     def _hygiene(self, phases: frozenset[Phase]) -> Hygiene:
         policy, lookup = self.policy, self.lookup

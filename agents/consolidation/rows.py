@@ -5,7 +5,7 @@ Consolidation is their only writer. The session's row is written after the owner
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from ...memory.consolidation import Counters
 from ...memory.hygiene import TurnClock
 from ...memory.summaries import Unsummarised
 from ...schemas.base import Instant
+from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Outcome
@@ -22,10 +23,13 @@ from ..remembered import Remembered
 from ..stored import RowPart, StoredRow
 
 RUNS_KEPT = 20
+RETOLD_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
-Kind = Literal["consolidate", "prune", "hygiene", "digest"]
+Kind = Literal["consolidate", "prune", "hygiene", "digest", "compact"]
 """Of a run: the command's, or `consolidate` where the guard asked for it."""
-PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest"]
+NOT_RETRIED: Final[frozenset[Kind]] = frozenset(("compact",))
+"""What was asked for of one session: where its model is away, whoever asked is told, and asks again."""
+PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest", "compact"]
 """Of a part of a run: the phases of `consolidate`, the one part of every other kind."""
 StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 RunStatus = StepStatus
@@ -101,6 +105,10 @@ class Summary(RowPart):
     model: str
     prompt: str
 
+    @property
+    def session(self) -> tuple[str, str]:
+        return self.user_id, self.session_id
+
 
 class UpkeepRow(RowPart):
     """What keeping an owner's memory in order has to know."""
@@ -139,6 +147,9 @@ class OwnerRow(StoredRow):
     """Turns that no summary has taken yet, by session."""
     summaries: tuple[Summary, ...] = ()
     """What is summarised and not yet proposed."""
+    retold: Remembered = Remembered()
+    """The last 256 turns that a model has answered about with a summary, or with nothing: the episode may be on its
+    way to the store still, and what was worth nothing is not asked about again."""
     commands: Remembered = Remembered()
     """The last 1 000 command ids."""
     last: Outcome | None = None
@@ -148,6 +159,8 @@ class SessionTurns(StoredRow):
     """How far a session's turns are counted."""
 
     turn_number: Count = 0
+    counted: Remembered = Remembered()
+    """The last 1 000 turn ids, without those that 0.1 counted: what was not reflected is not compacted."""
 
 
 def session_row_key(owner_key: str, session_key: str) -> str:
@@ -164,7 +177,7 @@ def owner_row(rows: Rows, owner_key: str) -> OwnerRow:
     return OwnerRow() if raw is None else OwnerRow.read(raw)
 
 
-def turns_of(rows: Rows, owner_key: str, session_key: str) -> int:
-    """Number of the session's last turn that was counted for this owner; 0: none."""
+def turns_of(rows: Rows, owner_key: str, session_key: str) -> SessionTurns:
+    """The session's turns that were counted for this owner."""
     raw = rows.row(session_row_key(owner_key, session_key))
-    return 0 if raw is None else SessionTurns.read(raw).turn_number
+    return SessionTurns() if raw is None else SessionTurns.read(raw)

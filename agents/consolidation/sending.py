@@ -14,7 +14,7 @@ from ...schemas.cloudevents import CloudEvent
 from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS, RESULTS
-from .rows import RunRecord, RunStatus
+from .rows import NOT_RETRIED, RunRecord, RunStatus
 from .steps import Asked, Did
 
 SOURCE: Final = "/memstream/consolidation"
@@ -28,6 +28,7 @@ MESSAGES: Final[dict[RunStatus, str]] = {
     "deferred": "the model is away; the run is tried again by itself",
     "failed": "the model's answer could not be used, also after one repair; the command is a dead letter",
 }
+ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
 
 
 def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
@@ -78,13 +79,15 @@ def run_result(command: Command, ran: RunRecord, why: str) -> CommandResult:
         "dropped": dict(ran.dropped),
         "phases": phases,
     }
-    if ran.kind == "hygiene":  # its counts are what is asked for
+    if ran.kind in ("hygiene", "compact"):  # their counts are what is asked for
         result |= {name: n for part in ran.phases for name, n in part.counts.items()}
     status: ResultStatus = "applied"
     error: ResultError | None = None
     if ran.status not in ("done", "nothing"):
         status = "refused" if ran.status == "paused" else "failed"
         message = why if ran.status == "paused" and why else MESSAGES[ran.status]
+        if ran.status == "deferred" and ran.kind in NOT_RETRIED:
+            message = ASK_AGAIN
         error = ResultError(code=CODES[ran.status], message=message[:1_000])
     return CommandResult(command_id=command.command_id, status=status, error=error, result=result, at=ran.at)
 

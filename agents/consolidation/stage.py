@@ -27,7 +27,6 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.consolidation import counted, due
-from ...memory.links import Links
 from ...memory.policies import MemoryPolicy
 from ...memory.summaries import heard
 from ...schemas import ids
@@ -46,6 +45,7 @@ from ..owner_work import CommandWork
 from ..spending import Spending
 from ..tiers import refusal
 from .asking import Asking
+from .compacting import counted_of, refused_args
 from .following import Reminder, recorded, tried_again, upcoming, with_run, without_errand
 from .hygiene import after_turn
 from .looking import Lookup
@@ -144,7 +144,7 @@ class Consolidation:
         row = owner_row(rows, work.owner_key)
         if row.last is None or not same_source(row.last.source, record.position):
             if isinstance(work, CommandWork):
-                decided = await self._command(work, record, row, recalled_row(rows, work.owner_key).links)
+                decided = await self._command(work, record, row, rows)
             else:
                 decided = await self._turn(work, record, row, rows)
             if decided is not None:
@@ -154,7 +154,8 @@ class Consolidation:
     async def _turn(self, work: TurnWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
         told, owner_key = work.recorded, work.owner_key
         session = ids.session_key(told.tenant_id, told.user_id, told.session_id)
-        if told.turn_number <= turns_of(rows, owner_key, session):
+        before = turns_of(rows, owner_key, session)
+        if told.turn_number <= before.turn_number:
             self._metrics.counted("duplicate")
             return None
         row = row.model_copy(
@@ -171,16 +172,17 @@ class Consolidation:
         again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
         if again and due(row.counters, self._policy):
             done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
+        turns = SessionTurns(turn_number=told.turn_number, counted=before.counted.add(told.turn_id))
         outcome = Outcome(
             source=_source(record, work.id),
-            after={session_row_key(owner_key, session): SessionTurns(turn_number=told.turn_number).to_bytes()},
+            after={session_row_key(owner_key, session): turns.to_bytes()},
             writes=done.writes,
             records=done.records,
             tenant_id=told.tenant_id,
         )
         return _decided(done.row, owner_key, outcome)
 
-    async def _command(self, work: CommandWork, record: Record, row: OwnerRow, links: Links) -> Decided | None:
+    async def _command(self, work: CommandWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
         command, owner_key = work.command, work.owner_key
         assert command.owner is not None  # held by route
         if command.command_id in row.commands:
@@ -191,12 +193,18 @@ class Consolidation:
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
-        elif (off := refusal(command.kind, self._tiers)) is not None:
-            result = plain_result(command, "refused", self._now(), off)
+        elif (why := refusal(command.kind, self._tiers) or refused_args(command)) is not None:
+            result = plain_result(command, "refused", self._now(), why)
             done = Concluded(without_errand(row, cast(Kind, command.kind)))
         else:
             asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner)
-            asked = replace(asked, args=command.args, issued_at=command.issued_at, links=links)
+            asked = replace(
+                asked,
+                args=command.args,
+                issued_at=command.issued_at,
+                links=recalled_row(rows, owner_key).links,
+                counted=counted_of(command, rows),
+            )
             done = await self._run(cast(Kind, command.kind), asked, row, record)
             assert done.record is not None  # a command always makes one
             result = run_result(command, done.record, done.why)

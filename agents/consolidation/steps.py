@@ -15,6 +15,7 @@ from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
 from ...schemas.turns import Owner
+from ..remembered import Remembered
 from .asking import Stopped
 from .rows import OwnerRow, PartName, StepStatus
 
@@ -33,6 +34,8 @@ class Asked:
     """Of the command."""
     links: Links = field(default_factory=Links)
     """Of the owner: what was recalled together."""
+    counted: Remembered = field(default_factory=Remembered)
+    """Ids of the turns that were reflected, of the session that the command is about."""
 
     @property
     def owner_key(self) -> str:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import CapturePolicy
-from memstream.memory.summaries import WAITING_MAX, Unsummarised, as_told, by_need, heard, that_fit, without
+from memstream.memory.summaries import (
+    WAITING_MAX,
+    Logged,
+    Unsummarised,
+    as_told,
+    by_need,
+    heard,
+    older_than,
+    that_fit,
+    without,
+)
 from memstream.schemas import ids
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.working import StoredMessage
@@ -114,3 +125,17 @@ def test_as_many_turns_are_shown_as_fit_and_at_least_one(sizes: list[int], limit
     assert len(shown) == 1 or sum(each.tokens for each in shown) <= limit
     if len(shown) < len(turns):
         assert sum(each.tokens for each in turns[: len(shown) + 1]) > limit
+
+
+@given(st.permutations(range(12)), st.integers(0, 14))
+def test_older_turns_stand_in_the_order_of_the_log_and_the_newest_are_left_out(order: list[int], keep: int) -> None:
+    """Whatever order they are read in: first what 0.1 recorded, by time; then by place; what has no place of its own
+    by its time among those of its place."""
+    places = (None, None, None, 0, 2, 2, 3, 7, 8, 8, 8, 9)
+    times = (1, 2, 3, 30, 5, 6, 4, 3, 1, 2, 3, 1)
+    turns = [
+        Logged(turn_id=f"t{n}", owner_key="k", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
+        for n, (place, minutes) in enumerate(zip(places, times, strict=True))
+    ]
+    older = older_than([turns[n] for n in order], keep=keep)
+    assert list(older) == turns[: max(0, 12 - keep)]
