@@ -31,6 +31,8 @@ COMMANDS = {
     "prune": "Look through a user's facts for what should go.",
     "digest": "Write a user's digest anew.",
     "hygiene": "Cull what is over in a user's memory.",
+    "flush": "Make episodes of what counts in a session's working set.",
+    "compact": "Make an episode of a session's older turns.",
     "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
     "verify": "Check that nothing was lost, doubled or mixed up.",
     "tables": "Go on after a stage's table was lost.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .checks import require, unit
+from .checks import at_least, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,4 +16,4 @@ class SessionLogPolicy:
 
     def __post_init__(self) -> None:
         unit("session_log.flush_threshold", self.flush_threshold)
-        require(self.keep >= 0, f"session_log.keep must be 0 or more, not {self.keep}")
+        at_least("session_log.keep", self.keep, 0)

@@ -85,6 +85,9 @@ class TestUsage:
             ("worker", "painter"),
             ("worker", "all", "observer"),
             ("dlq", "list", "--topic", "memory.facts"),
+            ("flush", "--tenant", "a", "--user", "u"),
+            ("flush", "--tenant", "a", "--user", "u", "--session", "s", "--threshold", "1.1"),
+            ("compact", "--tenant", "a", "--user", "u", "--session", "s", "--keep", "-1"),
             ("--config", "nowhere.toml", "topics", "check"),
         ],
         ids=" ".join,
@@ -141,6 +144,30 @@ class TestEmpty:
         done = memstream("trace", "no-such-fact", "--tenant", "acme")
         assert done.code == 1
         assert "no-such-fact" in done.err
+
+
+class TestSessionLog:
+    """The stages come with the commands; the model is the offline one."""
+
+    WHOSE = ("--tenant", "acme", "--user", "u1", "--session", "s1")
+
+    def test_flush_and_compact(self, memstream: Memstream) -> None:
+        said = [turn("t1", "I work at Google."), turn("t2", "I love jazz.")]
+        assert memstream("produce", "-", input="\n".join(said)).code == 0
+        flush = memstream("flush", *self.WHOSE, "--json")
+        (flushed,) = flush.records
+        assert list(flushed) == ["status", "waiting", "entries", "left", "episodes"]
+        assert (flush.code, flushed["status"], flushed["waiting"], flushed["left"]) == (0, "applied", 0, 0)
+        assert flushed["entries"] == len(flushed["episodes"]) == 2
+        compact = memstream("compact", *self.WHOSE, "--keep", "1", "--json")
+        (compacted,) = compact.records
+        assert list(compacted) == ["run_id", "status", "turns", "left", "episodes"]
+        assert (compact.code, compacted["status"], compacted["turns"], compacted["left"]) == (0, "applied", 1, 0)
+        assert [each["verdict"] for each in compacted["episodes"]] == ["applied"]
+        summaries = [
+            each for each in memstream("show", "episodes", "--tenant", "acme", "--json").records if each["tags"]
+        ]
+        assert [(each["tags"], each["turn_ids"]) for each in summaries] == [(["summary"], ["t1"])]
 
 
 class TestDoctor:
