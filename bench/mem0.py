@@ -1,7 +1,9 @@
 """R7 against mem0: the same turns through both, the same scripted model, tokens of prompts and answers counted there.
 
-Only on request (`--mem0`): it makes a virtual environment and installs mem0ai into it from the package registry.
-Characters ÷ 4 stand for tokens on both sides; a JSON Schema that goes with a prompt counts as part of it.
+Only on request (`--mem0`): it makes a virtual environment in the run's own folder and installs mem0ai into it from the
+package registry, as pip is configured, without its extras. Characters ÷ 4 stand for tokens on both sides; a JSON Schema
+that goes with a prompt counts as part of it. Calls of an embedder are told and are no tokens: this side's default has
+none. Everything that follows a turn is counted, consolidation and its digest too; mem0 has no such runs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import sys
 import venv
 from dataclasses import dataclass
 from pathlib import Path
+
+from memstream.agents.consolidation.rows import OwnerRow, is_owner_key
+from memstream.schemas.topics import changelog_of
 
 from .fresh import STAGES, start_all
 from .model import DIMENSION, Calls
@@ -65,6 +70,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
                 "mem0": theirs.tokens / load.turns,
                 "calls a turn": ours.chats / load.turns,
                 "mem0's": theirs.chats / load.turns,
+                "mem0's embedder": theirs.embeddings / load.turns,
             },
         )
     ]
@@ -73,14 +79,33 @@ async def measure(world: World, load: Load) -> list[Figure]:
 async def _ours(world: World, said: list[Said]) -> Calls:
     """Each turn when the one before is done, so that none is observed together with another."""
     start_all(world)
+    await _at_rest(world)  # with what others have left
     await world.model.reset(latency=0.0)
     users = len({each.key for each in said})
     for first in range(0, len(said), users):
         await produce(world.log, said[first : first + users])
         await world.settled(*STAGES)
+    await _at_rest(world)
     calls = await world.model.calls()
     await world.stop()
     return calls
+
+
+async def _at_rest(world: World) -> None:
+    await world.settled(*STAGES)
+    await world.until(lambda: _nothing_owed(world), "what follows each run of consolidation")
+    await world.settled(*STAGES)
+
+
+async def _nothing_owed(world: World) -> bool:
+    """Whether prune, hygiene and digest have followed every run: they come seconds after it, when nothing waits in the
+    log."""
+    changelog = changelog_of("consolidation")
+    assert changelog is not None
+    rows = {record.key.decode(): record.value async for record in world.log.read(changelog.name) if record.key}
+    return not any(
+        OwnerRow.read(value).errands for key, value in rows.items() if value is not None and is_owner_key(key)
+    )
 
 
 async def _theirs(world: World, said: list[Said]) -> Calls:

@@ -206,6 +206,8 @@ class Calls:
     """Of these, the observer's."""
     tokens: int
     most_in_hand: int
+    embeddings: int
+    """Calls of the embedder; they are no chats."""
 
 
 class Model:
@@ -232,7 +234,8 @@ class Model:
         told = (await self._client.get("/stats")).json()
         chats = sum(count for task, count in told["calls"].items() if task != "embeddings")
         observing = told["calls"].get("observations", 0)
-        return Calls(chats, observing, told["tokens_in"] + told["tokens_out"], told["most_in_hand"])
+        tokens = told["tokens_in"] + told["tokens_out"]
+        return Calls(chats, observing, tokens, told["most_in_hand"], told["calls"].get("embeddings", 0))
 
     async def each_call(self) -> list[tuple[list[str], float, float]]:
         """Turn ids, when it came (seconds since 1970), how long it took (seconds)."""
