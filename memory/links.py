@@ -11,21 +11,23 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from .strength import DAY, faded
+from .strength import DAY
 
 _LINK = struct.Struct("<16s16sdI")
 """Two ids, the weight, seconds since 1970 of the last growth: 44 bytes."""
 SECONDS_MAX = 2**32 - 1
-REST_DAYS = 30.0
+REST_SECONDS = 30 * DAY
 """A link that has not grown for so long counts half, where one has to make room: of what is no longer believed the
 strongest links would stay for ever. It is no weaker for a read."""
+Pair = tuple[bytes, bytes]
+"""Two ids, the smaller first. What is counted and sorted is left as it is packed: a recall takes hundreds in hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +48,19 @@ class Links(BaseModel):
     packed: str = ""
 
     def all(self) -> tuple[Link, ...]:
-        raw = base64.b64decode(self.packed)
         return tuple(
             Link(str(UUID(bytes=one)), str(UUID(bytes=other)), weight, datetime.fromtimestamp(at, tz=UTC))
-            for one, other, weight, at in _LINK.iter_unpack(raw)
+            for one, other, weight, at in self.unpacked()
         )
+
+    def unpacked(self) -> Iterator[tuple[bytes, bytes, float, int]]:
+        """As they are packed."""
+        return _LINK.iter_unpack(base64.b64decode(self.packed))
 
     def among(self, ids: Collection[str]) -> Iterator[Link]:
         """Those that have both ends among these (UUIDs). Few are, so the others are not decoded."""
         known = {UUID(each).bytes: each for each in ids} if self.packed else {}
-        for one, other, weight, at in _LINK.iter_unpack(base64.b64decode(self.packed)):
+        for one, other, weight, at in self.unpacked():
             if one in known and other in known:
                 yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
 
@@ -64,48 +69,37 @@ class Links(BaseModel):
         return self.packed == other.packed or self._weights() == other._weights()
 
     def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
-        raw = base64.b64decode(self.packed)
-        return frozenset((one, other, weight) for one, other, weight, _ in _LINK.iter_unpack(raw))
+        return frozenset((one, other, weight) for one, other, weight, _ in self.unpacked())
 
     def grown_since(self, moment: datetime | None) -> int:
         """How many have grown later than this; None: all of them."""
         return sum(moment is None or link.grown_at > moment for link in self.all())
 
 
-def _packed(links: Sequence[Link]) -> Links:
-    raw = b"".join(
-        _LINK.pack(
-            UUID(link.one).bytes,
-            UUID(link.other).bytes,
-            link.weight,
-            min(SECONDS_MAX, max(0, int(link.grown_at.timestamp()))),
-        )
-        for link in links
-    )
-    return Links(packed=base64.b64encode(raw).decode())
-
-
 def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Each pair of `ids` (UUIDs) is linked, or its link grows by `step`, up to 1. Beyond `keep` the weakest go, of
     this recall last: a new link is the weakest of all, and would never see a second recall."""
-    pairs = [tuple(sorted(pair)) for pair in combinations(dict.fromkeys(ids), 2)] if keep and step else []
+    named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
+    pairs = [(min(pair), max(pair)) for pair in combinations(named, 2)]
     if not pairs and len(links.packed) <= _packed_length(keep):
         return links
-    known: dict[tuple[str, ...], Link] = {(link.one, link.other): link for link in links.all()}
+    now = min(SECONDS_MAX, max(0, int(at.timestamp())))
+    known = {(one, other): (weight, grown) for one, other, weight, grown in links.unpacked()}
     for pair in pairs:
-        link = known.get(pair) or Link(pair[0], pair[1], 0.0, at)
-        known[pair] = replace(link, weight=min(1.0, link.weight + step), grown_at=max(at, link.grown_at))
-    return _packed(_kept(known, frozenset(pairs), at=at, keep=keep))
+        weight, grown = known.get(pair, (0.0, now))
+        known[pair] = (min(1.0, weight + step), max(now, grown))
+    kept: Sequence[Pair] = [*known]
+    if len(known) > keep:
+        kept = _strongest(known, frozenset(pairs), now=now)[:keep]
+    return Links(packed=base64.b64encode(b"".join(_LINK.pack(*pair, *known[pair]) for pair in kept)).decode())
 
 
-def _kept(
-    known: Mapping[tuple[str, ...], Link], grown: Collection[tuple[str, ...]], *, at: datetime, keep: int
-) -> list[Link]:
-    def order(pair: tuple[str, ...]) -> tuple[bool, float, tuple[str, ...]]:
-        link = known[pair]
-        return pair not in grown, -link.weight * faded(link.grown_at, at, half_life=REST_DAYS * DAY), pair
+def _strongest(known: Mapping[Pair, tuple[float, int]], recalled: Collection[Pair], *, now: int) -> list[Pair]:
+    def order(pair: Pair) -> tuple[bool, float, Pair]:
+        weight, grown = known[pair]
+        return pair not in recalled, -weight * 0.5 ** (max(0, now - grown) / REST_SECONDS), pair
 
-    return [known[pair] for pair in sorted(known, key=order)[:keep]]
+    return sorted(known, key=order)
 
 
 def _packed_length(links: int) -> int:
