@@ -77,7 +77,6 @@ class Logged(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     turn_id: str
-    owner_key: str
     first_place: int | None = None
     """None of what 0.1 recorded, which stands before all others."""
     occurred_at: datetime

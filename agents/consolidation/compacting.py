@@ -28,7 +28,7 @@ from .retelling import logged, may_be_read, proposed, retell, retold_as, retold_
 from .rows import OwnerRow, PartName, turns_of
 from .steps import Asked, Did
 
-FIRST_MESSAGES = ("turn_id", "owner_key", "first_place", "occurred_at")
+FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
 """What is read of message 0 of each of a session's turns, as many as there are."""
 
 
@@ -88,8 +88,7 @@ class Compact:
         return tuple(
             turn.turn_id
             for turn in older_than(await self._log(asked, session), keep=keep)
-            if turn.owner_key == asked.owner_key
-            and turn.turn_id in asked.counted
+            if turn.turn_id in asked.counted
             and turn.turn_id not in taken
             and retold_as(asked, session, turn.turn_id) not in row.retold
         )

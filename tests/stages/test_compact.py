@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import Point
+from memstream.agents.consolidation.rows import Summary
 from memstream.memory.policies import (
     CapturePolicy,
     ConsolidationPolicy,
@@ -200,6 +201,21 @@ async def test_no_turn_is_taken_that_a_summary_has_or_will_have(it: Consolidatin
     assert taken(it) == [("t3",)]
     await it.bench.run(compact(it, "c2", keep=3))  # the first one is on its way still
     assert taken(it)[1:] == [("t4", "t5")]
+    waiting = Summary(
+        user_id="u1",
+        session_id="s1",
+        turn_ids=("t6", "t7"),
+        content="Told of two",
+        began_at=NOW,
+        occurred_at=NOW,
+        sensitivity="internal",
+        trust="user",
+        model="scripted",
+        prompt="summarise/v1",
+    )
+    it.bench.rows.rows[KEY] = it.row().model_copy(update={"summaries": (waiting,)}).to_bytes()
+    await it.bench.run(compact(it, "c3", keep=0))
+    assert taken(it)[2:] == [("t8",)]
 
 
 async def test_turns_that_waited_for_a_summary_of_their_own_wait_no_longer(it: Consolidating) -> None:

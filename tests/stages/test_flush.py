@@ -294,6 +294,9 @@ class TestReflector:
         await bench.run(keep(bench, said, said, command_id="c2"))
         assert verdicts(bench) == ["duplicate", "duplicate"]
         assert len(await episodes(bench)) == 1
+        other = observation("Was soaked", category="event")
+        await bench.run(keep(bench, other, other, command_id="c3"))
+        assert verdicts(bench) == ["applied", "duplicate"]
 
     @pytest.mark.parametrize("step", ["decide", "table", "store", "publish"])
     async def test_killed_and_handed_in_again_there_is_one(self, bench: Bench, step: Step) -> None:

@@ -134,7 +134,7 @@ def test_older_turns_stand_in_the_order_of_the_log_and_the_newest_are_left_out(o
     places = (None, None, None, 0, 2, 2, 3, 7, 8, 8, 8, 9)
     times = (1, 2, 3, 30, 5, 6, 4, 3, 1, 2, 3, 1)
     turns = [
-        Logged(turn_id=f"t{n}", owner_key="k", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
+        Logged(turn_id=f"t{n}", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
         for n, (place, minutes) in enumerate(zip(places, times, strict=True))
     ]
     older = older_than([turns[n] for n in order], keep=keep)
