@@ -41,13 +41,15 @@ def origins_after(before: Iterable[Origin], new: Iterable[Origin], working: Work
 def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> Flushed:
     """What of the working set goes into episodes, by owner: turns of one session may have several."""
     assert flush.session is not None  # held by route
+    user = Owner(scope="user", id=flush.session.user_id)
     origins = {origin.observation_id: origin for origin in session.origins}
     important = [entry for entry in session.working.entries if entry.importance >= threshold]
     by_owner: dict[str, tuple[Owner, list[KeptObservation]]] = {}
     for entry in important:
         origin = origins.get(entry.observation_id)
         if origin is not None:
-            _, kept = by_owner.setdefault(origin.owner.key(flush.tenant_id), (origin.owner, []))
+            owner = origin.owner or user
+            _, kept = by_owner.setdefault(owner.key(flush.tenant_id), (owner, []))
             kept.append(_kept(entry, origin))
     parts = [(owner, part) for owner, kept in by_owner.values() for part in _in_commands(kept)]
     commands = tuple(

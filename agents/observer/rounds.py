@@ -281,7 +281,13 @@ def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[st
 
 
 def _origin(pending: Pending, observation: Observation) -> Origin:
-    return Origin.of(observation, turn_id=pending.turn_id, occurred_at=pending.occurred_at, owner=pending.owner)
+    return Origin.of(
+        observation,
+        turn_id=pending.turn_id,
+        occurred_at=pending.occurred_at,
+        owner=pending.owner,
+        user_id=pending.turn.user_id,
+    )
 
 
 def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from ...schemas import ids
 from ...schemas.base import Instant
@@ -42,7 +42,8 @@ class Origin(RowPart):
     observation_id: str
     turn_id: str
     occurred_at: Instant
-    owner: Owner
+    owner: Owner | None = None
+    """None: the session's user."""
     valid_from: Instant | None = None
     valid_to: Instant | None = None
     emotion: Emotion | None = None
@@ -50,18 +51,23 @@ class Origin(RowPart):
     evidence: str
 
     @classmethod
-    def of(cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner) -> Origin:
+    def of(cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner, user_id: str) -> Origin:
         return cls(
             observation_id=observation.observation_id,
             turn_id=turn_id,
             occurred_at=occurred_at,
-            owner=owner,
+            owner=None if owner == Owner(scope="user", id=user_id) else owner,
             valid_from=observation.valid_from,
             valid_to=observation.valid_to,
             emotion=observation.emotion,
             source_role=observation.source_role,
             evidence=observation.evidence,
         )
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, whole: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """There are seven of them in every session's row."""
+        return {name: value for name, value in whole(self).items() if value is not None}
 
 
 class SessionRow(StoredRow):

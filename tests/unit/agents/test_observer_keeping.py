@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def heard(
 ) -> SessionRow:
     """The session after a turn in which this was observed."""
     working = apply_turn(session.working, [Candidate(each) for each in said], policy=policy).working
-    new = [Origin.of(each, turn_id=turn, occurred_at=NOW, owner=owner) for each in said]
+    new = [Origin.of(each, turn_id=turn, occurred_at=NOW, owner=owner, user_id="u1") for each in said]
     return session.model_copy(
         update={"working": working, "origins": origins_after(session.origins, new, working), "turns": session.turns + 1}
     )
@@ -130,3 +131,20 @@ def test_every_entry_has_its_origin_and_no_other_is_kept(turns: list[list[int]],
             each.observation_id for each in session.working.entries
         )
     assert done(session, 0.0).left == 0
+
+
+def test_an_origin_takes_little_room_in_the_row_and_comes_back_whole() -> None:
+    said = [observation("A", valid_from=NOW, emotion={"valence": 1.0, "arousal": 0.0}), observation("B")]
+    session = heard(heard(SessionRow(), *said), observation("C", turn="t2"), turn="t2", owner=AGENT)
+    raw = session.to_bytes()
+    assert SessionRow.read(raw) == session
+    origins = json.loads(raw)["origins"]
+    assert [sorted(each) for each in origins][1] == [
+        "evidence",
+        "observation_id",
+        "occurred_at",
+        "source_role",
+        "turn_id",
+    ]
+    assert origins[0]["valid_from"] == "2026-11-20T10:00:00Z"
+    assert origins[2]["owner"] == {"scope": "agent", "id": "bot"}
