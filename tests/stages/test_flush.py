@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,8 @@ class TestReflector:
     async def test_an_observation_becomes_the_episode_that_its_turn_would_have_made(
         self, bench: Bench, tmp_path: Path
     ) -> None:
-        said = observation("Ran in Oslo", category="event", valid_from=NOW, emotion={"valence": 1.0, "arousal": 0.5})
+        since = NOW - timedelta(days=3)
+        said = observation("Ran in Oslo", category="event", valid_from=since, emotion={"valence": 1.0, "arousal": 0.5})
         await bench.run(keep(bench, said))
         (flushed,) = await episodes(bench)
         (result,) = bench.results()
@@ -268,6 +270,7 @@ class TestReflector:
         (ordinary,) = await episodes(other)
         await other.store.close()
         assert flushed.model_copy(update={"recorded_at": ordinary.recorded_at}) == ordinary
+        assert (flushed.occurred_at, flushed.valid_from, flushed.emotion) == (NOW, since, said.emotion)
         assert await bench.store.nearest(
             "episodes",
             tenant_id="acme",
