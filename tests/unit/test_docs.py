@@ -35,6 +35,20 @@ def test_the_file_of_the_example_is_taken(tmp_path: Path, monkeypatch: pytest.Mo
     assert policy == MemoryPolicy(), "the example shows the defaults"
 
 
+@pytest.mark.parametrize(
+    "document", [each for each in DOCS if "```toml" in each.read_text()], ids=lambda path: path.name
+)
+def test_every_example_of_the_file_is_taken(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memstream.cli.settings import load
+
+    for field in Settings.model_fields:
+        monkeypatch.delenv(variable(field), raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")  # the tier custom needs a model that somebody named
+    for example in re.findall(r"```toml\n(.*?)```", document.read_text(), re.DOTALL):
+        (tmp_path / "memstream.toml").write_text(example)
+        load(config=tmp_path / "memstream.toml")
+
+
 def test_every_command_is_described_and_no_other() -> None:
     told = re.findall(r"^\| `memstream (\w+)", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert set(told) == set(COMMANDS)
