@@ -1,4 +1,4 @@
-"""What consolidation sends: proposals and its own commands on memory.commands, results."""
+"""What consolidation sends: proposals as commands, and the results of commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from pydantic import JsonValue
 
 from ...memory.consolidation import in_commands
 from ...schemas import ids
-from ...schemas.cloudevents import CloudEvent
 from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
-from ...schemas.outcomes import OutRecord
-from ...schemas.topics import COMMANDS, RESULTS
 from .rows import NOT_RETRIED, RunRecord, RunStatus
 from .steps import Asked, Did
 
@@ -96,13 +93,3 @@ def plain_result(
     command: Command, status: ResultStatus, at: datetime, error: ResultError | None = None
 ) -> CommandResult:
     return CommandResult(command_id=command.command_id, status=status, error=error, at=at)
-
-
-def command_record(command: Command) -> OutRecord:
-    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", command.key, command.issued_at)
-    return OutRecord.of(COMMANDS.name, command.key, command, event)
-
-
-def result_record(result: CommandResult, owner_key: str) -> OutRecord:
-    event = CloudEvent(result.command_id, SOURCE, "memstream.command.result.v1", owner_key, result.at)
-    return OutRecord.of(RESULTS.name, result.command_id, result, event)

@@ -35,6 +35,7 @@ from ...schemas.errors import Transient
 from ...schemas.outcomes import Outcome, OutRecord, Source, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...schemas.turns import Owner
+from ...streams.commanding import command_record, result_record
 from ...streams.deadletters import dead_letter
 from ...streams.metrics import StageMetrics
 from ...streams.ports import Record
@@ -53,7 +54,7 @@ from .plan import Steps
 from .recalled import Recollections, recalled_row
 from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
 from .run import Runs
-from .sending import SOURCE, command_record, plain_result, proposals, result_record, run_result, summaries
+from .sending import SOURCE, plain_result, proposals, run_result, summaries
 from .steps import Asked
 from .timers import COMMANDS_PER_SECOND, Reminders
 from .work import RecallWork, TurnWork, Work, routed
@@ -211,7 +212,7 @@ class Consolidation:
         outcome = Outcome(
             source=_source(record, work.id),
             writes=done.writes,
-            records=(*done.records, result_record(result, owner_key)),
+            records=(*done.records, result_record(result, source=SOURCE, subject=owner_key)),
             tenant_id=command.tenant_id,
         )
         return _decided(done.row, owner_key, outcome)
@@ -241,7 +242,7 @@ class Consolidation:
             self._metrics.refused(record.position.topic, ran.poison.reason)
             letters = (dead_letter(record, stage=self.name, reason=ran.poison.reason, error=ran.poison, attempts=1),)
         self._told(made)
-        sent = tuple(command_record(command) for command in commands)
+        sent = tuple(command_record(command, source=SOURCE) for command in commands)
         return Concluded(row, made, (*sent, *letters), ran.writes, ran.why)
 
     def _told(self, made: RunRecord) -> None:
@@ -313,7 +314,7 @@ class Consolidation:
             issued_by=SOURCE,
             issued_at=self._now(),
         )
-        await self._send_durably(command_record(command))
+        await self._send_durably(command_record(command, source=SOURCE))
 
 
 def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:

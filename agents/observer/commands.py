@@ -9,7 +9,6 @@ from pydantic import JsonValue, ValidationError
 from ...memory.policies import MemoryPolicy, TiersPolicy
 from ...schemas import ids
 from ...schemas.base import REASON_MAX, explain
-from ...schemas.cloudevents import CloudEvent
 from ...schemas.commands import (
     SESSION_KINDS,
     Command,
@@ -20,7 +19,8 @@ from ...schemas.commands import (
     SessionRef,
 )
 from ...schemas.outcomes import OutRecord
-from ...schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS
+from ...schemas.topics import COMMANDS_SESSION
+from ...streams.commanding import command_record, result_record
 from ..tiers import refusal
 from .keeping import flushed
 from .rows import SessionRow
@@ -76,14 +76,8 @@ def answer_records(
         at=now,
         result=told,
     )
-    event = CloudEvent(command.command_id, SOURCE, "memstream.command.result.v1", command.key, now)
-    answer = OutRecord.of(RESULTS.name, ids.encode(command.command_id), result, event)
-    return (*(_command_record(each) for each in sent), answer)
-
-
-def _command_record(command: Command) -> OutRecord:
-    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", command.key, command.issued_at)
-    return OutRecord.of(COMMANDS.name, command.key, command, event)
+    answer = result_record(result, source=SOURCE, subject=command.key)
+    return (*(command_record(each, source=SOURCE) for each in sent), answer)
 
 
 def reminder_record(session_key: str, reminder: Reminder, *, now: datetime) -> OutRecord:
@@ -98,5 +92,4 @@ def reminder_record(session_key: str, reminder: Reminder, *, now: datetime) -> O
         issued_at=now,
         expires_at=now + REMINDER_LASTS,
     )
-    event = CloudEvent(command.command_id, SOURCE, "memstream.command.v1", session_key, now)
-    return OutRecord.of(COMMANDS_SESSION.name, session_key, command, event)
+    return command_record(command, source=SOURCE)

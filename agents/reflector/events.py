@@ -1,4 +1,4 @@
-"""What the reflector sends: one event per change, one record per reflected turn, one result per command."""
+"""What the reflector sends: one event per change, one record per reflected turn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from datetime import datetime
 from ...memory.facts import Transition
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
-from ...schemas.commands import CommandResult
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.facts import Fact, FactCause, FactUpdated
 from ...schemas.outcomes import OutRecord
-from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED, RESULTS
+from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED
 
 SOURCE = "/memstream/reflector"
 
@@ -61,13 +60,6 @@ def episodes_recorded(recorded: EpisodesRecorded, *, at: datetime) -> OutRecord:
         time=at,
     )
     return OutRecord.of(EPISODES_RECORDED.name, owner_key, recorded, header)
-
-
-def command_result(result: CommandResult, *, source: str, owner_key: str) -> OutRecord:
-    header = CloudEvent(
-        id=result.command_id, source=source, type="memstream.command.result.v1", subject=owner_key, time=result.at
-    )
-    return OutRecord.of(RESULTS.name, result.command_id, result, header)
 
 
 def touched(transitions: Sequence[Transition]) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from ...schemas.outcomes import (
 )
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.codec import decode
+from ...streams.commanding import result_record
 from ...streams.metrics import StageMetrics
 from ...streams.ports import Record
 from ...streams.retry import Calls
@@ -59,7 +60,7 @@ from ..owner_work import CommandWork, in_lane_of_owner, owner_command
 from ..tiers import refusal
 from .apply import apply, episodes_of
 from .episodes import Episodes
-from .events import SOURCE, command_result, episodes_recorded, fact_updated, touched
+from .events import SOURCE, episodes_recorded, fact_updated, touched
 from .reflect import Change, reflect, routed, texts_of
 from .rows import OwnerRow, SessionTurns, owner_row, session_row_key, turns_of
 from .state import publish_state
@@ -237,7 +238,7 @@ class Reflector:
             writes=await self._episodes.writes(
                 done.episodes, vectors, tenant_id=tenant_id, owner_key=owner_key, recorded=row.episodes
             ),
-            records=(command_result(result, source=SOURCE, owner_key=owner_key),),
+            records=(result_record(result, source=SOURCE, subject=owner_key),),
             tenant_id=tenant_id,
         )
         return _decided(row.model_copy(update={"episodes": row.episodes + len(done.episodes)}), owner_key, outcome)
@@ -275,7 +276,7 @@ class Reflector:
             writes=await view.writes(stamp.cause),
             records=(
                 *self._events(applied.changes, stamp),
-                command_result(result, source=SOURCE, owner_key=owner_key),
+                result_record(result, source=SOURCE, subject=owner_key),
             ),
             tenant_id=command.tenant_id,
             state_ids=touched([each.transition for each in applied.changes]),
@@ -296,7 +297,7 @@ class Reflector:
             error=ResultError(code=code, message=message[:1_000]),
             at=self._now(),
         )
-        record = command_result(result, source=SOURCE, owner_key=owner_key)
+        record = result_record(result, source=SOURCE, subject=owner_key)
         return _decided(row, owner_key, Outcome(source=source, records=(record,), tenant_id=command.tenant_id))
 
     # ------------------------------------------------------------------------------------------------ effects
