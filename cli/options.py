@@ -42,3 +42,4 @@ MOMENT = MomentType()
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 tenant = click.option("--tenant", type=GIVEN_ID, required=True, help="The tenant.")
+user = click.option("--user", type=GIVEN_ID, required=True, help="Whose memory.")

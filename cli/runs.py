@@ -1,51 +1,75 @@
-"""Commands that a person asks for: a run of consolidation, or the flush of a session. The command, its result, and the
-verdicts of what it proposed."""
+"""What a person has a stage do to memory now: a run of consolidation, or the flush of a session. The command, its
+result, and the verdicts of what came of it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from ..memory.policies import MemoryPolicy
 from ..schemas import ids
-from ..schemas.cloudevents import CloudEvent
 from ..schemas.commands import Command, CommandResult, SessionRef
-from ..schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS, TURNS, StageName, Topic, group_of
+from ..schemas.topics import TURNS, StageName, group_of
 from ..schemas.turns import Owner
+from ..streams.commanding import CommandSender
 from ..streams.partitioner import partition_for
 from ..streams.ports import Log
 from . import output
 from .inprocess import stages_or_beside
 from .settings import Settings
 
-PATIENCE = 60.0
-WAITING = "waiting"
-LOOK_SECONDS = 0.1
+PATIENCE: Final = 60.0
+"""Seconds."""
+LOOK_SECONDS: Final = 0.1
+EARLY_MAX: Final = 1_000
+"""Results, mostly of others, that are kept until the run's own tells which of them are its verdicts."""
+WAITING: Final = "waiting"
 Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
 
 
 @dataclass(slots=True)
 class Run:
-    """What came of the command so far. `status` is that of its result; `waiting` until there is one."""
+    """What came of a command so far. `status` is that of its result; `waiting` until there is one."""
 
-    run_id: str
+    command_id: str
+    run_id: str = ""
     status: str = WAITING
     episodes: int = 0
-    changes: list[JsonValue] = field(default_factory=list)
-    made: list[JsonValue] = field(default_factory=list)
-    """Verdicts of episodes that were proposed."""
-    missing: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
     """What its parts did, by name."""
+    command_ids: tuple[str, ...] = ()
+    """Of what it proposed; each has a result of its own."""
+    verdicts: dict[str, CommandResult] = field(default_factory=dict)
+    """By command."""
     why: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.status != WAITING and all(each in self.verdicts for each in self.command_ids)
+
+    @property
+    def changes(self) -> list[JsonValue]:
+        """Of facts, in the order in which they were proposed."""
+        return [{name: each.get(name) for name in ("action", "fact_id", "verdict")} for each in self._told("changes")]
+
+    @property
+    def made(self) -> list[JsonValue]:
+        """Verdicts of episodes that were proposed, in their order."""
+        return [*self._told("episodes")]
+
+    def _told(self, what: str) -> list[dict[str, JsonValue]]:
+        taken = [self.verdicts[each] for each in self.command_ids if each in self.verdicts]
+        results: list[dict[str, Any]] = [each.result or {} for each in taken]
+        return [each for result in results for each in result.get(what) or ()]
 
     def payload(self) -> dict[str, JsonValue]:
         return {"run_id": self.run_id, "status": self.status, "episodes": self.episodes, "changes": self.changes}
@@ -54,20 +78,29 @@ class Run:
         """Of a command on a session's log: these counts, and what became of each episode."""
         return {"status": self.status, **{name: self.counts.get(name, 0) for name in counts}, "episodes": self.made}
 
-    @property
-    def complete(self) -> bool:
-        return self.status != WAITING and not self.missing
+    def take(self, result: CommandResult) -> None:
+        """Its own result, or a verdict; others are passed over."""
+        if result.command_id == self.command_id:
+            self._ran(result)
+        elif result.command_id in self.command_ids:
+            self.verdicts[result.command_id] = result
+        else:
+            return
+        if result.error is not None:
+            self.why = result.error.message
+
+    def _ran(self, result: CommandResult) -> None:
+        fields: dict[str, Any] = result.result or {}
+        self.status = result.status
+        self.run_id = str(fields.get("run_id") or self.run_id)
+        self.episodes = int(fields.get("episodes") or 0)
+        parts = fields.get("phases", (fields,))  # a flush has none
+        self.counts = {name: n for part in parts for name, n in part.items() if isinstance(n, int)}
+        self.command_ids = tuple(str(each) for each in fields.get("command_ids") or ())
 
 
 async def ran(
-    kind: Kind,
-    settings: Settings,
-    policy: MemoryPolicy,
-    *,
-    tenant: str,
-    owner: Owner,
-    force: bool = False,
-    args: Mapping[str, JsonValue] | None = None,
+    kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> Run:
     """Ask, and wait for all that comes of it, at most 60 s. Beside a worker, or with the stages in this process."""
     command = Command(
@@ -75,13 +108,13 @@ async def ran(
         kind=kind,
         tenant_id=tenant,
         owner=owner,
-        args=dict(args or {}) | ({"force": True} if force else {}),
+        args=dict(args),
         issued_by=f"memstream {kind}",
         issued_at=datetime.now(UTC),
     )
+    run = Run(command.command_id, ids.run_id(command.key, command.command_id))
     async with _log_of("consolidation", settings, policy, purpose=kind) as log:
-        run_id = ids.run_id(command.key, command.command_id)
-        return await _answered(command, COMMANDS, log, run_id=run_id, until=time.monotonic() + PATIENCE)
+        return await _answered(command, run, log, until=time.monotonic() + PATIENCE)
 
 
 async def flushed(
@@ -100,7 +133,7 @@ async def flushed(
     until = time.monotonic() + PATIENCE
     async with _log_of("observer", settings, policy, purpose="flush") as log:
         await _turns_are_read(log, command.key, until=until)
-        return await _answered(command, COMMANDS_SESSION, log, run_id="", until=until)
+        return await _answered(command, Run(command.command_id), log, until=until)
 
 
 @asynccontextmanager
@@ -122,60 +155,26 @@ async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _answered(command: Command, topic: Topic, log: Log, *, run_id: str, until: float) -> Run:
-    start = dict(enumerate(await log.ends(RESULTS.name)))
-    source = f"/memstream/{command.kind}"
-    event = CloudEvent(command.command_id, source, "memstream.command.v1", command.key, command.issued_at)
-    await log.append(topic.name, key=command.key.encode(), value=command.to_bytes(), headers=event.headers())
-    done = Run(run_id)
-    await _follow(_results(log, start), command.command_id, done, until=until)
-    if not done.complete:
-        done.why = done.why or f"not all of it was done within {PATIENCE:.0f} s; it goes on"
-    return done
+async def _answered(command: Command, run: Run, log: Log, *, until: float) -> Run:
+    sender = CommandSender(log, command.kind)
+    async with aclosing(sender.results(await sender.send(command))) as results:
+        await followed(results, run, patience=max(0.0, until - time.monotonic()))
+    if not run.complete:
+        run.why = run.why or f"not all of it was done within {PATIENCE:.0f} s; it goes on"
+    return run
 
 
-async def _follow(results: AsyncIterator[CommandResult], command_id: str, done: Run, *, until: float) -> None:
-    """Until the result and a verdict for every change were seen; what comes before the result is kept for it."""
-    early: dict[str, CommandResult] = {}
-    while not done.complete:
-        try:
-            result = await asyncio.wait_for(anext(results), max(0.0, until - time.monotonic()))
-        except TimeoutError:
-            return
-        if result.command_id == command_id:
-            _take_run(result, done)
-            for each in sorted(done.missing & set(early)):
-                _take_verdicts(early[each], done)
-        elif result.command_id in done.missing:
-            _take_verdicts(result, done)
-        elif done.status == WAITING:
-            early[result.command_id] = result
-
-
-def _take_run(result: CommandResult, done: Run) -> None:
-    fields: dict[str, Any] = result.result or {}
-    done.status = result.status
-    done.run_id = str(fields.get("run_id") or done.run_id)
-    done.episodes = int(fields.get("episodes") or 0)
-    parts = fields.get("phases", (fields,))  # a flush has none
-    done.counts = {name: n for part in parts for name, n in part.items() if isinstance(n, int)}
-    done.missing = {str(each) for each in fields.get("command_ids") or ()}
-    done.why = result.error.message if result.error is not None else ""
-
-
-def _take_verdicts(result: CommandResult, done: Run) -> None:
-    done.missing.discard(result.command_id)
-    fields: dict[str, Any] = result.result or {}
-    for change in fields.get("changes") or ():
-        done.changes.append({name: change.get(name) for name in ("action", "fact_id", "verdict")})
-    done.made += fields.get("episodes") or ()
-    if result.error is not None:
-        done.why = result.error.message
-
-
-async def _results(log: Log, start: dict[int, int]) -> AsyncIterator[CommandResult]:
-    async for record in log.read(RESULTS.name, start=start, follow=True):
-        try:
-            yield CommandResult.read(record.value or b"")
-        except ValidationError:
-            continue  # nothing that a stage of ours wrote
+async def followed(results: AsyncIterator[CommandResult], run: Run, *, patience: float) -> None:
+    """Everybody's results, until this run's and a verdict for each of its commands were seen, or the time is over. A
+    verdict may come before the run's own: it lies on another partition."""
+    early: deque[CommandResult] = deque(maxlen=EARLY_MAX)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            async for result in results:
+                run.take(result)
+                if run.status == WAITING:
+                    early.append(result)
+                while early and run.status != WAITING:
+                    run.take(early.popleft())
+                if run.complete:
+                    return

@@ -5,16 +5,14 @@ from __future__ import annotations
 import click
 
 from ...schemas.commands import Compact
-from ...schemas.turns import Owner
 from .. import options, output
-from ..context import CommandContext, pass_context, run
-from ..errors import Exit
-from ..runs import ran
+from ..context import CommandContext, pass_context
+from ..upkeep import asked, end
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose session.")
+@options.user
 @click.option("--session", type=options.GIVEN_ID, required=True, help="The session.")
 @click.option(
     "--keep",
@@ -29,16 +27,10 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
     Exit 1 when it was refused or failed, when turns are left for another time, or when something is still on its way.
     """
     args = Compact(user_id=user, session_id=session, keep=keep).to_payload()
-    owner = Owner(scope="user", id=user)
-    done = run(ran("compact", context.settings, context.policy, tenant=tenant, owner=owner, args=args))
+    done = asked(context, "compact", tenant=tenant, user=user, args=args)
     turns, left = done.counts.get("turns", 0), done.counts.get("left", 0)
     if as_json:
         output.line({"run_id": done.run_id, **done.session_payload("turns", "left")})
     else:
         click.echo(f"{done.status}: {turns} turns are {len(done.made)} episodes (run {done.run_id})")
-    if done.why:
-        output.advice(done.why)
-    if left and done.status == "applied":
-        output.advice(f"{left} turns are left: ask again")
-    if not done.complete or done.status != "applied" or left:
-        raise SystemExit(Exit.PARTLY)
+    end(done, f"{left} turns are left: ask again" if left and done.status == "applied" else "")

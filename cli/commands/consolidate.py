@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import click
 
-from ...schemas.turns import Owner
-from .. import options, output
-from ..context import CommandContext, pass_context, run
-from ..errors import Exit
-from ..runs import Run, ran
+from .. import options
+from ..context import CommandContext, pass_context
+from ..upkeep import asked, tell_changes
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose episodes.")
+@options.user
 @options.as_json
 @pass_context
 def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
@@ -21,19 +19,4 @@ def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) 
 
     Exit 1 when it was refused or failed, or when something is still on its way.
     """
-    owner = Owner(scope="user", id=user)
-    told(run(ran("consolidate", context.settings, context.policy, tenant=tenant, owner=owner)), as_json)
-
-
-def told(done: Run, as_json: bool) -> None:
-    if as_json:
-        output.line(done.payload())
-    else:
-        click.echo(f"{done.status}: {done.episodes} episodes, {len(done.changes)} changes (run {done.run_id})")
-        for change in done.changes:
-            if isinstance(change, dict):
-                click.echo(f"  {change.get('action')} {change.get('fact_id') or ''}: {change.get('verdict')}")
-    if done.why:
-        output.advice(done.why)
-    if not done.complete or done.status != "applied":
-        raise SystemExit(Exit.PARTLY)
+    tell_changes(asked(context, "consolidate", tenant=tenant, user=user), as_json=as_json)

@@ -7,13 +7,13 @@ import click
 from ...schemas.commands import SessionRef
 from .. import options, output
 from ..context import CommandContext, pass_context, run
-from ..errors import Exit
 from ..runs import flushed
+from ..upkeep import end
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose session.")
+@options.user
 @click.option("--session", type=options.GIVEN_ID, required=True, help="The session.")
 @click.option(
     "--threshold",
@@ -44,11 +44,8 @@ def flush(
         output.line(done.session_payload("waiting", "entries", "left"))
     else:
         click.echo(f"{done.status}: {done.counts.get('entries', 0)} entries are episodes")
-    if done.why:
-        output.advice(done.why)
-    if waiting:
-        output.advice(f"{waiting} turns wait for the model or the budget: flush again when they are observed")
-    if left:
-        output.advice(f"{left} entries cannot be kept: another version, or other settings, put them there")
-    if not done.complete or done.status != "applied" or waiting or left:
-        raise SystemExit(Exit.PARTLY)
+    end(
+        done,
+        f"{waiting} turns wait for the model or the budget: flush again when they are observed" if waiting else "",
+        f"{left} entries cannot be kept: another version, or other settings, put them there" if left else "",
+    )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import click
 
-from ...schemas.turns import Owner
 from .. import options
-from ..context import CommandContext, pass_context, run
-from ..runs import ran
-from .consolidate import told
+from ..context import CommandContext, pass_context
+from ..upkeep import asked, tell_changes
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose memory.")
+@options.user
 @click.option("--force", is_flag=True, help="Although little has changed since the last time.")
 @options.as_json
 @pass_context
@@ -22,5 +20,4 @@ def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json:
 
     Exit 1 when it was refused or failed, or when something is still on its way.
     """
-    owner = Owner(scope="user", id=user)
-    told(run(ran("prune", context.settings, context.policy, tenant=tenant, owner=owner, force=force)), as_json)
+    tell_changes(asked(context, "prune", tenant=tenant, user=user, args={"force": force}), as_json=as_json)

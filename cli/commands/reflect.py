@@ -6,12 +6,12 @@ import click
 
 from .. import options
 from ..context import CommandContext, pass_context
-from .hygiene import asked, told
+from ..upkeep import asked, tell_counts
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose memory.")
+@options.user
 @options.as_json
 @pass_context
 def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
@@ -20,4 +20,4 @@ def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 
     Exit 1 when it was refused or failed, or when something is still on its way.
     """
-    told(asked(context, tenant, user, {"run": "reflect"}), as_json)
+    tell_counts(asked(context, "hygiene", tenant=tenant, user=user, args={"run": "reflect"}), as_json=as_json)
