@@ -166,11 +166,15 @@ class Found(NamedTuple):
     dense: Sequence[float] | None = None
 
 
-class Ranked(NamedTuple):
-    """A record in the answer to a ranking. Scores compare within one answer only."""
+class Ranked(Protocol):
+    """A record in the answer to a ranking, as the store has it: a read has hundreds. Scores compare within one answer
+    only."""
 
-    id: str
-    score: float
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def score(self) -> float: ...
 
 
 VectorName = Literal["dense", "window"]
@@ -261,7 +265,7 @@ class VectorStore(Protocol):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[list[Ranked]]:
+    ) -> list[Sequence[Ranked]]:
         """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and
         `lexical` would give them. All answer, or none. Payloads are read of those that are wanted then (`select`):
         lists overlap, and reading a payload costs more than finding it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from .policies import FusionPolicy
 
@@ -31,17 +31,11 @@ class Rank:
     rank: int
 
 
-class Fused(NamedTuple):
-    """`match` is 1 for what all lists have first."""
-
-    id: str
-    match: float
-
-
 def fuse(
     lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int, preferred: AbstractSet[str] = frozenset()
-) -> tuple[Fused, ...]:
-    """The best `pool` records by match; equal ones in the order of their ids, so that an answer is the same twice.
+) -> dict[str, float]:
+    """The best `pool` records, best first, each with its match: 1 for what all lists have first. Equal ones stand in
+    the order of their ids, so that an answer is the same twice.
 
     `lists` are those that answered, empty ones too: they say that nothing fits. A search that did not answer is left
     out, and the others carry the match alone. One list a name. `preferred` are the records of the speaker whom the cue
@@ -58,13 +52,14 @@ def fuse(
     for identity in preferred & rrf.keys():
         rrf[identity] += bonus
     best = sorted(sorted(rrf), key=rrf.__getitem__, reverse=True)[:pool]  # stable: equal ones stay by id
-    return tuple([Fused(identity, min(1.0, rrf[identity] / greatest)) for identity in best])
+    return {identity: min(1.0, rrf[identity] / greatest) for identity in best}
 
 
 def ranks_in(lists: Sequence[RankedList], identity: str) -> tuple[Rank, ...]:
     """Where a record stands in each list that has it. Hundreds are found and few are told: asked for those alone."""
-    found = ((each.name, list(dict.fromkeys(each.ids))) for each in lists if identity in each.ids)
-    return tuple(Rank(name, ids.index(identity)) for name, ids in found)
+    return tuple(
+        Rank(each.name, len(frozenset(each.ids[: each.ids.index(identity)]))) for each in lists if identity in each.ids
+    )
 
 
 def _weight(policy: FusionPolicy, name: ListName) -> float:

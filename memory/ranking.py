@@ -72,20 +72,29 @@ class Score(NamedTuple):
 def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
     """The score of the profiles `memstream` and `classic`."""
     match trace:
-        case SemanticTrace():
-            return _semantic(trace, match, now, policy)
-        case WorkingTrace():
-            return _score(salience=trace.salience, match=policy.working_match * match)
-        case EpisodicTrace():
-            recency = faded(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+        case SemanticTrace(confidence, reinforcements, since):
+            sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
             return _score(
-                significance=0.5 * trace.importance,
-                recency=0.5 * trace.importance * recency,
-                match=policy.episodic_match * match,
+                {
+                    "confidence": 0.5 * sure,
+                    "reinforcement": 0.5 * sure * min(1.0, reinforcements / policy.reinforcements),
+                    "match": policy.semantic_match * match,
+                }
             )
-        case TurnTrace():
-            recency = faded(trace.occurred_at, now, half_life=policy.recency_half_life_days * DAY)
-            return _score(match=0.7 * match, recency=0.3 * match * recency)
+        case WorkingTrace(salience):
+            return _score({"salience": salience, "match": policy.working_match * match})
+        case EpisodicTrace(importance, occurred_at):
+            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score(
+                {
+                    "significance": 0.5 * importance,
+                    "recency": 0.5 * importance * recency,
+                    "match": policy.episodic_match * match,
+                }
+            )
+        case TurnTrace(occurred_at):
+            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score({"match": 0.7 * match, "recency": 0.3 * match * recency})
 
 
 def composite(
@@ -101,25 +110,18 @@ def composite(
     (memory/links.py). `mood` is the caller's valence, -1 to 1; None: unknown."""
     recency = faded(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
-        similarity=policy.similarity * match,
-        strength=policy.strength * impression.strength,
-        recency=policy.recency * recency,
-        emotion=policy.emotion * congruence(impression.valence, mood),
-        links=policy.links * links,
-        importance=policy.importance * impression.importance,
+        {
+            "similarity": policy.similarity * match,
+            "strength": policy.strength * impression.strength,
+            "recency": policy.recency * recency,
+            "emotion": policy.emotion * congruence(impression.valence, mood),
+            "links": policy.links * links,
+            "importance": policy.importance * impression.importance,
+        }
     )
 
 
-def _semantic(trace: SemanticTrace, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    sure = effective_confidence(trace.confidence, trace.since, now, half_life_days=policy.confidence_half_life_days)
-    return _score(
-        confidence=0.5 * sure,
-        reinforcement=0.5 * sure * min(1.0, trace.reinforcements / policy.reinforcements),
-        match=policy.semantic_match * match,
-    )
-
-
-def _score(**parts: float) -> Score:
+def _score(parts: Mapping[str, float]) -> Score:
     return Score(parts, min(1.0, sum(parts.values())))
 
 

@@ -109,8 +109,8 @@ def any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
 
 
 def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
-    """Of these records those that may be seen still."""
-    return models.Filter(must=[of, models.HasIdCondition(has_id=list(identities))])
+    """Of these records those that may be seen still. Built without validation: the ids are the store's own."""
+    return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
 
 
 def not_ended(moment: datetime) -> models.Filter:

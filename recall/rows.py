@@ -82,11 +82,8 @@ def content_of(payload: Payload) -> str:
 def trace_of(tier: Tier, payload: Payload) -> Trace:
     match tier:
         case "semantic":
-            return SemanticTrace(
-                confidence=_number(payload, "confidence"),
-                reinforcements=int(_number(payload, "reinforcement_count")),
-                since=_since(payload),
-            )
+            reinforcements = int(_number(payload, "reinforcement_count"))
+            return SemanticTrace(_number(payload, "confidence"), reinforcements, _since(payload))
         case "working":
             return WorkingTrace(_number(payload, "salience"))
         case "episodic":
@@ -232,8 +229,8 @@ def _number(payload: Payload, name: str) -> float:
 
 def _moment(payload: Payload, name: str) -> datetime:
     try:
-        return datetime.fromisoformat(_text(payload, name))
-    except ValueError as error:
+        return datetime.fromisoformat(payload[name])  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError) as error:
         raise Fatal(f"a stored record has no time in {name!r}") from error
 
 

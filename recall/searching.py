@@ -15,7 +15,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ..adapters.ports import ByMeaning, ByWords, Embedder, Found, Payload, Ranking, VectorStore
-from ..memory.fusion import Fused, ListName, RankedList, fuse
+from ..memory.fusion import ListName, RankedList, fuse
 from ..memory.policies import FusionPolicy, RecallPolicy
 from ..memory.speakers import Speaker, possible_names, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
@@ -45,8 +45,9 @@ class Pool:
     """The candidates of a tier: each record once."""
 
     payloads: dict[str, Payload] = field(default_factory=dict)
-    fused: Sequence[Fused] | None = None
-    """How ranked lists named them; None where no list was asked for. One may have no payload: it went meanwhile."""
+    fused: Mapping[str, float] | None = None
+    """What ranked lists named, best first, each with its match; None where no list was asked for. One may have no
+    payload: it went meanwhile."""
     lists: Sequence[RankedList] = ()
     preferred: frozenset[str] = frozenset()
     """What was said by the speaker whom the cue names."""
@@ -205,16 +206,14 @@ class Searching:
             limit=self._policy.pool,
         )
         lists = [RankedList(name, [each.id for each in found]) for name, found in zip(rankings, answers, strict=True)]
-        preferred = await self._said_by(names, list(dict.fromkeys(each for named in lists for each in named.ids)))
+        preferred = await self._said_by(names, lists) if names else frozenset[str]()
         fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
-        pool = Pool(fused=fused, lists=lists, preferred=preferred)
-        pool.take(await self._rows(tier, [each.id for each in fused], condition, FIELDS[tier]))
-        return pool
+        rows = await self._rows(tier, list(fused), condition, FIELDS[tier])
+        return Pool({each.id: each.payload for each in rows}, fused, lists, preferred)
 
-    async def _said_by(self, names: Collection[str], identities: Sequence[str]) -> frozenset[str]:
-        """Of these messages those of the speaker whom the cue names."""
-        if not names:
-            return frozenset()
+    async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
+        """Of the messages in these lists those of the speaker whom the cue names."""
+        identities = list(dict.fromkeys(each for named in lists for each in named.ids))
         found = await self._rows("turns", identities, said_by(sorted(names), self._where["turns"]), ())
         return frozenset(each.id for each in found)
 

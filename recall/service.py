@@ -232,7 +232,7 @@ class Recall:
             if pool.fused is None:
                 yield from _without_index(tier, pool, request.asked)
                 continue
-            for identity, match in pool.fused:
+            for identity, match in pool.fused.items():
                 if (payload := pool.payloads.get(identity)) is not None:
                     yield (tier, identity), _Found(payload, match, pool.lists)
 

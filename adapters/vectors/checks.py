@@ -56,21 +56,28 @@ def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
 def found(records: Iterable[Row], *, tenants: Collection[str], collection: str, dense_name: str) -> list[Found]:
     """Records as the port gives them, each checked to be of one of the tenants that were asked for. A foreign one is
     `Fatal`."""
-    return [
-        Found(str(each.id), _of(each, tenants, collection), dense=_dense(each.vector, dense_name)) for each in records
-    ]
+    result = []
+    for each in records:  # a read has hundreds
+        payload, vector = each.payload or {}, each.vector
+        if payload.get(TENANT_FIELD) not in tenants:
+            raise _foreign(each, collection)
+        result.append(Found(str(each.id), payload, None, None if vector is None else _dense(vector, dense_name)))
+    return result
 
 
 def scored(hits: Iterable[Hit], *, tenants: Collection[str], collection: str) -> list[Found]:
     """The same of what a query found."""
-    return [Found(str(each.id), _of(each, tenants, collection), each.score) for each in hits]
+    result = []
+    for each in hits:
+        payload = each.payload or {}
+        if payload.get(TENANT_FIELD) not in tenants:
+            raise _foreign(each, collection)
+        result.append(Found(str(each.id), payload, each.score))
+    return result
 
 
-def _of(record: Row, tenants: Collection[str], collection: str) -> Payload:
-    payload: Payload = record.payload or {}
-    if payload.get(TENANT_FIELD) not in tenants:
-        raise Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
-    return payload
+def _foreign(record: Row, collection: str) -> Fatal:
+    return Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
 
 
 def _dense(vector: object, name: str) -> list[float] | None:

@@ -164,7 +164,7 @@ class QdrantStore:
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[list[Ranked]]:
+    ) -> list[Sequence[Ranked]]:
         """As in the port. A ranking by words of which none is indexed is empty and costs nothing."""
         self._with_vectors(collection)
         condition = of_tenant(tenant_id, where)
@@ -178,13 +178,10 @@ class QdrantStore:
             if query is not None
         ]
         if not requests:
-            return [[] for _ in queries]
+            return [() for _ in queries]
         with translated(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests))
-        return [
-            [] if query is None else [Ranked(str(each.id), each.score) for each in next(answers).points]
-            for query, _ in queries
-        ]
+        return [() if query is None else next(answers).points for query, _ in queries]
 
     async def last(
         self,

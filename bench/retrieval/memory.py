@@ -61,7 +61,7 @@ class Lists:
     def ranked(self, fusion: FusionPolicy) -> list[str]:
         """The best lines under a policy of weights above 0."""
         best = fuse(self.lists, policy=fusion, pool=LIMIT, preferred=self.preferred)
-        return [self.turns[each.id] for each in best]
+        return [self.turns[identity] for identity in best]
 
 
 async def remember(conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder) -> None:

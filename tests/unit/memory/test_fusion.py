@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.fusion import Fused, Rank, RankedList, fuse, ranks_in
+from memstream.memory.fusion import Rank, RankedList, fuse, ranks_in
 from memstream.memory.policies import CLASSIC_FUSION, FusionPolicy, RecallPolicy
 
 POLICY = FusionPolicy()
@@ -17,13 +19,9 @@ LISTS = st.tuples(IDS, IDS, IDS).map(
 POLICIES = st.sampled_from([POLICY, CLASSIC_FUSION, FusionPolicy(k=1, dense=3, windowed=0.5, lexical=0.1)])
 
 
-def by_id(fused: tuple[Fused, ...]) -> dict[str, float]:
-    return {each.id: each.match for each in fused}
-
-
 def test_the_default_is_k_10_and_1_1_2() -> None:
     lists = [RankedList("dense", ["a", "b"]), RankedList("windowed", ["b"]), RankedList("lexical", ["c", "a"])]
-    found = by_id(fuse(lists, policy=POLICY, pool=10))
+    found = fuse(lists, policy=POLICY, pool=10)
     greatest = 1 / 10 + 1 / 10 + 2 / 10
     assert found == {
         "a": pytest.approx((1 / 10 + 2 / 11) / greatest),
@@ -35,20 +33,20 @@ def test_the_default_is_k_10_and_1_1_2() -> None:
 def test_classic_is_k_60_all_equal() -> None:
     assert RecallPolicy(profile="classic").fused == CLASSIC_FUSION
     lists = [RankedList("dense", ["a", "b"]), RankedList("lexical", ["b"])]
-    found = by_id(fuse(lists, policy=CLASSIC_FUSION, pool=10))
+    found = fuse(lists, policy=CLASSIC_FUSION, pool=10)
     assert found["b"] == pytest.approx((1 / 61 + 1 / 60) / (2 / 60))
     assert found["a"] == pytest.approx((1 / 60) / (2 / 60))
 
 
 def test_first_in_every_list_is_1_and_a_list_that_is_missing_does_not_lower_it() -> None:
     both = [RankedList("dense", ["a"]), RankedList("lexical", ["a"])]
-    assert by_id(fuse(both, policy=POLICY, pool=1)) == {"a": 1.0}
-    assert by_id(fuse(both[1:], policy=POLICY, pool=1)) == {"a": 1.0}
-    assert by_id(fuse([*both[:1], RankedList("lexical", [])], policy=POLICY, pool=1)) == {"a": pytest.approx(1 / 3)}
+    assert fuse(both, policy=POLICY, pool=1) == {"a": 1.0}
+    assert fuse(both[1:], policy=POLICY, pool=1) == {"a": 1.0}
+    assert fuse([*both[:1], RankedList("lexical", [])], policy=POLICY, pool=1) == {"a": pytest.approx(1 / 3)}
 
 
 def test_nothing_asked_is_nothing_found() -> None:
-    assert fuse([], policy=POLICY, pool=10) == ()
+    assert fuse([], policy=POLICY, pool=10) == {}
 
 
 def test_the_ranks_are_told() -> None:
@@ -58,14 +56,14 @@ def test_the_ranks_are_told() -> None:
 
 def test_what_the_named_speaker_said_gets_a_share_of_the_greatest_besides() -> None:
     lists = [RankedList("dense", ["a", "b"]), RankedList("lexical", ["a", "c", "b"])]
-    plain = by_id(fuse(lists, policy=POLICY, pool=10))
-    found = by_id(fuse(lists, policy=POLICY, pool=10, preferred={"b", "elsewhere"}))
+    plain = fuse(lists, policy=POLICY, pool=10)
+    found = fuse(lists, policy=POLICY, pool=10, preferred={"b", "elsewhere"})
     greatest = 1 / 10 + 2 / 10
     assert found["b"] == pytest.approx((1 / 11 + 2 / 12 + 0.3 * greatest) / (1.3 * greatest))
     assert found["a"] == pytest.approx(plain["a"] / 1.3)
     assert list(found) == ["b", "a", "c"]
-    assert by_id(fuse(lists, policy=CLASSIC_FUSION, pool=10, preferred={"b"})) == by_id(
-        fuse(lists, policy=CLASSIC_FUSION, pool=10)
+    assert fuse(lists, policy=CLASSIC_FUSION, pool=10, preferred={"b"}) == fuse(
+        lists, policy=CLASSIC_FUSION, pool=10
     ), "classic prefers nobody"
 
 
@@ -75,32 +73,31 @@ def test_a_preference_lifts_its_own_and_leaves_the_order_within_each_side(
 ) -> None:
     plain = fuse(lists, policy=policy, pool=100)
     found = fuse(lists, policy=policy, pool=100, preferred=preferred)
-    assert {each.id for each in found} == {each.id for each in plain}
-    assert all(0 <= each.match <= 1 for each in found)
-    place = {each.id: at for at, each in enumerate(found)}
-    for at, each in enumerate(plain):
-        for other in plain[at + 1 :]:
-            if each.match > other.match + 1e-9 and (each.id in preferred or other.id not in preferred):
-                assert place[each.id] < place[other.id]
+    assert found.keys() == plain.keys()
+    assert all(0 <= match <= 1 for match in found.values())
+    place = {identity: at for at, identity in enumerate(found)}
+    for one, other in combinations(plain, 2):
+        if plain[one] > plain[other] + 1e-9 and (one in preferred or other not in preferred):
+            assert place[one] < place[other]
 
 
 @given(LISTS, POLICIES)
 def test_every_record_is_there_once_best_first_within_0_and_1(lists: list[RankedList], policy: FusionPolicy) -> None:
     fused = fuse(lists, policy=policy, pool=100)
-    assert sorted(each.id for each in fused) == sorted({identity for each in lists for identity in each.ids})
-    assert all(0 < each.match <= 1 for each in fused)
-    assert [each.match for each in fused] == sorted((each.match for each in fused), reverse=True)
+    assert fused.keys() == {identity for each in lists for identity in each.ids}
+    assert all(0 < match <= 1 for match in fused.values())
+    assert list(fused.values()) == sorted(fused.values(), reverse=True)
 
 
 @given(LISTS, POLICIES, st.integers(1, 8))
 def test_a_smaller_pool_is_the_beginning_of_a_greater(lists: list[RankedList], policy: FusionPolicy, pool: int) -> None:
-    assert fuse(lists, policy=policy, pool=pool) == fuse(lists, policy=policy, pool=100)[:pool]
+    assert [*fuse(lists, policy=policy, pool=pool).items()] == [*fuse(lists, policy=policy, pool=100).items()][:pool]
 
 
 @given(LISTS, POLICIES)
 def test_the_order_of_the_lists_does_not_matter(lists: list[RankedList], policy: FusionPolicy) -> None:
     turned = list(reversed(lists))
-    assert by_id(fuse(turned, policy=policy, pool=9)) == pytest.approx(by_id(fuse(lists, policy=policy, pool=9)))
+    assert fuse(turned, policy=policy, pool=9) == pytest.approx(fuse(lists, policy=policy, pool=9))
 
 
 @given(LISTS, POLICIES, st.sampled_from("abcdefgh"))
@@ -108,8 +105,8 @@ def test_moving_up_in_a_list_never_lowers(lists: list[RankedList], policy: Fusio
     lexical = list(lists[2].ids)
     if identity in lexical:
         up = [identity, *(each for each in lexical if each != identity)]
-        before = by_id(fuse(lists, policy=policy, pool=9))
-        after = by_id(fuse([*lists[:2], RankedList("lexical", up)], policy=policy, pool=9))
+        before = fuse(lists, policy=policy, pool=9)
+        after = fuse([*lists[:2], RankedList("lexical", up)], policy=policy, pool=9)
         assert after[identity] >= before[identity]
         assert all(after[each] <= before[each] + 1e-12 for each in before if each != identity)
 
@@ -117,7 +114,7 @@ def test_moving_up_in_a_list_never_lowers(lists: list[RankedList], policy: Fusio
 @given(LISTS, POLICIES, st.sampled_from([0.5, 2.0, 7.0]))
 def test_only_the_proportion_of_weights_matters(lists: list[RankedList], policy: FusionPolicy, times: float) -> None:
     scaled = FusionPolicy(policy.k, policy.dense * times, policy.windowed * times, policy.lexical * times)
-    assert by_id(fuse(lists, policy=scaled, pool=9)) == pytest.approx(by_id(fuse(lists, policy=policy, pool=9)))
+    assert fuse(lists, policy=scaled, pool=9) == pytest.approx(fuse(lists, policy=policy, pool=9))
 
 
 @pytest.mark.parametrize(

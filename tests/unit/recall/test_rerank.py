@@ -23,5 +23,5 @@ def test_an_order_counts_as_a_ranked_list_alone_does(count: int, k: float) -> No
     ids = [f"{number:03}" for number in range(count)]
     policy = FusionPolicy(k=k)
     alone = fuse([RankedList("lexical", ids)], policy=policy, pool=count)
-    for rank, each in enumerate(alone):
-        assert abs(match_at(rank, k=k) - each.match) < 1e-9
+    for rank, match in enumerate(alone.values()):
+        assert abs(match_at(rank, k=k) - match) < 1e-9
