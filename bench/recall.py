@@ -28,6 +28,7 @@ from memstream.adapters.vectors.edge_graph import Graphs
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
+from memstream.cli.lasting import keep_what_is_there
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recall
@@ -118,27 +119,23 @@ class Memory:
     shape: Shape
     facts: int
     engine: QdrantEngine
-    store: QdrantStore
     cues: Sequence[Cue]
     seconds: float
     """That it took to fill."""
+    service: Recall = field(init=False)
+    """One for all reads, as a process that serves them has it: which collections there are is looked for once."""
 
-    def recall(
-        self, cue: Cue, *, engine: QdrantEngine | None = None, tiers: tuple[Tier, ...] = TIERS
-    ) -> Awaitable[Any]:
-        store = self.store if engine is None else QdrantStore(engine=engine, embedder=IDENTITY)
-        service = Recall(
-            store=store,
-            embedder=Embedded(self.cues),
-            policy=RecallPolicy(patience=60.0),
-        )
+    def __post_init__(self) -> None:
+        self.service = self._over(self.engine)
+
+    def recall(self, cue: Cue, *, service: Recall | None = None, tiers: tuple[Tier, ...] = TIERS) -> Awaitable[Any]:
         request = RecallRequest(tenant_id=cue.tenant_id, owner=owner(), cue=cue.text, tiers=tiers)
-        return service.recall(request, now=NOW)
+        return (service or self.service).recall(request, now=NOW)
 
     async def raw(self, cue: Cue, *, tiers: tuple[Tier, ...] = TIERS) -> Run:
         """The searches that recall makes for this cue, to be made again."""
         caught = Caught(self.engine)
-        recalled = await self.recall(cue, engine=cast(QdrantEngine, caught), tiers=tiers)
+        recalled = await self.recall(cue, service=self._over(cast(QdrantEngine, caught)), tiers=tiers)
         assert recalled.items, "nothing was found"
         assert not recalled.missing, recalled.missing
 
@@ -147,6 +144,13 @@ class Memory:
             await asyncio.gather(*(each() for each in caught.rows))
 
         return again
+
+    def _over(self, engine: QdrantEngine) -> Recall:
+        return Recall(
+            store=QdrantStore(engine=engine, embedder=IDENTITY),
+            embedder=Embedded(self.cues),
+            policy=RecallPolicy(patience=60.0),
+        )
 
 
 # ------------------------------------------------------------------------------------------------ measuring
@@ -169,7 +173,9 @@ async def taken(runs: Sequence[Run]) -> Taken:
 
 
 async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
-    """Both, pair by pair: A/B, then B/A."""
+    """Both, pair by pair: A/B, then B/A. As in a process that serves reads, nobody looks for garbage among its
+    modules."""
+    keep_what_is_there()
     await taken(one[:10])
     await taken(other[:10])
     found = []
@@ -247,7 +253,7 @@ async def filled(
                 await Graphs(engine=engine).look()
             mark.write_text(str(taken))
         seconds = float(mark.read_text())
-        yield Memory(where, shape, facts, engine, store, cues(effort.cues, tenants=tenants), seconds)
+        yield Memory(where, shape, facts, engine, cues(effort.cues, tenants=tenants), seconds)
     finally:
         await store.close()
 

@@ -14,6 +14,7 @@ from ...api.credentials import Credentials
 from ...memory.policies import MemoryPolicy
 from .. import logs
 from ..context import CommandContext, pass_context, run
+from ..lasting import keep_what_is_there
 from ..serving import Serving, behind, listening, read_credentials, url_of
 from ..settings import Settings
 from ..stopping import until_stopped
@@ -66,6 +67,7 @@ async def _serve(
                 gist=policy.gist,
                 tiers=policy.tiers,
             )
+            keep_what_is_there()
             return await server.run(sockets, stopping=stopping)
 
     return await until_stopped(serving, name="serve")
