@@ -13,6 +13,7 @@ from memstream.adapters.ports import Completions, Point
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.recalled import recalled_row, recalled_row_key
 from memstream.agents.spending import Spending
+from memstream.cli.running import COLLECTIONS_OF
 from memstream.memory.links import Links
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS
@@ -106,7 +107,7 @@ class Recalled:
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     made = await open_bench(tmp_path, "consolidation")
-    await made.store.ensure(LINKS)
+    await made.store.ensure(*COLLECTIONS_OF["consolidation"])
     yield made
     await made.store.close()
 
@@ -190,7 +191,8 @@ async def test_links_that_do_not_change_are_not_written_again(bench: Bench, monk
     monkeypatch.setattr(bench.store, "put", noted)
     both = [("semantic", each.fact_id) for each in (a, b)]
     for together, times in ((both[:1], 0), (both, 1), (both, 2), (both, 2), (both[1:], 2)):
-        await bench.run(it.recall(*cast(list[tuple[Tier, str]], together)))
+        at = NOW + timedelta(minutes=it.number)
+        await bench.run(it.recall(*cast(list[tuple[Tier, str]], together), at=at))
         assert written == [LINKS] * times
     assert it.weights() == [1.0]
     same = it.recall(*cast(list[tuple[Tier, str]], both))
