@@ -24,11 +24,12 @@ from tests.support.placing import on_every_partition
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(180)]
-A_PARTITION = 2
+A_PARTITION = 4
 """Sessions."""
 MOST_OUT = 256
-LOW, HIGH = 16_000, 1_000_000
-"""A call sets aside some 6 000 tokens and takes some 1 000, so a day of the low one pays for a dozen at most."""
+LOW, HIGH = 100_000, 1_000_000
+"""A call sets aside some 6 000 tokens: of the low one there is enough for a third of the sessions at once, and both
+workers change the account again and again, at the same time."""
 
 
 def policy(tokens: int) -> str:
