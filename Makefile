@@ -39,7 +39,7 @@ lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas and OpenAPI against
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m memstream.schemas.generate --check
-	$(BIN)/python -m memstream.api.documents --check
+	$(BIN)/python -m memstream.api.generate --check
 
 types: $(VENV)/.ready-dev ## mypy, strict
 	$(BIN)/mypy
@@ -62,7 +62,7 @@ down: ## stops them; the volumes stay
 
 schemas: $(VENV)/.ready-dev ## writes schemas/json and api/openapi.json anew
 	$(BIN)/python -m memstream.schemas.generate
-	$(BIN)/python -m memstream.api.documents
+	$(BIN)/python -m memstream.api.generate
 
 hooks: $(VENV)/.ready-dev ## lint and types before each commit
 	$(BIN)/pre-commit install

@@ -1,23 +1,17 @@
 """The OpenAPI document: what the framework makes of the routes, with what it cannot know: bodies that are read here,
-and problem details for every error. `python -m memstream.api.documents [--check]` writes api/openapi.json or compares
-it."""
+and problem details for every error."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
 from .problems import MEDIA_TYPE, ProblemDetails
 
-FILE = Path(__file__).resolve().parent / "openapi.json"
 REF = "#/components/schemas/{model}"
 Json = dict[str, Any]
 
@@ -107,46 +101,3 @@ def _tell_control_characters(field: Json) -> None:
     for each in (field, *field.get("anyOf", ())):
         if each.get("type") == "string" and each.get("maxLength") == 128:
             each["pattern"] = NO_CONTROL_CHARACTERS
-
-
-def bare_app() -> FastAPI:
-    """The routes, with nothing behind them."""
-    from .app import Services, create_app
-    from .credentials import Credentials
-
-    nothing: Any = None
-    services = Services(
-        sender=nothing,
-        commands=nothing,
-        followers=nothing,
-        recall=nothing,
-        contexts=nothing,
-        reading=nothing,
-        tracing=nothing,
-        rehydrating=nothing,
-        readiness=nothing,
-        registry=CollectorRegistry(),
-    )
-    return create_app(services, credentials=Credentials(()))
-
-
-def text(app: FastAPI) -> str:
-    return json.dumps(document(app), indent=2, ensure_ascii=False) + "\n"
-
-
-def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m memstream.api.documents [--check]", file=sys.stderr)
-        return 2
-    wanted = text(bare_app())
-    if arguments == ["--check"]:
-        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != wanted:
-            print(f"{FILE.name}: differs from the code\nmend: python -m memstream.api.documents", file=sys.stderr)
-            return 1
-        return 0
-    FILE.write_text(wanted, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from memstream.api.credentials import Credentials
-from memstream.api.documents import FILE, bare_app, document, text
+from memstream.api.documents import document
+from memstream.api.generate import FILE, bare_app, text
 from memstream.api.limits import Limits
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.api import NoLog, NoRecall, app_over, called, entry
@@ -115,7 +116,7 @@ async def test_requests_are_counted_by_route_and_never_by_path() -> None:
 
 
 def test_the_document_is_what_the_code_says() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: python -m memstream.api.documents"
+    assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: python -m memstream.api.generate"
 
 
 def test_every_route_with_a_token_tells_its_errors() -> None:

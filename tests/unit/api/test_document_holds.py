@@ -20,7 +20,7 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folders import FolderLock
 from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
-from memstream.api.documents import FILE
+from memstream.api.generate import FILE
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.service import Recall
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
