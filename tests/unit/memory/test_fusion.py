@@ -45,6 +45,12 @@ def test_first_in_every_list_is_1_and_a_list_that_is_missing_does_not_lower_it()
     assert fuse([*both[:1], RankedList("lexical", [])], policy=POLICY, pool=1) == {"a": pytest.approx(1 / 3)}
 
 
+def test_equal_ones_stand_by_their_ids_so_that_an_answer_is_the_same_twice() -> None:
+    lists = [RankedList("dense", ["b", "d"]), RankedList("lexical", ["a", "c"])]
+    assert list(fuse(lists, policy=CLASSIC_FUSION, pool=9)) == ["a", "b", "c", "d"]
+    assert list(fuse(lists, policy=CLASSIC_FUSION, pool=3)) == ["a", "b", "c"]
+
+
 def test_nothing_asked_is_nothing_found() -> None:
     assert fuse([], policy=POLICY, pool=10) == {}
 
