@@ -7,20 +7,41 @@ from typing import Any, cast, get_args
 
 import pytest
 
+from memstream.agents.consolidation.gists import Gists
+from memstream.agents.consolidation.hygiene import Hygiene
 from memstream.agents.consolidation.plan import CALLS_MAX, Steps
 from memstream.agents.consolidation.rows import Kind
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import PHASES, Phase
 
-STEPS = Steps(cast(Any, None), cast(Any, None), MemoryPolicy())
+POLICY = MemoryPolicy()
+STEPS = Steps(cast(Any, None), cast(Any, None), POLICY)
 SETS = [frozenset(each) for size in range(4) for each in combinations(PHASES, size)]
 
 
 @pytest.mark.parametrize("phases", SETS, ids=lambda phases: "-".join(sorted(phases)) or "none")
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_run_asks_a_bounded_number_of_questions(kind: Kind, phases: frozenset[Phase]) -> None:
-    asking = [step for step in STEPS.of(kind, phases) if hasattr(step, "asking")]
-    assert len(asking) <= CALLS_MAX
+    assert sum(questions(step) for step in STEPS.of(kind, phases)) <= CALLS_MAX
+
+
+def questions(step: object) -> int:
+    """At most so many, in one run. A command of the kind hygiene is a visit of the janitor or the maintenance run."""
+    match step:
+        case Hygiene():
+            steps = step.maintenance.proposing.values()
+            return max(questions(step.janitor.gists), sum(questions(each) for each in steps))
+        case Gists():
+            return step.policy.calls
+        case _:
+            return int(hasattr(step, "asking"))
+
+
+def test_hygiene_asks_for_gists_or_for_insights() -> None:
+    (hygiene,) = STEPS.of("hygiene", frozenset(PHASES))
+    assert isinstance(hygiene, Hygiene)
+    assert questions(hygiene.janitor.gists) == POLICY.gist.calls > 0
+    assert questions(hygiene.maintenance.proposing["derived"]) == 1
 
 
 @pytest.mark.parametrize("phases", SETS, ids=lambda phases: "-".join(sorted(phases)) or "none")
