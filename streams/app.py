@@ -187,12 +187,7 @@ class StageApp(faust.App):
         first = not self._crashed.is_set()
         super()._crash(reason)
         if first and self.crash_grace:
-            self._crash_timer = ExitTimer(
-                self.crash_grace,
-                why=f"crash: {reason!r}",
-                code=lambda: exit_code_for(reason),
-                exit_process=self.exit_process,
-            )
+            self._crash_timer = ExitTimer(self.crash_grace, reason=reason, exit_process=self.exit_process)
 
     async def stop(self) -> None:
         """Drain, commit, leave; cut off after `stop_grace`."""
@@ -200,7 +195,7 @@ class StageApp(faust.App):
             return  # somebody else stops it; the timers are theirs
         timer = None
         if self.stop_grace and not self._crashed.is_set():
-            timer = ExitTimer(self.stop_grace, why="stop", code=lambda: UNREACHABLE, exit_process=self.exit_process)
+            timer = ExitTimer(self.stop_grace, reason=None, exit_process=self.exit_process)
         await super().stop()
         for done in (timer, self._crash_timer):
             if done is not None:

@@ -62,11 +62,11 @@ def end_process(code: int) -> None:
 
 
 class ExitTimer:
-    """Ends the process after `seconds` unless cancelled. A thread, because the event loop may be what hangs."""
+    """Ends the process after `seconds` unless cancelled: a stop, or what follows a crash for `reason`, that does not
+    come to its end. A thread, because the event loop may be what hangs."""
 
-    def __init__(self, seconds: float, *, why: str, code: Callable[[], int], exit_process: ExitProcess) -> None:
-        self._why = why
-        self._code = code
+    def __init__(self, seconds: float, *, reason: BaseException | None, exit_process: ExitProcess) -> None:
+        self._reason = reason
         self._exit = exit_process
         self._seconds = seconds
         self._timer = threading.Timer(seconds, self._bite)
@@ -79,6 +79,8 @@ class ExitTimer:
         atexit.unregister(self._timer.cancel)
 
     def _bite(self) -> None:
-        code = self._code()
-        log.critical("shutdown_cut_off", why=self._why, seconds=self._seconds, exit_code=code)
+        code = UNREACHABLE if self._reason is None else exit_code_for(self._reason)
+        log.critical("shutdown_cut_off", seconds=self._seconds, exit_code=code)
+        if self._reason is not None:
+            tell_end(self._reason)
         self._exit(code)

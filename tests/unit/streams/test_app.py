@@ -151,9 +151,13 @@ async def test_an_end_that_hangs_is_cut_off(
 
 async def test_a_blocked_event_loop_is_cut_off_too(app: StageApp) -> None:
     app.crash_grace = 0.05
-    app._crash(Transient("broker", "away"))
-    time.sleep(0.3)  # nothing runs on the loop
+    with structlog.testing.capture_logs() as told:
+        app._crash(Transient("broker", "away", remedy="is it up?"))
+        time.sleep(0.3)  # nothing runs on the loop
     assert app.exits == [UNREACHABLE]
+    cut_off, last = told[-2:]
+    assert (cut_off["event"], cut_off["exit_code"]) == ("shutdown_cut_off", UNREACHABLE)
+    assert (last["event"], last["remedy"]) == ("worker_stopped", "is it up?"), "the reason is told all the same"
 
 
 async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +185,7 @@ async def test_an_end_that_comes_is_left_alone(app: StageApp) -> None:
 
 def test_a_cancelled_timer_does_not_bite() -> None:
     ended: list[int] = []
-    timer = ExitTimer(0.05, why="test", code=lambda: 3, exit_process=ended.append)
+    timer = ExitTimer(0.05, reason=None, exit_process=ended.append)
     timer.cancel()
     time.sleep(0.15)
     assert ended == []
