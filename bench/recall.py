@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -35,7 +36,7 @@ from memstream.recall.service import Recall
 from memstream.schemas.recalled import TIERS, Tier
 from tests.support.qdrant import qdrant_server
 
-from .recalled import IDENTITY, NOW, PER_TENANT, Cue, Embedded, cues, fill, owner
+from .recalled import EACH, IDENTITY, NOW, Cue, Embedded, Whose, cues, fill
 from .report import Figure, as_json, as_markdown, as_table, machine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,20 +59,22 @@ MARK: Final = "filled"
 Run = Callable[[], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How the facts lie."""
+class Shape(StrEnum):
+    """How the facts lie: all are one's, or each owner has a thousand."""
 
-    name: str
-    many: bool
+    ONE_OWNER = "one owner"
+    ONE_TENANT = "one tenant"
+    MANY_TENANTS = "many tenants"
 
-    def tenants(self, facts: int) -> int:
-        return max(1, facts // PER_TENANT) if self.many else 1
-
-
-SHAPES: Final = {
-    shape.name: shape for shape in (Shape(name="one owner", many=False), Shape(name="many tenants", many=True))
-}
+    def owners(self, facts: int) -> Sequence[Whose]:
+        many = range(max(1, facts // EACH))
+        match self:
+            case Shape.ONE_OWNER:
+                return [Whose("tenant0", "u0")]
+            case Shape.ONE_TENANT:
+                return [Whose("tenant0", f"u{number}") for number in many]
+            case Shape.MANY_TENANTS:
+                return [Whose(f"tenant{number}", "u0") for number in many]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,7 @@ class Memory:
         self.service = self._over(self.engine)
 
     def recall(self, cue: Cue, *, service: Recall | None = None, tiers: tuple[Tier, ...] = TIERS) -> Awaitable[Any]:
-        request = RecallRequest(tenant_id=cue.tenant_id, owner=owner(), cue=cue.text, tiers=tiers)
+        request = RecallRequest(tenant_id=cue.whose.tenant_id, owner=cue.whose.owner, cue=cue.text, tiers=tiers)
         return (service or self.service).recall(request, now=NOW)
 
     async def raw(self, cue: Cue, *, tiers: tuple[Tier, ...] = TIERS) -> Run:
@@ -195,7 +198,7 @@ async def against_raw(memory: Memory, effort: Effort) -> Figure:
     pairs = await alternated([_asking(memory, cue) for cue in memory.cues], raw, pairs=effort.pairs)
     return Figure(
         ratio="R4",
-        what=f"(recall p95 − 2 ms) ÷ raw query p95, {memory.facts} facts, {memory.shape.name}",
+        what=f"(recall p95 − 2 ms) ÷ raw query p95, {memory.facts} facts, {memory.shape.value}",
         on=memory.where,
         value=statistics.median(max(0.0, recall.p95 - ALLOWED) / query.p95 for recall, query in pairs),
         target=TARGET_R4,
@@ -216,7 +219,7 @@ async def against_base(memory: Memory, base: Memory, effort: Effort, *, tiers: t
     pairs = await alternated(asked(memory), asked(base), pairs=effort.pairs)
     return Figure(
         ratio="R5",
-        what=f"recall p95 at {memory.facts} facts ÷ at {base.facts}, {memory.shape.name}, {what}",
+        what=f"recall p95 at {memory.facts} facts ÷ at {base.facts}, {memory.shape.value}, {what}",
         on=memory.where,
         value=statistics.median(many.p95 / few.p95 for many, few in pairs),
         target=TARGET_R5,
@@ -236,7 +239,7 @@ def _asking(memory: Memory, cue: Cue, tiers: tuple[Tier, ...] = TIERS) -> Run:
 # ------------------------------------------------------------------------------------------------ worlds
 @asynccontextmanager
 async def filled(
-    where: str, folder: Path, shape: Shape, facts: int, effort: Effort, stack: AsyncExitStack
+    where: str, folder: Path, shape: Shape, facts: int, wanted: Wanted, stack: AsyncExitStack
 ) -> AsyncIterator[Memory]:
     if where == "embedded":
         engine: QdrantEngine = EdgeEngine(folder=folder)
@@ -246,14 +249,13 @@ async def filled(
     store = QdrantStore(engine=engine, embedder=IDENTITY)
     try:
         await store.ensure()
-        tenants, mark = shape.tenants(facts), folder / MARK
+        owners, mark = shape.owners(facts), folder / MARK
         if not mark.exists():
-            taken = await fill(store, facts=facts, tenants=tenants)
-            if isinstance(engine, EdgeEngine):
-                await Graphs(engine=engine).look()
-            mark.write_text(str(taken))
+            mark.write_text(str(await fill(store, facts=facts, owners=owners)))
+        if wanted.graphs and isinstance(engine, EdgeEngine):
+            await Graphs(engine=engine).look()
         seconds = float(mark.read_text())
-        yield Memory(where, shape, facts, engine, cues(effort.cues, tenants=tenants), seconds)
+        yield Memory(where, shape, facts, engine, cues(wanted.effort.cues, owners=owners), seconds)
     finally:
         await store.close()
 
@@ -266,6 +268,7 @@ class Wanted:
     effort: Effort
     folder: Path
     """Where the stores are; those that are filled are used again."""
+    graphs: bool = True
 
 
 async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
@@ -276,20 +279,20 @@ async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
 
 
 async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Figure]:
-    """The base is measured with one owner; with many tenants a thousand facts are one tenant's as well."""
-    folder, effort = wanted.folder / where / shape.name.replace(" ", "-"), wanted.effort
+    """The base is measured with one owner; a thousand facts are one's in the other shapes, too."""
+    folder, effort = wanted.folder / where / shape.value.replace(" ", "-"), wanted.effort
     folder.mkdir(parents=True, exist_ok=True)
     least, *larger = sorted(wanted.sizes)
     async with AsyncExitStack() as stack:
-        base = await stack.enter_async_context(filled(where, folder / str(least), shape, least, effort, stack))
-        if not shape.many:
+        base = await stack.enter_async_context(filled(where, folder / str(least), shape, least, wanted, stack))
+        if shape is Shape.ONE_OWNER:
             yield await against_raw(base, effort)
         for facts in larger:
             if where == "remote" and facts > REMOTE_MOST:
                 continue
             async with (
                 AsyncExitStack() as inner,
-                filled(where, folder / str(facts), shape, facts, effort, inner) as memory,
+                filled(where, folder / str(facts), shape, facts, wanted, inner) as memory,
             ):
                 yield await against_raw(memory, effort)
                 yield await against_base(memory, base, effort, tiers=TIERS, what="all tiers")
@@ -309,8 +312,11 @@ async def _told(wanted: Wanted, console: Console) -> list[Figure]:
 @click.option("--sizes", help=f"Facts, with commas. [default: {','.join(map(str, SIZES))}]")
 @click.option("--million", is_flag=True, help="A million facts, too: it needs 6 GB, and half an hour to load.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(("embedded", "remote")), help="Default: both.")
-@click.option("--shape", "shapes", multiple=True, type=click.Choice(tuple(SHAPES)), help="Default: both.")
+@click.option(
+    "--shape", "shapes", multiple=True, type=click.Choice([each.value for each in Shape]), help="Default: all."
+)
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores, to use them again.")
+@click.option("--graphs/--no-graphs", default=True, help="No graphs: as it is before the first is built.")
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
 @click.option("--docs", is_flag=True, help="Write the table into docs/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
@@ -320,6 +326,7 @@ def main(
     worlds: tuple[str, ...],
     shapes: tuple[str, ...],
     folder: Path | None,
+    graphs: bool,
     quick: bool,
     docs: bool,
     out: Path,
@@ -333,9 +340,10 @@ def main(
         what = Wanted(
             sizes=wanted,
             worlds=worlds or ("embedded", "remote"),
-            shapes=[SHAPES[name] for name in shapes or SHAPES],
+            shapes=[Shape(name) for name in shapes] or list(Shape),
             effort=QUICK if quick else Effort(),
             folder=folder or Path(fresh),
+            graphs=graphs,
         )
         found = asyncio.run(_told(what, console))
     out.mkdir(parents=True, exist_ok=True)

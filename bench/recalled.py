@@ -29,10 +29,10 @@ VOCABULARY: Final = 20_000
 WORDS: Final = 9
 DIRECTIONS: Final = 4_096
 BATCH: Final = 500
-PER_TENANT: Final = 1_000
-"""Facts of a tenant where there are many."""
+EACH: Final = 1_000
+"""Facts of an owner where there are many."""
 ASKED: Final = 10
-"""Tenants that are asked, and have episodes and messages, where there are many."""
+"""Owners that are asked, and have episodes and messages, where there are many."""
 EPISODES_EACH: Final = 200
 MESSAGES_EACH: Final = 1_000
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -40,8 +40,24 @@ IDENTITY: Final = EmbedderIdentity(name="bench", dimension=DIMENSION)
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
+class Whose:
+    """Whose a memory is."""
+
     tenant_id: str
+    user_id: str
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(scope="user", id=self.user_id)
+
+    @property
+    def key(self) -> str:
+        return self.owner.key(self.tenant_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    whose: Whose
     text: str
     vector: list[float]
 
@@ -81,32 +97,23 @@ class Embedded:
         return None
 
 
-async def fill(store: VectorStore, *, facts: int, tenants: int, seed: int = 7) -> float:
-    """Facts evenly over the tenants, each of one user; seconds it took."""
+async def fill(store: VectorStore, *, facts: int, owners: Sequence[Whose], seed: int = 7) -> float:
+    """Facts evenly over the owners; seconds it took."""
     began, texts = time.monotonic(), Texts(seed)
-    names = [tenant(number) for number in range(tenants)]
-    whose = itertools.cycle(names)
+    whose = itertools.cycle(owners)
     for size in _batches(facts):
         await store.insert(FACTS, [_fact(next(whose), *each) for each in texts.batch(size)])
-    for name in names[:ASKED]:
+    for one in owners[:ASKED]:
         for size in _batches(EPISODES_EACH):
-            await store.insert(EPISODES, [_episode(name, *each) for each in texts.batch(size)])
+            await store.insert(EPISODES, [_episode(one, *each) for each in texts.batch(size)])
         for size in _batches(MESSAGES_EACH):
-            await store.insert(TURNS, [_message(name, *each) for each in texts.batch(size)])
+            await store.insert(TURNS, [_message(one, *each) for each in texts.batch(size)])
     return time.monotonic() - began
 
 
-def cues(count: int, *, tenants: int, seed: int = 11) -> list[Cue]:
-    whose = itertools.cycle(tenant(number) for number in range(min(tenants, ASKED)))
+def cues(count: int, *, owners: Sequence[Whose], seed: int = 11) -> list[Cue]:
+    whose = itertools.cycle(owners[:ASKED])
     return [Cue(next(whose), text, vector) for text, vector in Texts(seed).batch(count)]
-
-
-def tenant(number: int) -> str:
-    return f"tenant{number}"
-
-
-def owner() -> Owner:
-    return Owner(scope="user", id="u1")
 
 
 def _batches(count: int) -> Iterator[int]:
@@ -114,14 +121,13 @@ def _batches(count: int) -> Iterator[int]:
 
 
 # ------------------------------------------------------------------------------------------------ records
-def _fact(tenant_id: str, text: str, vector: list[float]) -> Point:
+def _fact(whose: Whose, text: str, vector: list[float]) -> Point:
     """Payload as a record's, built without validating each of a million."""
-    observation, key = str(uuid.uuid4()), owner().key(tenant_id)
-    identity = ids.fact_id(key, observation)
+    observation = str(uuid.uuid4())
+    identity = ids.fact_id(whose.key, observation)
     payload = _FACT | {
         "fact_id": identity,
-        "tenant_id": tenant_id,
-        "owner_key": key,
+        **_of(whose),
         "content": text,
         "content_hash": ids.content_hash(text),
         "recorded_at": _ago(identity),
@@ -131,13 +137,12 @@ def _fact(tenant_id: str, text: str, vector: list[float]) -> Point:
     return Point(identity, payload, dense=vector, text=text)
 
 
-def _episode(tenant_id: str, text: str, vector: list[float]) -> Point:
+def _episode(whose: Whose, text: str, vector: list[float]) -> Point:
     observation = str(uuid.uuid4())
     identity = ids.episode_id(observation)
     payload = _EPISODE | {
         "episode_id": identity,
-        "tenant_id": tenant_id,
-        "owner_key": owner().key(tenant_id),
+        **_of(whose),
         "observation_id": observation,
         "content": text,
         "content_hash": ids.content_hash(text),
@@ -146,18 +151,21 @@ def _episode(tenant_id: str, text: str, vector: list[float]) -> Point:
     return Point(identity, payload, dense=vector, text=text)
 
 
-def _message(tenant_id: str, text: str, vector: list[float]) -> Point:
+def _message(whose: Whose, text: str, vector: list[float]) -> Point:
     turn = str(uuid.uuid4())
-    identity = ids.message_id(ids.session_key(tenant_id, "u1", "s1"), turn, 0)
+    identity = ids.message_id(ids.session_key(whose.tenant_id, whose.user_id, "s1"), turn, 0)
     payload = _MESSAGE | {
         "message_id": identity,
-        "tenant_id": tenant_id,
-        "owner_key": owner().key(tenant_id),
+        **_of(whose),
         "turn_id": turn,
         "content": text,
         "occurred_at": _ago(identity),
     }
     return Point(identity, payload, dense=vector, text=text, window=vector)
+
+
+def _of(whose: Whose) -> dict[str, Any]:
+    return {"tenant_id": whose.tenant_id, "owner_key": whose.key}
 
 
 def _ago(identity: str) -> str:
@@ -178,7 +186,7 @@ _FACT: Final = _payload(
         fact_id=_NIL,
         version=1,
         tenant_id="t",
-        owner=owner(),
+        owner=Owner(scope="user", id="u1"),
         subject="user",
         content="a statement",
         category="preference",
@@ -195,7 +203,7 @@ _EPISODE: Final = _payload(
     StoredEpisode(
         episode_id=_NIL,
         tenant_id="t",
-        owner=owner(),
+        owner=Owner(scope="user", id="u1"),
         session_id="s1",
         turn_id="t1",
         observation_id=_NIL,
