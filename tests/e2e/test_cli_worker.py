@@ -128,6 +128,7 @@ def test_dead_letters_are_listed_and_shown(memstream: Memstream, command: InProc
     assert ["memstream-reason", "undecodable"] in whole["headers"]
 
 
+@pytest.mark.long
 def test_lost_facts_stop_the_worker_and_come_back(memstream: Memstream, command: InProcess) -> None:
     import shutil
 
@@ -153,6 +154,7 @@ def test_a_health_port_that_is_taken_is_a_wrong_setting(memstream: Memstream) ->
     assert f"MEMSTREAM_HEALTH_PORT={port}" in done.err
 
 
+@pytest.mark.long
 def test_an_embedder_of_another_collection_is_refused(memstream: Memstream) -> None:
     with memstream.worker("recorder") as worker:
         assert worker.stop() == 0
@@ -199,6 +201,7 @@ class TestDemo:
         again = memstream("chat", input="")
         assert "It remembers of ana" in again.out
 
+    @pytest.mark.long
     def test_chat_ends_at_ctrl_c_while_it_waits_for_a_line(self, memstream: Memstream) -> None:
         with memstream.started("chat") as running:
             assert running.stdout is not None
