@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +19,7 @@ from memstream.schemas.observations import Observed
 from tests.support.faults import has_members
 from tests.support.model_server import OBSERVATION, Answer, Ask, Gate, ModelServer, Reply, held
 from tests.support.pipeline import Pipeline, running, turn, wait_for
+from tests.support.places import Place
 from tests.support.placing import on_every_partition
 from tests.support.qdrant import QdrantServer
 
@@ -58,22 +58,11 @@ def set_aside(ask: Ask) -> int:
 def model() -> Iterator[ModelServer]:
     with ModelServer(answer) as server:
         yield server
-        assert server.script_errors == ()
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    made = Pipeline(
-        folder=tmp_path,
-        broker=f"kafka://{kafka_broker}",
-        qdrant=shared_qdrant,
-        model=model,
-        env={"MEMSTREAM_OBSERVE_TOGETHER": "1"},
-        policy=policy(LOW),
-    )
-    async with running(made) as ready:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(on_kafka.pipeline(model, env={"MEMSTREAM_OBSERVE_TOGETHER": "1"}, policy=policy(LOW))) as ready:
         yield ready
 
 

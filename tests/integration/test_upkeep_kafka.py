@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,8 @@ from memstream.streams.codec import tenant_of
 from tests.support.faults import has_members, written_since
 from tests.support.model_server import Answer, Ask, ModelServer, observing
 from tests.support.pipeline import CRASHED, Json, Pipeline, running, turn, wait_for
+from tests.support.places import Place
 from tests.support.placing import on_every_partition
-from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(240)]
 PRUNE = "[memory.prune]\nfacts = 1\nchanged = 1\n"
@@ -78,22 +77,11 @@ def thinking(ask: Ask) -> Answer:
 def model() -> Iterator[ModelServer]:
     with ModelServer(thinking) as server:
         yield server
-        assert server.script_errors == ()
 
 
 @pytest.fixture
-async def pipeline(
-    tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer, model: ModelServer
-) -> AsyncIterator[Pipeline]:
-    made = Pipeline(
-        folder=tmp_path,
-        broker=f"kafka://{kafka_broker}",
-        qdrant=shared_qdrant,
-        model=model,
-        consolidation="",
-        policy=BY_COMMAND,
-    )
-    async with running(made) as ready:
+async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(on_kafka.pipeline(model, consolidation="", policy=BY_COMMAND)) as ready:
         yield ready
 
 

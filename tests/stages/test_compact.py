@@ -22,11 +22,10 @@ from memstream.schemas.commands import Command, EpisodesRecord, SummaryProposal
 from memstream.schemas.episodes import SUMMARISED_MAX, StoredEpisode
 from memstream.schemas.errors import OverBudget, Poison, Transient
 from memstream.schemas.topics import COMMANDS
-from memstream.schemas.working import StoredMessage
 from memstream.streams.crash import Step
 from memstream.streams.ports import Record
 from memstream.streams.retry import Calls, RetryPolicy
-from tests.support.consolidating import KEY, Consolidating
+from tests.support.consolidating import KEY, Consolidating, in_session_log
 from tests.support.memory import NOW, OWNER, episode
 from tests.support.reflecting import reflector
 from tests.support.stage_bench import Bench, Killed, open_bench
@@ -44,33 +43,17 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
 
 
 async def log(it: Consolidating, *turns: int, session: str = "s1", **fields: Any) -> None:
-    """What the recorder puts into the session log of turns t1, t2 …, in this order."""
-    messages = [
-        StoredMessage(
-            **{
-                "message_id": ids.message_id(ids.session_key("acme", "u1", session), f"t{n}", 0),
-                "message_index": 0,
-                "role": "user",
-                "content": f"I said word{n}.",
-                "tenant_id": "acme",
-                "owner_key": KEY,
-                "user_id": "u1",
-                "session_id": session,
-                "turn_id": f"t{n}",
-                "occurred_at": NOW + timedelta(minutes=n),
-                "session_place": n,
-                "first_place": n,
-            }
-            | fields
-        )
+    """Turns t1, t2 …, in this order."""
+    told = {
+        f"t{n}": {
+            "content": f"I said word{n}.",
+            "occurred_at": NOW + timedelta(minutes=n),
+            "session_place": n,
+            "first_place": n,
+        }
         for n in turns
-    ]
-    vectors = await it.bench.embedder.embed([each.content for each in messages], tenant_id="acme")
-    points = [
-        Point(each.message_id, each.to_payload(), dense, each.content)
-        for each, dense in zip(messages, vectors, strict=True)
-    ]
-    await it.bench.store.insert("turns", points)
+    }
+    await in_session_log(it, told, session=session, **fields)
 
 
 async def said(it: Consolidating, turns: int, **fields: Any) -> None:

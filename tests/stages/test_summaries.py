@@ -12,14 +12,12 @@ from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.ports import Point, Usage
 from memstream.memory.policies import CapturePolicy, ConsolidationPolicy
 from memstream.memory.policies.budget import NO_CEILING, TierPolicy
-from memstream.schemas import ids
 from memstream.schemas.commands import Command, EpisodesRecord, SummaryProposal
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS
-from memstream.schemas.working import StoredMessage
 from memstream.streams.crash import Step
-from tests.support.consolidating import KEY, Consolidating
+from tests.support.consolidating import Consolidating, in_session_log
 from tests.support.memory import NOW, episode
 from tests.support.reflecting import reflector
 from tests.support.stage_bench import Bench, Killed, open_bench
@@ -38,31 +36,8 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
 
 
 async def log(it: Consolidating, *turns: int, session: str = "s1", **fields: Any) -> None:
-    """What the recorder puts into the session log of turns t1, t2 …"""
-    messages = [
-        StoredMessage(
-            **{
-                "message_id": ids.message_id(ids.session_key("acme", "u1", session), f"t{n}", 0),
-                "message_index": 0,
-                "role": "user",
-                "content": SAID[n - 1],
-                "tenant_id": "acme",
-                "owner_key": KEY,
-                "user_id": "u1",
-                "session_id": session,
-                "turn_id": f"t{n}",
-                "occurred_at": NOW,
-            }
-            | fields
-        )
-        for n in turns
-    ]
-    vectors = await it.bench.embedder.embed([each.content for each in messages], tenant_id="acme")
-    points = [
-        Point(each.message_id, each.to_payload(), dense, each.content)
-        for each, dense in zip(messages, vectors, strict=True)
-    ]
-    await it.bench.store.insert("turns", points)
+    """Turns t1, t2 …"""
+    await in_session_log(it, {f"t{n}": {"content": SAID[n - 1]} for n in turns}, session=session, **fields)
 
 
 async def tell(it: Consolidating, turns: int, **fields: Any) -> None:

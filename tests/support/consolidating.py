@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from pydantic import JsonValue
@@ -15,11 +15,13 @@ from memstream.agents.spending import Spending
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
 from memstream.memory.tiers import only_kept
+from memstream.schemas import ids
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED
+from memstream.schemas.working import StoredMessage
 from memstream.streams.ports import Record
 from tests.support.memory import NOW, OWNER, episode, stored_fact
 from tests.support.stage_bench import PARTITIONS, Bench
@@ -201,3 +203,33 @@ class Consolidating:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         task.cancel()
+
+
+async def in_session_log(
+    it: Consolidating, turns: Mapping[str, Mapping[str, Any]], *, session: str = "s1", **fields: Any
+) -> None:
+    """What the recorder puts there: of each turn, by its id, one message with these fields."""
+    messages = [
+        StoredMessage(
+            **{
+                "message_id": ids.message_id(ids.session_key("acme", "u1", session), turn_id, 0),
+                "message_index": 0,
+                "role": "user",
+                "tenant_id": "acme",
+                "owner_key": KEY,
+                "user_id": "u1",
+                "session_id": session,
+                "turn_id": turn_id,
+                "occurred_at": NOW,
+            }
+            | own
+            | fields
+        )
+        for turn_id, own in turns.items()
+    ]
+    vectors = await it.bench.embedder.embed([each.content for each in messages], tenant_id="acme")
+    points = [
+        Point(each.message_id, each.to_payload(), dense, each.content)
+        for each, dense in zip(messages, vectors, strict=True)
+    ]
+    await it.bench.store.insert("turns", points)
