@@ -111,9 +111,11 @@ class _Stored:
         self._made: dict[str, int] = defaultdict(int)
         for (owner_key, _), rows in history.recorded.items():
             self._made[owner_key] += len(rows[0].episode_ids)
-        self._flushed = {episode_id for command in history.commands for episode_id in command.kept}
+        self._recorded = {each for rows in history.recorded.values() for row in rows for each in row.episode_ids}
+        flushed = {each for command in history.commands for each in command.kept}
+        self._by_command = flushed - self._recorded  # what is both is one episode
         for point in history.points.get(EPISODES, ()):
-            self._made[point.owner_key] += bool(point.summarised) or point.id in self._flushed
+            self._made[point.owner_key] += bool(point.summarised) or point.id in self._by_command
 
     def look_for(self, turn: TurnName, row: ObservedRow, findings: Findings) -> None:
         if 0 < self._kept < self._made[row.owner_key]:
@@ -125,9 +127,9 @@ class _Stored:
             )
 
     def look_for_strays(self, history: History, findings: Findings) -> None:
-        known = {each for rows in history.recorded.values() for row in rows for each in row.episode_ids}
+        known = self._recorded | self._by_command
         for point in history.points.get(EPISODES, ()):
-            told = point.id in known or point.id in self._flushed or point.summarised  # by commands: see tenants.py
+            told = point.id in known or point.summarised  # summaries are of commands, too: tenants.py looks at them
             whole = (history.whole(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
             if not told and all(whole):
                 findings.require(False, "an episode is in the store and was never recorded", str(point))

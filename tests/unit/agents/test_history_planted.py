@@ -18,6 +18,7 @@ from memstream.agents.history import Expected, Reading, read_history, verify
 from memstream.agents.history.decoding import COMPARED
 from memstream.agents.history.rows import TurnName
 from memstream.memory.gist import archived
+from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.schemas import ids
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
@@ -612,6 +613,26 @@ async def test_the_poison_set_when_it_is_given(dump: Dump) -> None:
     said = await shown(dump, "I5", refused_by_model=wanted)
     assert "turn t1 of acme/u1/s1 has no dead letter" in said
     assert "turn t51 of acme/u1/s1 is a dead letter, though nothing is wrong with it" in said
+
+
+async def test_an_episode_that_was_flushed_too_makes_no_room_for_a_loss(dump: Dump) -> None:
+    """Beyond what is kept of an owner episodes may be gone; one that a turn and a flush have made counts once."""
+    mine = of(tenant_id="acme", owner__id="u1")
+    records = [parsed(each.value) for each in dump.records[EPISODES_RECORDED.name]]
+    recorded = {each["episode_id"] for fields in records if mine(fields) for each in fields["episodes"]}
+    summaries = [each for each in dump.points["episodes"].values() if mine(each) and each.get("turn_ids")]
+    told = parsed(dump.records[OBSERVATIONS.name][dump.find(OBSERVATIONS.name, SECOND)].value)
+    kept = {"turn_id": "t2", "occurred_at": told["occurred_at"], "observation": told["observations"][0]}
+    like = dump.records[COMMANDS.name][dump.find(COMMANDS.name, mine)]
+    flush = parsed(like.value) | {
+        "command_id": "flushed",
+        "kind": "episodes.keep",
+        "args": {"user_id": "u1", "session_id": "s1", "observations": [kept]},
+    }
+    dump.append(replace(like, value=json.dumps(flush).encode()))
+    gone(dump, "episodes", FIRST)
+    policy = MemoryPolicy(routing=RoutingPolicy(episodes_kept=len(recorded) + len(summaries)))
+    assert "its episode is not in the store" in await shown(dump, "I1", policy=policy)
 
 
 async def test_money_that_tier_free_may_not_spend(dump: Dump) -> None:
