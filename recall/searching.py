@@ -16,12 +16,14 @@ from qdrant_client import models
 
 from ..adapters.ports import ByMeaning, ByWords, Embedder, Found, Payload, Ranking, VectorStore
 from ..memory.fusion import ListName, RankedList, fuse
+from ..memory.links import Links
 from ..memory.policies import FusionPolicy, RecallPolicy
 from ..memory.speakers import Speaker, possible_names, same_name, speaker
-from ..schemas.collections import EPISODES, FACTS, TURNS, WORKING
+from ..schemas.collections import EPISODES, FACTS, LINKS, TURNS, WORKING
 from ..schemas.recalled import TIERS, Tier
 from ..schemas.working import ENTRIES_MAX
 from .filters import said_by, these, where
+from .linked import linked
 from .parts import Parts
 from .request import RecallRequest
 from .rows import FIELDS
@@ -71,7 +73,8 @@ class Searching:
         now: datetime,
         parts: Parts,
     ) -> None:
-        """`collections` are those that exist; a tier without one holds nothing. `parts` learns what does not answer."""
+        """`collections` are those that exist and are wanted; a tier without one holds nothing. `parts` learns what does
+        not answer."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
@@ -80,11 +83,16 @@ class Searching:
         wheres = {tier: where(tier, request, now=now) for tier in TIERS if COLLECTION_OF[tier] in collections}
         self._where = {tier: condition for tier, condition in wheres.items() if condition is not None}
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
+        self._linked = LINKS in collections
+        self.links: Sequence[Links] = ()
+        """Once `run` is done: what those whose memory is read recalled together, where it is wanted."""
 
     async def run(self) -> dict[Tier, Pool]:
         """What was found, by tier. `Fatal` when an invariant is broken."""
         try:
             async with asyncio.TaskGroup() as group:
+                if self._linked:
+                    group.create_task(self._links())
                 if "working" in self._where:
                     group.create_task(self._all_working())
                 if (cue := self._request.asked) is not None:
@@ -96,6 +104,9 @@ class Searching:
         except ExceptionGroup as failed:  # a broken invariant, seen by one search or by several
             raise _first(failed) from failed
         return self._pools
+
+    async def _links(self) -> None:
+        self.links = await linked(store=self._store, request=self._request, parts=self._parts)
 
     # -------------------------------------------------------------------------------------------- without a cue
     async def _all_working(self) -> None:

@@ -12,7 +12,6 @@ stand    no episode whose fact is not believed now     standing.py
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +31,7 @@ from ..schemas.collections import FACTS, LINKS
 from ..schemas.recalled import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
 from .existing import Existing
-from .linked import lifts, linked
+from .linked import lifts
 from .parts import Missing, Parts
 from .request import RecallRequest
 from .rerank import match_at, reordered
@@ -127,11 +126,8 @@ class Recall:
             now=now,
             parts=parts,
         )
-        if LINKS in collections:
-            pools, links = await self._with_links(searching, parts, request)
-        else:
-            pools, links = await searching.run(), ()
-        found = dict(self._found(pools, request))
+        found = dict(self._found(await searching.run(), request))
+        links = searching.links
         if request.asked is not None and self._reranker is not None and found:
             found = await self._reranked(found, links, request.asked, self._reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
@@ -142,16 +138,6 @@ class Recall:
         return Recalled(items, parts.missing, parts.silent)
 
     # -------------------------------------------------------------------------------------------- steps
-    async def _with_links(
-        self, searching: Searching, parts: Parts, request: RecallRequest
-    ) -> tuple[Mapping[Tier, Pool], Sequence[Links]]:
-        """At once."""
-        links = asyncio.create_task(linked(store=self._store, request=request, parts=parts))
-        try:
-            return await searching.run(), await links
-        finally:
-            links.cancel()
-
     async def _reranked(
         self,
         found: Mapping[Key, _Found],
