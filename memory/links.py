@@ -73,7 +73,8 @@ class Links(BaseModel):
 
     def grown_since(self, moment: datetime | None) -> int:
         """How many have grown later than this; None: all of them."""
-        return sum(moment is None or link.grown_at > moment for link in self.all())
+        since = -1.0 if moment is None else moment.timestamp()
+        return sum(grown > since for _, _, _, grown in self.unpacked())
 
 
 def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:

@@ -79,8 +79,11 @@ class ExitTimer:
         atexit.unregister(self._timer.cancel)
 
     def _bite(self) -> None:
+        what = "it was asked to stop" if self._reason is None else "it stops for a crash"
         code = UNREACHABLE if self._reason is None else exit_code_for(self._reason)
-        log.critical("shutdown_cut_off", seconds=self._seconds, exit_code=code)
+        log.critical(
+            "shutdown_cut_off", why=f"{what}, and did not come to its end", seconds=self._seconds, exit_code=code
+        )
         if self._reason is not None:
             tell_end(self._reason)
         self._exit(code)
