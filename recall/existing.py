@@ -26,9 +26,12 @@ class Existing:
         return collection in self._seen
 
     async def of(self, collections: Collection[str]) -> frozenset[str]:
-        """Those of these that there are. One that cannot be asked for is taken to be there: then the read itself says
-        that it is missing."""
-        return frozenset([each for each in collections if each in self._seen or await self._may_be(each)])
+        """Those of these that there are, asked for at once. One that cannot be asked for is taken to be there: then the
+        read itself says that it is missing."""
+        asked = [each for each in collections if each not in self._seen]
+        answers = await asyncio.gather(*(self._may_be(each) for each in asked))
+        absent = {each for each, there in zip(asked, answers, strict=True) if not there}
+        return frozenset(collections) - absent
 
     async def _may_be(self, collection: str) -> bool:
         try:
