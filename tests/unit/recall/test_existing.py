@@ -19,7 +19,9 @@ NAMES = ("facts", "working", "episodes", "turns")
 class Store:
     """Has some collections; of others it says that it is away, or nothing."""
 
-    def __init__(self, *, there: Collection[str] = (), away: Collection[str] = (), silent: Collection[str] = ()) -> None:
+    def __init__(
+        self, *, there: Collection[str] = (), away: Collection[str] = (), silent: Collection[str] = ()
+    ) -> None:
         self.there, self._away, self._silent = set(there), away, silent
         self.asked: list[str] = []
 
