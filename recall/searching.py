@@ -35,6 +35,8 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
 }
 """Without a cue: what counts most, and what is newest, of each the pool. Both are needed: in a young memory nothing is
 reinforced yet, and in an old one the best are not among the newest."""
+NOBODY = ""
+"""No name: whoever speaks has one."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
 """Of the patience. The searches wait for both, and words are found without either."""
@@ -158,17 +160,17 @@ class Searching:
         be a name."""
         possible = possible_names(cue) if self._policy.fused.speaker > 0 else ()
         known = await self._one_of(possible)
-        if known is None:
+        if not known:
             return None
         others = tuple(name for name in possible if not same_name(name, known))
-        if await self._one_of(others) is not None:
+        if await self._one_of(others) != NOBODY:
             return None
         return speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
-        """One of these under which a message stands."""
+        """One of these under which a message stands, or nobody; None when that was not answered."""
         if not names:
-            return None
+            return NOBODY
         collection, condition = self._place("turns")
         found = await self._parts.ask(
             "turns.speaker",
@@ -181,7 +183,9 @@ class Searching:
             ),
             share=SPEAKER_SHARE,
         )
-        return str(found[0].payload["name"]) if found else None
+        if found is None:
+            return None
+        return str(found[0].payload["name"]) if found else NOBODY
 
     async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
         """By text; of none when the embedder does not answer."""

@@ -13,8 +13,8 @@ from memstream.adapters.ports import Embedder, EmbedderIdentity, Found, VectorSt
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recalled
-from memstream.schemas.errors import Fatal
-from tests.support.recalling import U1, World
+from memstream.schemas.errors import Fatal, Transient
+from tests.support.recalling import U1, Faulty, World
 
 NOBODY = RecallPolicy(fusion=FusionPolicy(speaker=0))
 TURNS = RecallRequest(tenant_id="acme", owner=U1, tiers=("turns",))
@@ -103,6 +103,22 @@ def test_of_several_or_of_nobody_who_speaks_nothing_is_preferred(talk: World, cu
     embedder = Embedded(talk.memory.embedder)
     assert talk.recall(TURNS, cue=cue, embedder=embedder) == talk.recall(TURNS, cue=cue, policy=NOBODY)
     assert embedder.asked == [[cue]]
+
+
+def test_nobody_is_preferred_when_it_is_not_known_whether_another_is_named(talk: World) -> None:
+    """Ann is found, and then the store does not answer whether Bob speaks too."""
+    embedder = Embedded(talk.memory.embedder)
+    away = Transient("store", "Qdrant does not answer")
+
+    class SecondLook(Requests):
+        def __getattr__(self, name: str) -> Any:
+            if Counter(self.asked)["turns.select"] == 1 and name == "select":
+                return getattr(Faulty(self._store, of=["turns.select"], fault=away), name)
+            return super().__getattr__(name)
+
+    store = cast(VectorStore, SecondLook(talk.store))
+    talk.recall(TURNS, cue="What are Ann's and Bob's plans?", embedder=embedder, store=store)
+    assert embedder.asked == [["What are Ann's and Bob's plans?"]]
 
 
 def test_an_assistant_of_one_user_is_read_as_ever(remembering: World) -> None:
