@@ -161,27 +161,33 @@ class Contexts:
         if shown := {each.id for each in rendered.shown}:
             told = (each for each in recalled.items if each.item.id in shown)
             self._teller.tell(answered(request.asking(TIERS_OF_SECTIONS), told, now))
+        missing = (*recalled.missing, *parts.missing)
         return Context(
             text=rendered.text,
             tokens=self._count(rendered.text),
             shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
             tools=("recall",) if "recall" in request.switches else (),
-            missing=(*recalled.missing, *parts.missing),
-            silent=recalled.silent or (not tiers and parts.silent),
+            missing=missing,
+            silent=(recalled.silent or not tiers)
+            and (parts.silent or not self._reads_digest(request))
+            and bool(missing),
         )
 
     async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> Recalled:
         return await self._recall.recall(request.asking(tiers), now=now) if tiers else Recalled((), ())
 
     async def _digest(self, request: ContextRequest, parts: Parts) -> Digest | None:
-        """As it stands: of another time there is none."""
-        of_now = request.as_of is None and request.known_at is None
         digests = self._digests
-        if digests is None or "digest" not in request.switches or not of_now:
+        if digests is None or not self._reads_digest(request):
             return None
         return await parts.ask(
             "digest", lambda: digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
         )
+
+    def _reads_digest(self, request: ContextRequest) -> bool:
+        """As it stands: of another time there is none."""
+        of_now = request.as_of is None and request.known_at is None
+        return self._digests is not None and "digest" in request.switches and of_now
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:
         """Under a mark that stands in nothing that is shown."""

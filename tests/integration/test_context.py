@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from memstream.memory.boundaries import without_framed
 from memstream.memory.context import tokens
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.context import PRESETS, TOKENS_MAX, Context, ContextRequest, Contexts, new_mark
+from memstream.recall.reading import Reading
 from memstream.recall.request import SessionRef
 from memstream.recall.service import Recall
 from memstream.schemas.errors import Fatal, Transient
@@ -193,6 +195,49 @@ async def test_what_did_not_answer_is_named(world: World) -> None:
     assert "semantic.recorded_at" in {each.part for each in context.missing}
     assert context.shown["semantic"] == ()
     assert context.shown["working"] == (known["Working on a REST API migration"],)
+
+
+@pytest.mark.parametrize(
+    ("away", "asked", "silent"),
+    [
+        (("working",), {}, False),
+        (("digests",), {}, False),
+        (("working", "digests"), {}, True),
+        (("working", "digests"), {"as_of": NOW}, False),
+        (("digests",), {"switches": frozenset(("digest",))}, True),
+        (("working",), {"switches": frozenset(("working",))}, True),
+        ((), {}, False),
+        (("working", "digests"), {"switches": frozenset(("blocks",))}, False),
+    ],
+)
+async def test_it_is_silent_when_nothing_that_it_asked_has_answered(
+    world: World, away: tuple[str, ...], asked: dict[str, Any], silent: bool
+) -> None:
+    """A digest that answers is an answer without the focus, and the other way round."""
+    await world.jake()
+    digest = await world.memory.digest("Jake is a developer.")
+
+    class Faulty:
+        def __getattr__(self, name: str) -> Any:
+            real = getattr(world.store, name)
+
+            async def reading(collection: str, **arguments: Any) -> Any:
+                if collection in away:
+                    raise Transient("store", "Qdrant does not answer")
+                return await real(collection, **arguments)
+
+            return reading
+
+    store = cast(VectorStore, Faulty())
+    recall = Recall(store=store, embedder=world.memory.embedder, policy=RecallPolicy(patience=5.0))
+    contexts = Contexts(recall=recall, digests=Reading(store=store))
+    context = await contexts.context(replace(PLAIN, **asked), now=NOW)
+    assert context.silent is silent
+    if not asked:
+        assert {each.part for each in context.missing} == {{"working": "working.all", "digests": "digest"}[each]
+                                                           for each in away}  # fmt: skip
+        assert (digest in context.shown["digest"]) == ("digests" not in away)
+        assert bool(context.shown["working"]) == ("working" not in away)
 
 
 @pytest.mark.parametrize(
