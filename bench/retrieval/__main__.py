@@ -68,8 +68,7 @@ def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
     if report.skipped:
         console.print("left out: " + ", ".join(f"{count} {what}" for what, count in sorted(report.skipped.items())))
     console.print(table(report))
-    if report.tuned is not None:
-        console.print(f"{TUNED}: {report.tuned}")
+    console.print(report.parts(), markup=False, soft_wrap=True)
 
 
 async def measured(corpus: Corpus, embedder: Embedder, *, tell: Callable[[str], None] = lambda told: None) -> Report:
@@ -117,6 +116,8 @@ async def _measured(corpus: Corpus, store: QdrantStore, embedder: Embedder, tell
         turns=turns,
         skipped=corpus.skipped,
         tuned=chosen,
+        tuned_on=[each.id for each in parts.tuning] if chosen else [],
+        held_out=[each.id for each in parts.held_out],
         rows=found,
     )
 

@@ -40,7 +40,11 @@ def read(path: Path) -> Corpus:
     if not isinstance(samples, list) or not samples:
         raise NotReadable(f"{path} is no list of samples")
     skipped: Counter[str] = Counter()
-    return Corpus([_conversation(sample, at, skipped) for at, sample in enumerate(samples)], skipped)
+    conversations = [_conversation(sample, at, skipped) for at, sample in enumerate(samples)]
+    twice = [name for name, times in Counter(each.id for each in conversations).items() if times > 1]
+    if twice:  # each is a user's memory: two of one name would be one
+        raise NotReadable(f"{path} has several samples called {', '.join(twice)}")
+    return Corpus(conversations, skipped)
 
 
 def _conversation(sample: Any, at: int, skipped: Counter[str]) -> Conversation:

@@ -44,8 +44,20 @@ class Report:
     turns: int
     skipped: Mapping[str, int]
     tuned: FusionPolicy | None
-    """What was chosen on the tuning part; None: there is but one conversation."""
+    """What was chosen on the tuning part; None: a part has no questions."""
+    tuned_on: Sequence[str]
+    """The ids of its conversations; none where nothing was chosen."""
+    held_out: Sequence[str]
     rows: Sequence[Row]
+
+    def parts(self) -> str:
+        """On which conversations parameters were chosen, and on which they are measured."""
+        if self.tuned is None:
+            return "nothing was chosen: it takes two conversations with questions, one to choose on and one to measure"
+        return (
+            f"tuned: chosen on {', '.join(self.tuned_on)}, and measured on none of these: {self.tuned}\n"
+            f"held out: {', '.join(self.held_out)}, on which nothing was chosen"
+        )
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -54,6 +66,8 @@ class Report:
             "turns": self.turns,
             "skipped": dict(self.skipped),
             "tuned": None if self.tuned is None else asdict(self.tuned),
+            "tuned_on": list(self.tuned_on),
+            "held_out": list(self.held_out),
             "rows": [row.plain() for row in self.rows],
         }
 

@@ -19,6 +19,7 @@ def test_an_invented_file_is_measured() -> None:
     told = json.loads(ran.stdout)
     assert (told["embedder"], told["conversations"], told["turns"]) == ("hashing", 2, 45)
     assert told["skipped"]["adversarial questions"] == 1
+    assert (told["tuned_on"], told["held_out"]) == (["invented-1"], ["invented-2"])
     assert set(told["tuned"]) >= {"k", "dense", "windowed", "lexical", "speaker"}
     rows = {(row["variant"], row["part"], row["category"]): row for row in told["rows"]}
     assert {variant for variant, _, _ in rows} == {"lexical", "dense", "fused", "windowed", "full", "tuned"}
@@ -34,8 +35,10 @@ def test_an_invented_file_is_measured() -> None:
 def test_the_table_tells_what_was_left_out_and_chosen() -> None:
     ran = CliRunner().invoke(main, [str(INVENTED), "--embedder", "hashing"])
     assert ran.exit_code == 0, ran.output
-    for told in ("2 conversations, 45 turns", "1 adversarial questions", "recall@10", "held out", "tuned:"):
+    for told in ("2 conversations, 45 turns", "1 adversarial questions", "recall@10", "held out"):
         assert told in ran.stdout
+    assert "tuned: chosen on invented-1, and measured on none of these: FusionPolicy(k=" in ran.stdout
+    assert "held out: invented-2, on which nothing was chosen" in ran.stdout
 
 
 def test_one_conversation_is_measured_without_choosing(tmp_path: Path) -> None:
@@ -44,7 +47,7 @@ def test_one_conversation_is_measured_without_choosing(tmp_path: Path) -> None:
     ran = CliRunner().invoke(main, [str(one), "--embedder", "hashing", "--json"])
     assert ran.exit_code == 0, ran.output
     told = json.loads(ran.stdout)
-    assert told["tuned"] is None
+    assert (told["tuned"], told["tuned_on"]) == (None, [])
     assert {(row["variant"], row["part"]) for row in told["rows"]} == {
         (variant, "all") for variant in ("lexical", "dense", "fused", "windowed", "full")
     }

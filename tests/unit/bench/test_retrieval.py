@@ -177,6 +177,11 @@ def test_another_form_is_refused_by_name(tmp_path: Path, content: str) -> None:
         locomo.read(path)
 
 
+def test_two_samples_of_one_name_would_be_one_memory(tmp_path: Path) -> None:
+    with pytest.raises(NotReadable, match="several samples called s"):
+        locomo.read(written(tmp_path, sample([LINE], ASKED), sample([LINE], ASKED)))
+
+
 # ------------------------------------------------------------------------------------------------ parameters
 def conversation(name: str) -> Conversation:
     return Conversation(name, [], [])
