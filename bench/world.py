@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from memstream.adapters.vectors.loopback import ENGINE_FOLDER
 from memstream.schemas.topics import StageName, group_of, read_by
 from memstream.streams import admin
 from memstream.streams.addresses import EMBEDDED, kafka_servers
@@ -21,7 +22,7 @@ from memstream.streams.embedded_log import EmbeddedLog
 from memstream.streams.kafka_log import KafkaLog
 from memstream.streams.ports import Log, TopicWanted
 from tests.support.kafka import session_broker
-from tests.support.qdrant import qdrant_server
+from tests.support.qdrant import QdrantServer, qdrant_server
 
 from .model import Model
 
@@ -101,6 +102,8 @@ class World:
     model: Model
     stores: Mapping[str, str]
     """The settings of the vector store."""
+    server: QdrantServer | None = None
+    """The vector store's; None where the engine runs in the worker."""
     workers: list[Worker] = field(default_factory=list)
     _made: int = 0
 
@@ -144,6 +147,18 @@ class World:
         for worker in self.workers:
             worker.kill()
         self.workers.clear()
+
+    @asynccontextmanager
+    async def engine_folder(self) -> AsyncIterator[Path]:
+        """Where the vector store's engine keeps its collections, which nobody has open meanwhile: no worker runs."""
+        if self.server is None:
+            yield self.folder / "log" / ENGINE_FOLDER
+            return
+        await asyncio.to_thread(self.server.stop)
+        try:
+            yield self.server.folder / ENGINE_FOLDER
+        finally:
+            await asyncio.to_thread(self.server.start)
 
     # ------------------------------------------------------------------------------------------------ topics
     async def fresh_topics(self, *names: str) -> tuple[str, ...]:
@@ -206,6 +221,7 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
                     log=KafkaLog(servers=kafka_servers(address)),
                     model=model,
                     stores=qdrant.environment,
+                    server=qdrant,
                 )
             ) as world:
                 yield world

@@ -1,0 +1,295 @@
+"""R5, its second half: processor time of a turn at 100 000 users ÷ at 10: `python -m bench.users`.
+
+Two worlds, each with its own broker or folder, store and workers of all four stages. In both, ten users say a turn
+through the pipeline. One is then filled up: rows and points of those ten are written again, for other users, into the
+changelogs and the engine, while no worker runs; the other gets as many as will speak. Then ten users at a time, other
+ones in each round, say ten turns each, evenly; first in the one world, then in the other, then the other way round.
+Counted is the processor time of the stages' processes. All who speak have the same past, so that what differs is how
+many others there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from uuid import UUID, uuid5
+
+import click
+from qdrant_client import models
+from rich.console import Console
+
+from memstream.adapters.vectors.edge import EdgeEngine
+from memstream.adapters.vectors.engine import Row
+from memstream.cli import logs
+from memstream.schemas import ids
+from memstream.schemas.topics import STAGES, changelog_of
+from memstream.streams.partitioner import partition_for
+from memstream.streams.sending import user_turn
+
+from .model import Model
+from .report import Figure, as_json, as_table, machine
+from .run import OUT, WORLDS
+from .turns import Said, produce_evenly
+from .world import Worker, World
+
+TARGET: Final = 1.3
+AT_ONCE: Final = 10
+"""Users that speak in one round, and those whose memory the others' is copied from."""
+OF_TENANT: Final = 100
+"""Users of one tenant, so that none has so many records that a graph would be built meanwhile."""
+BATCH: Final = 200
+UUID_TEXT: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+OWN_PARTS: Final = 3
+"""Of a row's key: of a session's or an owner's key, by which it lies in its partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    users: int
+    rounds: int
+    turns_each: int
+    rate: float
+    """Turns a second."""
+
+    @property
+    def few(self) -> int:
+        """Users of the other world: the first ten, and those who speak, each in one round."""
+        return AT_ONCE * (self.rounds + 2)
+
+    def speakers(self, users: int) -> Iterator[Sequence[User]]:
+        """Who of so many speaks in each round, the one that warms up first."""
+        apart = (users - AT_ONCE) // AT_ONCE
+        for number in range(self.rounds + 1):
+            yield [User(AT_ONCE + place * apart + number) for place in range(AT_ONCE)]
+
+
+FULL: Final = Load(users=100_000, rounds=6, turns_each=10, rate=10.0)
+QUICK: Final = Load(users=100, rounds=1, turns_each=2, rate=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One of many; names are of one length and in no other text, so that they can be replaced in stored records."""
+
+    number: int
+
+    @property
+    def tenant(self) -> str:
+        return f"tenant{self.number // OF_TENANT:06}"
+
+    @property
+    def name(self) -> str:
+        return f"person{self.number:08}"
+
+    @property
+    def like(self) -> User:
+        """Whose memory this one's is copied from."""
+        return User(self.number % AT_ONCE)
+
+    def turn(self, n: int) -> Said:
+        mark = f"{self.name}x{n}"
+        value = user_turn(
+            tenant_id=self.tenant,
+            user_id=self.name,
+            session_id=self.name,
+            turn_id=mark,
+            text=f"I have a cat named Cat{mark}.",
+        )
+        return Said(mark, ids.session_key(self.tenant, self.name, self.name).encode(), value)
+
+    def instead_of(self, other: User, text: str) -> str:
+        """A stored record of another user as if this one had it: names, and ids that are derived from them."""
+        text = text.replace(other.name, self.name).replace(other.tenant, self.tenant)
+        return UUID_TEXT.sub(lambda found: self.id_for(found.group()), text)
+
+    def id_for(self, identity: str) -> str:
+        return str(uuid5(UUID(identity), self.name))
+
+
+FIRST: Final = tuple(User(number) for number in range(AT_ONCE))
+
+
+# ------------------------------------------------------------------------------------------------ filling up
+async def fill(world: World, users: Sequence[User]) -> float:
+    """Give these the memory that the first ones have; seconds it took. No worker runs."""
+    began = time.monotonic()
+    for topic in filter(None, map(changelog_of, STAGES)):
+        await _fill_table(world, topic.name, users)
+    async with world.engine_folder() as folder:
+        await _fill_engine(folder, users)
+    return time.monotonic() - began
+
+
+async def _fill_table(world: World, changelog: str, users: Sequence[User]) -> None:
+    rows: dict[str, str] = {}
+    async for record in world.log.read(changelog):
+        if record.key is not None and record.value is not None:  # nothing was deleted yet
+            rows[record.key.decode()] = record.value.decode()
+    of = [[row for row in rows.items() if user.name in row[0]] for user in FIRST]
+
+    async def write(user: User, key: str, value: str) -> None:
+        key = user.instead_of(user.like, key)
+        own = "/".join(key.split("/")[:OWN_PARTS])
+        partition = partition_for(own.encode(), world.partitions)
+        told = user.instead_of(user.like, value).encode()
+        await world.log.append(changelog, key=key.encode(), value=told, partition=partition)
+
+    for some in _batched(users):
+        await asyncio.gather(*(write(user, *row) for user in some for row in of[user.like.number]))
+
+
+async def _fill_engine(folder: Path, users: Sequence[User]) -> None:
+    engine = EdgeEngine(folder=folder)
+    try:
+        for name, _ in engine.collections():
+            of = await _points(engine, name)
+            for some in _batched(users):
+                copies = [_copy(point, user) for user in some for point in of[user.like.number]]
+                if copies:
+                    await engine.upsert(name, copies)
+    finally:
+        await engine.close()
+
+
+async def _points(engine: EdgeEngine, collection: str) -> list[list[Row]]:
+    """What stands in a collection, by the first user whose it is."""
+    found, _ = await engine.scroll(collection, limit=10_000, with_vectors=True)
+    return [[each for each in found if user.name in json.dumps(each.payload)] for user in FIRST]
+
+
+def _copy(point: Row, user: User) -> models.PointStruct:
+    payload = user.instead_of(user.like, json.dumps(point.payload))
+    return models.PointStruct(id=user.id_for(str(point.id)), vector=point.vector, payload=json.loads(payload))
+
+
+def _batched(users: Sequence[User]) -> Iterator[Sequence[User]]:
+    return (users[at : at + BATCH] for at in range(0, len(users), BATCH))
+
+
+# ------------------------------------------------------------------------------------------------ measuring
+@dataclass(slots=True)
+class Side:
+    """One of the two worlds."""
+
+    world: World
+    speaking: Iterator[Sequence[User]]
+    """Who speaks in each round."""
+    processes: dict[str, Worker]
+    filled: float
+    """Seconds."""
+
+
+async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Callable[[str], None]) -> list[Figure]:
+    async with AsyncExitStack() as stack:
+        sides = []
+        for users in (load.few, load.users):
+            place = folder / f"{kind}-{users}"
+            place.mkdir()
+            world = await stack.enter_async_context(WORLDS[kind](place, model))
+            side = await opened(world, users, load)
+            tell(f"{kind}: {users} users, filled in {side.filled:.0f} s")
+            sides.append(side)
+        few, many = sides
+        spent: dict[str, list[tuple[float, float]]] = {}
+        for number in range(load.rounds + 1):
+            order = (few, many) if number % 2 else (many, few)
+            of = {id(side): await spoken(side, load) for side in order}
+            for name, seconds in of[id(few)].items():
+                if number:  # the first round warms up
+                    spent.setdefault(name, []).append((seconds, of[id(many)][name]))
+        for side in sides:
+            await side.world.stop()
+    return [_figure(kind, name, pairs, many.filled, load) for name, pairs in spent.items()]
+
+
+async def opened(world: World, users: int, load: Load) -> Side:
+    """A world that has so many users, with its workers."""
+    await world.model.reset(latency=0.0)
+    _start(world)
+    await produce_evenly(world.log, [user.turn(0) for user in FIRST], rate=load.rate)
+    await world.settled(*STAGES)
+    await world.stop()
+    filled = await fill(world, [User(number) for number in range(AT_ONCE, users)])
+    return Side(world, load.speakers(users), _start(world), filled)
+
+
+def _start(world: World) -> dict[str, Worker]:
+    """A process a stage; in a folder one process has them all. One turn at a time of a session, so that nobody's are
+    taken together."""
+    if world.kind == "kafka":
+        return {stage: world.worker(stage, MEMSTREAM_OBSERVE_TOGETHER="1") for stage in STAGES}
+    return {"all four stages in one process": world.worker(*STAGES, MEMSTREAM_OBSERVE_TOGETHER="1")}
+
+
+async def spoken(side: Side, load: Load) -> dict[str, float]:
+    """Seconds of processor time a turn, by process."""
+    users = next(side.speaking)
+    said = [user.turn(n) for n in range(1, load.turns_each + 1) for user in users]
+    await side.world.settled(*STAGES)
+    before = {name: process.cpu_seconds() for name, process in side.processes.items()}
+    await produce_evenly(side.world.log, said, rate=load.rate)
+    await side.world.settled(*STAGES)
+    return {name: (process.cpu_seconds() - before[name]) / len(said) for name, process in side.processes.items()}
+
+
+def _figure(kind: str, name: str, pairs: Sequence[tuple[float, float]], filled: float, load: Load) -> Figure:
+    return Figure(
+        ratio="R5",
+        what=f"CPU a turn at {load.users} users ÷ at {load.few}, {name}",
+        on=kind,
+        value=statistics.median(many / few for few, many in pairs),
+        target=TARGET,
+        better="lower",
+        detail={
+            "many ms": 1_000 * statistics.median(many for _, many in pairs),
+            "few ms": 1_000 * statistics.median(few for few, _ in pairs),
+            "filled in s": filled,
+        },
+    )
+
+
+# ------------------------------------------------------------------------------------------------ command
+async def _told(kinds: Sequence[str], load: Load, *, folder: Path | None, tell: Callable[[str], None]) -> list[Figure]:
+    found: list[Figure] = []
+    model = Model()
+    try:
+        for kind in kinds:
+            with tempfile.TemporaryDirectory(
+                prefix="memstream-bench-", dir=folder, ignore_cleanup_errors=True
+            ) as place:
+                found += await measure(kind, Path(place), model, load, tell=tell)
+    finally:
+        await model.close()
+    return found
+
+
+@click.command()
+@click.option("--users", type=click.IntRange(min=FULL.few), default=FULL.users, show_default=True)
+@click.option("--on", "kinds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
+@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
+@click.option("--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), help="Where the worlds lie.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+def main(users: int, kinds: tuple[str, ...], quick: bool, folder: Path | None, out: Path) -> None:
+    """Measure what a turn costs where many users have a memory. 100 000 need 10 GB and some twenty minutes a world."""
+    logs.configure(level=logging.ERROR)
+    console, facts, began = Console(), machine(), time.monotonic()
+    load = QUICK if quick else replace(FULL, users=users)
+    found = asyncio.run(_told(kinds or tuple(WORLDS), load, folder=folder, tell=console.log))
+    out.mkdir(parents=True, exist_ok=True)
+    report = as_json(facts, found, missing={}, seconds=time.monotonic() - began)
+    (out / "users.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    console.print(as_table(found))
+
+
+if __name__ == "__main__":
+    main()
