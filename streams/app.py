@@ -13,7 +13,7 @@ from faust.exceptions import ConsumerNotStarted
 
 from ..schemas.errors import Fatal, Transient
 from .addresses import embedded_folder, is_embedded, kafka_servers
-from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for, tell_end
+from .exits import UNREACHABLE, ExitProcess, ExitTimer, LeaseLost, end_process, exit_code_for, tell_end, tell_thrown_out
 from .ports import Drainable
 from .recovery import StageTableManager
 from .table import DurableTable
@@ -131,7 +131,13 @@ class StageApp(faust.App):
             tell_end(self.crash_reason)
             self.exit_process(exit_code_for(self.crash_reason))
         else:
-            log.critical("out_of_the_consumer_group", app=self.conf.id, exit_code=UNREACHABLE)
+            conf = self.conf
+            tell_thrown_out(
+                app=conf.id,
+                silent=self.lease_age(),
+                session=float(conf.broker_session_timeout),
+                worker_id=conf.consumer_group_instance_id,
+            )
             self.exit_process(UNREACHABLE)
 
     def out_of_sequence(self) -> None:
@@ -181,6 +187,10 @@ class StageApp(faust.App):
         # The flow is suspended and Faust's queues are empty when this runs; the group waits for us.
         if self.lanes is not None:
             await self.lanes.drain(frozenset((tp.topic, tp.partition) for tp in revoked))
+
+    def _on_rebalance_when_stopped(self) -> None:
+        """Not Faust's: it closes the consumer from another thread, in the middle of the drain. The consumer's thread
+        holds the rebalance up until the stop has come to the consumer (`transports.kafka.ConsumerThread`)."""
 
     def _crash(self, reason: BaseException) -> None:
         # Not crash(): a child service that crashes marks its parents through this one only.

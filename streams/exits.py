@@ -53,6 +53,20 @@ def tell_end(reason: BaseException) -> None:
     log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
 
 
+def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str | None) -> None:
+    """The last line of a worker that its consumer group has gone on without. Seconds: how old the last heartbeat is
+    that the group took, and for how long it waits for one."""
+    taken = f"; is there another worker with MEMSTREAM_WORKER_ID={worker_id}?" if worker_id else ""
+    log.critical(
+        "out_of_the_consumer_group",
+        app=app,
+        why=f"others have its partitions: the last heartbeat that its group took is {silent:.1f} s old",
+        remedy="none while it is rare: its supervisor starts it again, and what it had in hand comes again; else more "
+        f"CPU for it, or a longer MEMSTREAM_SESSION_TIMEOUT ({session:g} s){taken}",
+        exit_code=UNREACHABLE,
+    )
+
+
 def end_process(code: int) -> None:
     """The process ends now: no flush of buffers that must not leave, no handler that may hang."""
     logging.shutdown()

@@ -17,6 +17,11 @@ faust-streaming 0.15.3 and aiokafka 0.14.0:
   writes (`aiokafka/producer/sender.py:277`). It is held while the lease is out.
 - fencing: `aiokafka/consumer/group_coordinator.py:530` joins again as a new member with the old buffer: the process
   ends instead.
+- waited for: Faust answers a rebalance for a worker that stops (`faust/app/base.py:1799`) while its last events are in
+  hand: they went on although others owned their partitions, and it left without a LeaveGroup. The group waits until it
+  has drained, committed and left.
+- outdated commit: a commit that waits behind a JoinGroup, on one connection, is refused for the generation that ended
+  with it. aiokafka takes that for the end of its membership (`aiokafka/consumer/group_coordinator.py:1117`).
 - idempotent producer: a request that was lost with its connection may reach the broker after its own repetition, and
   after later writes of the same key; the broker drops it by its sequence number.
 - lost sequence: for a batch that aiokafka drops (`producer/message_accumulator.py:487`, no leader and too old) it takes
@@ -32,8 +37,20 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, ClassVar
 
 import structlog
-from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
-from aiokafka.errors import KafkaError, NoError, OutOfOrderSequenceNumber, RebalanceInProgressError, for_code
+from aiokafka.consumer.group_coordinator import (
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+from aiokafka.errors import (
+    IllegalGenerationError,
+    KafkaError,
+    NoError,
+    OutOfOrderSequenceNumber,
+    RebalanceInProgressError,
+    for_code,
+)
 from faust.exceptions import ConsumerNotStarted
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as driver
@@ -69,6 +86,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     def _watch_membership(self, coordinator: Any) -> None:
         do_send, do_reset = coordinator._send_req, coordinator.reset_generation
+        do_rejoin = coordinator._do_rejoin_group
 
         # From the sending, not from the answer: after a SIGSTOP the answer to a request from before may be waiting in
         # the socket. SyncGroup counts too: it starts the session of a new generation, and a process stopped inside a
@@ -78,6 +96,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             if isinstance(request, LeaveGroupRequest):
                 self.app.leaving()
             response = await do_send(request)
+            if isinstance(request, OffsetCommitRequest):
+                _refuse_outdated(request, response, coordinator.generation)
             if isinstance(request, HeartbeatRequest):
                 accepted = for_code(response.error_code) in (NoError, RebalanceInProgressError)
             else:
@@ -95,7 +115,21 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             if was_member and not (closing and self.app.idle()):
                 self.app.fenced()
 
+        # Who leaves does not join first: a member would get partitions, and one more rebalance take them away. A static
+        # one does not leave, and while it is expected to join nobody gets any.
+        async def rejoin(subscription: Any) -> bool:
+            leaves = coordinator._closing.done() and coordinator._group_instance_id is None
+            return not leaves and bool(await do_rejoin(subscription))
+
         coordinator._send_req, coordinator.reset_generation = send_req, reset_generation
+        coordinator._do_rejoin_group = rejoin
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        await super().on_partitions_revoked(revoked)
+        if self.app.should_stop:
+            # The stop drains, not the rebalance (`StageApp.on_stop`), and comes here when it has committed. Till then
+            # the partitions are ours: the heartbeats go on, and nobody is given any before we have answered.
+            await asyncio.wait([self._ensure_consumer()._coordinator._closing])
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._leave_changelogs(assigned)
@@ -138,6 +172,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def create_topic(self, topic: str, *_: Any, **__: Any) -> None:
         return await _not_ours_to_make(topic)
+
+
+def _refuse_outdated(request: Any, response: Any, generation: int) -> None:
+    """Raises `IllegalGenerationError` for a commit that was refused because it is of an older generation than the one
+    in which the group has accepted us since. It comes again, or was another's to make; we are members all the same."""
+    written_in = request._consumer_group_generation_id
+    refused = {for_code(code) for _, partitions in response.topics for _, code in partitions}
+    if written_in < generation and IllegalGenerationError in refused:
+        log.info("commit_outdated", generation=written_in, now=generation)
+        raise IllegalGenerationError(f"a commit of generation {written_in}, and {generation} has begun")
 
 
 class Consumer(DeliversAtOnce, driver.Consumer):

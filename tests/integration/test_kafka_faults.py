@@ -27,6 +27,9 @@ from tests.support.kafka_workers import (
 )
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+IN_HAND = 4.0
+"""Seconds that a worker has an event in hand while another one waits to be let in: had that one been given partitions,
+it would begin within half of it."""
 
 
 @asynccontextmanager
@@ -78,6 +81,30 @@ async def test_joins_and_leaves(kafka_broker: str, tmp_path: Path, topic_prefix:
         await drained(log, workers.name)
         found = await audit(log, workers.name, counts, table=table)
         assert found == {**NOTHING_WRONG, "doubles": 0}
+
+
+@pytest.mark.fault(
+    broken="a worker joins while another one, told to end, has events in hand (machinery alone)",
+    holds="it waits for them to be done and committed; exit 0, no loss, no double",
+)
+async def test_who_joins_waits_for_who_ends(kafka_broker: str, tmp_path: Path, topic_prefix: str) -> None:
+    gate = tmp_path / "gate"
+    async with running(kafka_broker, tmp_path, f"{topic_prefix}app", session=6, gate=str(gate)) as (log, workers):
+        counts = Counter[str]()
+        workers.start("a")
+        await owned(workers, "a", PARTITIONS)
+        await feed(log, workers.name, counts, 100)
+        await until(lambda: workers.of("a", "begun"), timeout=30, what="an event in hand")
+        workers.signal("a", signal.SIGTERM)
+        workers.start("b")
+        await until(lambda: "because it is rebalancing" in workers.errors("a"), timeout=30, what="a rebalance")
+        with pytest.raises(AssertionError, match="not within"):
+            await until(lambda: workers.of("b", "begun"), timeout=IN_HAND, what="what another one has in hand")
+        gate.touch()
+        assert await workers.ended("a") == 0, workers.errors("a")
+        await owned(workers, "b", PARTITIONS)
+        await drained(log, workers.name)
+        assert await audit(log, workers.name, counts) == {**NOTHING_WRONG, "doubles": 0}
 
 
 @pytest.mark.fault(

@@ -168,6 +168,10 @@ class ScriptedCoordinator:
         answer = self.answers.pop(0)
         return await answer() if callable(answer) else answer
 
+    async def _do_rejoin_group(self, subscription: Any) -> bool:
+        self.rejoins += 1
+        return True
+
     def reset_generation(self) -> None:
         self.member_id = ""
         self.rejoins += 1

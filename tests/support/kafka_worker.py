@@ -3,7 +3,8 @@
     python -m tests.support.kafka_worker '{"broker": "kafka://127.0.0.1:9092", "name": …, "datadir": …, "note": …}'
 
 Each event's value is a sequence number within its key. The row keeps how many were seen, the last one, and how often
-one came out of order; the same goes to the topic `<name>-out`. Lines of JSON in the file `note` say what happened.
+one came out of order; the same goes to the topic `<name>-out`. Lines of JSON in the file `note` say what happened. With
+`gate` an event stays in hand until there is a file of that name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import structlog
 from memstream.streams.app import AppSettings, create_app
 from memstream.streams.exits import LeaseLost, exit_code_for
 from memstream.streams.table import TableRows, event_scope, open_rows
+
+DRAIN = 20.0
+"""Seconds, as long as a stage's lanes wait."""
 
 
 class OneAtATime:
@@ -42,7 +46,7 @@ class OneAtATime:
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
         self.draining, self.epoch = self.epoch, self.epoch + 1
-        end = time.monotonic() + 10
+        end = time.monotonic() + DRAIN
         while self.running.is_set() and time.monotonic() < end:
             await asyncio.sleep(0.01)
         offsets = {tp: o for tp, o in self.done.items() if (tp.topic, tp.partition) in revoked}
@@ -74,6 +78,7 @@ def main() -> None:
         ),
     )
     rows = open_rows(app, "count") if options.get("table", True) else None
+    gate = Path(options["gate"]) if "gate" in options else None
     raw: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
     source, out = app.topic(f"{options['name']}-in", **raw), app.topic(f"{options['name']}-out", **raw)
     lanes = app.lanes = OneAtATime(app)
@@ -109,6 +114,9 @@ def main() -> None:
 
     async def handle(event: Any, rows: TableRows | None) -> None:
         key, seq = event.key.decode(), int(event.value)
+        note(what="begun", key=key, seq=seq)
+        while gate is not None and not gate.exists():
+            await asyncio.sleep(0.02)
         state = {"n": 0, "last": -1, "wrong": 0}
         with event_scope(event):
             if rows is not None:

@@ -64,8 +64,11 @@ class Workers:
         lines = path.read_text().splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
 
+    def of(self, worker: str, what: str) -> list[dict[str, Any]]:
+        return [n for n in self.notes(worker) if n["what"] == what]
+
     def readies(self, worker: str) -> list[dict[str, Any]]:
-        return [n for n in self.notes(worker) if n["what"] == "ready"]
+        return self.of(worker, "ready")
 
     def errors(self, worker: str) -> str:
         return (self.folder / f"{worker}.err").read_text()[-4000:]

@@ -245,13 +245,18 @@ async def test_a_worker_that_is_asked_to_stop_says_so(app: StageApp) -> None:
 
 
 # --------------------------------------------------------------------------- out of the group
-async def test_whoever_is_thrown_out_of_the_group_ends_at_once(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[int] = []
-    monkeypatch.setattr(app, "exit_process", ended.append)
+@pytest.mark.parametrize("worker_id", [None, "w1"])
+async def test_whoever_is_thrown_out_of_the_group_ends_at_once_and_says_what_helps(
+    worker_id: str | None, tmp_path: Path
+) -> None:
+    app = stage_app(tmp_path, worker_id=worker_id)
     with structlog.testing.capture_logs() as lines:
         app.fenced()
-    assert ended == [UNREACHABLE]
-    assert [line["event"] for line in lines] == ["out_of_the_consumer_group"]
+    assert app.exits == [UNREACHABLE]
+    (line,) = lines
+    assert (line["event"], line["exit_code"]) == ("out_of_the_consumer_group", UNREACHABLE)
+    assert "MEMSTREAM_SESSION_TIMEOUT (20 s)" in line["remedy"]
+    assert ("MEMSTREAM_WORKER_ID=w1" in line["remedy"]) is (worker_id is not None)
     with pytest.raises(LeaseLost):
         app.check_lease()
 

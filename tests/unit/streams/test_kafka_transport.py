@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.client import AIOKafkaClient
-from aiokafka.consumer.group_coordinator import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
-from aiokafka.errors import OutOfOrderSequenceNumber, RequestTimedOutError, UnknownMemberIdError
+from aiokafka.consumer.group_coordinator import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+from aiokafka.errors import CommitFailedError, OutOfOrderSequenceNumber, RequestTimedOutError, UnknownMemberIdError
 from aiokafka.producer.sender import Sender
 from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as stock
@@ -34,6 +40,7 @@ from tests.support.faust_parts import (
     spin,
     stage_app,
 )
+from tests.support.group_member import MEMBER, Member, ScriptedGroup, member_of
 
 P0, P1 = TP(TOPIC, 0), TP(TOPIC, 1)
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
@@ -297,6 +304,87 @@ async def test_a_leave_with_handlers_running_writes_nothing_more_and_ends(app: S
         app.check_lease()
     coordinator.reset_generation()
     assert app.exits == [3]
+
+
+# --------------------------------------------------------------------------- a rebalance that comes between
+TPS = (TopicPartition(*P0), TopicPartition(*P1))
+
+
+def listening(app: StageApp, member: Member, module: Any = ours) -> Any:
+    """Faust's listener over the app's consumer, of this transport and with that coordinator; calls between the threads
+    are made at once."""
+    app.transport = module.Transport(app.transport.url, app)
+    consumer: Any = app.consumer
+
+    async def revoked(_: Any, tps: set[TP]) -> None:
+        await consumer.on_partitions_revoked(tps)
+
+    async def assigned(*_: Any) -> None: ...
+
+    consumer.threadsafe_partitions_revoked, consumer.threadsafe_partitions_assigned = revoked, assigned
+    inner = scripted(consumer, {P0: [], P1: []})
+    inner._coordinator = member.coordinator
+    if module is ours:
+        consumer._thread._watch_membership(member.coordinator)
+    return stock.ConsumerRebalanceListener(consumer._thread)
+
+
+@pytest.mark.parametrize("module", BOTH)
+@pytest.mark.parametrize("worker_id", [None, "w1"])
+async def test_a_rebalance_waits_until_a_worker_that_stops_has_committed(
+    module: Any, worker_id: str | None, tmp_path: Path
+) -> None:
+    app = stage_app(tmp_path, worker_id=worker_id)
+    group = ScriptedGroup(TPS)
+    async with member_of(group, TPS, instance_id=worker_id) as member:
+        await member.join(listening(app, member, module))
+        app._stopped.set()
+        app.lanes = lanes = Lanes(busy=True)
+        group.rebalance()
+        beats = group.count(HeartbeatRequest)
+        await group.until(lambda: group.count(HeartbeatRequest) > beats + 3 or group.count(JoinGroupRequest) > 1)
+        assert group.count(JoinGroupRequest) == 1, "others would own what its handlers have in hand"
+        await member.commit(3)
+        lanes.busy = False
+        group.whole.set()
+        await member.coordinator.close()
+    last = [what for what in group.seen if what != "HeartbeatRequest"][-3:]
+    leave, stay = ["OffsetCommitRequest", "committed", "LeaveGroupRequest"], ["JoinGroupRequest", "SyncGroupRequest"]
+    assert last == (leave if worker_id is None else ["committed", *stay])
+    assert app.exits == []
+
+
+@pytest.mark.parametrize("module", BOTH)
+async def test_a_commit_behind_a_join_says_nothing_about_the_membership(module: Any, app: StageApp) -> None:
+    group = ScriptedGroup(TPS)
+    async with member_of(group, TPS) as member:
+        await member.join(listening(app, member, module))
+        group.rebalance()
+        await group.until(lambda: group.count(JoinGroupRequest) == 2)
+        commit = asyncio.create_task(member.commit(3))
+        await group.until(lambda: group.count(OffsetCommitRequest) == 1)
+        group.whole.set()
+        with pytest.raises(CommitFailedError, match="already rebalanced"):  # Faust takes it for "not committed"
+            await commit
+        assert (member.coordinator.member_id, member.coordinator.generation) == (MEMBER, 2)
+        beats = group.count(HeartbeatRequest)
+        await group.until(lambda: group.count(HeartbeatRequest) > beats + 1)
+        assert group.count(JoinGroupRequest) == 2
+        assert app.exits == []
+        await member.commit(4)
+    assert [what for what in group.seen if what in ("refused", "committed")] == ["refused", "committed"]
+
+
+async def test_a_commit_refused_in_the_generation_of_now_ends_the_process(app: StageApp) -> None:
+    group = ScriptedGroup(TPS)
+    async with member_of(group, TPS) as member:
+        await member.join(listening(app, member))
+        group.generation += 1  # without us
+        with pytest.raises(CommitFailedError):
+            await member.commit(3)
+        assert app.exits == [UNREACHABLE]
+        with pytest.raises(LeaseLost):
+            app.check_lease()
 
 
 async def test_a_refused_request_reaches_the_caller(app: StageApp, clock: Clock) -> None:

@@ -1,0 +1,136 @@
+"""aiokafka's own group coordinator as the member of a scripted group: what a broker would answer, without one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection
+from types import SimpleNamespace
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.consumer.group_coordinator import (
+    GroupCoordinator,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+from aiokafka.consumer.subscription_state import SubscriptionState
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocol
+from aiokafka.structs import OffsetAndMetadata
+
+OK, ILLEGAL_GENERATION, REBALANCING = 0, 22, 27
+MEMBER = "m-1"
+WITHIN = 5.0
+"""Seconds for what comes at once."""
+
+
+class ScriptedGroup:
+    """The client of one member, and the group behind it, as far as Kafka's classic protocol goes: one request of a
+    connection after the other, so that what is sent after a JoinGroup waits until the group is whole."""
+
+    def __init__(self, tps: Collection[TopicPartition]) -> None:
+        self.cluster = ClusterMetadata()
+        self.generation = 0
+        self.whole = asyncio.Event()
+        """Every other member has joined."""
+        self.whole.set()
+        self.seen: list[str] = []
+        """Requests in the order in which they arrived, and what became of commits."""
+        self.rebalancing = False
+        self._tps = tps
+        self._connection = asyncio.Lock()
+
+    def rebalance(self) -> None:
+        """Another member joins or leaves; the group waits for the rest."""
+        self.rebalancing = True
+        self.whole.clear()
+
+    async def send(self, node_id: int, request: Any, *, group: Any) -> Any:
+        self.seen.append(type(request).__name__)
+        async with self._connection:
+            if isinstance(request, JoinGroupRequest):
+                await self.whole.wait()
+                self.generation, self.rebalancing = self.generation + 1, False
+                return SimpleNamespace(
+                    error_code=OK,
+                    generation_id=self.generation,
+                    member_id=MEMBER,
+                    leader_id="somebody else",
+                    group_protocol=RoundRobinPartitionAssignor.name,
+                )
+            if isinstance(request, SyncGroupRequest):
+                return SimpleNamespace(error_code=OK, member_assignment=self._assignment())
+            if isinstance(request, HeartbeatRequest):
+                return SimpleNamespace(error_code=REBALANCING if self.rebalancing else OK)
+            if isinstance(request, OffsetCommitRequest):
+                code = OK if request._consumer_group_generation_id == self.generation else ILLEGAL_GENERATION
+                self.seen.append("committed" if code == OK else "refused")
+                return SimpleNamespace(topics=[(tp.topic, [(tp.partition, code)]) for tp in self._tps])
+        return SimpleNamespace(error_code=OK)
+
+    def _assignment(self) -> bytes:
+        topics = {tp.topic for tp in self._tps}
+        parts = [(topic, [tp.partition for tp in self._tps if tp.topic == topic]) for topic in topics]
+        return bytes(ConsumerProtocol.ASSIGNMENT(0, parts, b"").encode())
+
+    def count(self, request: type[Any]) -> int:
+        return self.seen.count(request.__name__)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Until it holds of what has arrived."""
+        async with asyncio.timeout(WITHIN):
+            while not holds():
+                await asyncio.sleep(0)
+
+    async def coordinator_lookup(self, *_: Any) -> int:
+        return 1
+
+    async def ready(self, *_: Any, **__: Any) -> bool:
+        return True
+
+    def set_topics(self, _: Any) -> None: ...
+
+
+class Member:
+    """A member of such a group. `coordinator` is aiokafka's."""
+
+    def __init__(self, group: ScriptedGroup, tps: Collection[TopicPartition], *, instance_id: str | None) -> None:
+        self.group, self.tps = group, tps
+        self._subscription = SubscriptionState()
+        self.coordinator = GroupCoordinator(
+            group,
+            self._subscription,
+            group_id="g",
+            group_instance_id=instance_id,
+            session_timeout_ms=20_000,
+            heartbeat_interval_ms=5,
+            retry_backoff_ms=1,
+            enable_auto_commit=False,
+        )
+
+    async def join(self, listener: Any) -> None:
+        self._subscription.subscribe({tp.topic for tp in self.tps}, listener)
+        async with asyncio.timeout(WITHIN):
+            await self._subscription.wait_for_assignment()
+
+    async def commit(self, offset: int) -> None:
+        """As aiokafka's consumer commits: the same offset for each partition."""
+        offsets = {tp: OffsetAndMetadata(offset, "") for tp in self.tps}
+        await self.coordinator.commit_offsets(self._subscription.subscription.assignment, offsets)
+
+
+@contextlib.asynccontextmanager
+async def member_of(
+    group: ScriptedGroup, tps: Collection[TopicPartition], *, instance_id: str | None = None
+) -> AsyncIterator[Member]:
+    """Not joined yet. At the end it has left, whatever the group was waiting for."""
+    member = Member(group, tps, instance_id=instance_id)
+    try:
+        yield member
+    finally:
+        group.whole.set()
+        await member.coordinator.close()
