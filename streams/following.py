@@ -86,7 +86,10 @@ class Places:
             raise ValueError("is no place that was given here") from error
         if not all(part.isdigit() and len(part) <= OFFSET_DIGITS for part in parts):
             raise ValueError("is no place that was given here")
-        return cls(tuple(map(int, parts)))
+        places = cls(tuple(map(int, parts)))
+        if places.token() != token:  # base64 passes over what is none
+            raise ValueError("is no place that was given here")
+        return places
 
 
 Begin = Places | Literal["beginning", "now"]
