@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,7 @@ MAX_TEXT: Final = 2_000
 """Code points of a candidate that are looked at: such models read 512 tokens, the cue's included."""
 BATCH: Final = 16
 """Pairs at once. Each is as long as the longest, so that few large ones cost more than they save."""
+_REMEDY: Final = f"does {SETTING} name a cross-encoder, and are its files whole?"
 _INSTALL: Final = "the reranker cross-encoder needs an optional package: pip install 'memstream[fastembed]'"
 _MODEL_FILES: Final = ("onnx/model.onnx", "model.onnx")
 _TOKENIZER_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -66,12 +68,15 @@ class CrossEncoder:
 
     def _scores(self, cue: str, texts: list[str]) -> list[float]:
         """Of each text, in their order. The texts go in by length, so that a batch is not padded for one long text."""
-        if self._model is None:
-            self._model = _load(self._source)
         by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found = [float(score) for score in self._model.rerank(cue, [texts[i] for i in by_length], batch_size=BATCH)]
+        try:
+            if self._model is None:
+                self._model = _load(self._source)
+            found = [float(score) for score in self._model.rerank(cue, [texts[i] for i in by_length], batch_size=BATCH)]
+        except _model_errors() as error:
+            raise Transient(COMPONENT, f"the cross-encoder cannot be used: {error}", remedy=_REMEDY) from error
         if not all(math.isfinite(score) for score in found):
-            raise Transient(COMPONENT, "the cross-encoder gave no number", remedy=f"are the files of {SETTING} whole?")
+            raise Transient(COMPONENT, "the cross-encoder gave no number", remedy=_REMEDY)
         scores = [0.0] * len(texts)
         for place, score in zip(by_length, found, strict=True):
             scores[place] = score
@@ -120,6 +125,14 @@ def _load(source: _Source) -> TextCrossEncoder:
             f"the cross-encoder {source.registered_as} could not be downloaded: {error}",
             remedy=f"check the connection, or fetch the model elsewhere and set {SETTING} to its folder",
         ) from error
+
+
+def _model_errors() -> tuple[type[Exception], ...]:
+    """What says that a model cannot be loaded or run: its files are damaged, or (TypeError) it gives no single number
+    for a pair. onnxruntime's errors have no base of their own."""
+    runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
+    its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))
+    return (OSError, ValueError, TypeError, *its)
 
 
 def _library() -> type[TextCrossEncoder]:

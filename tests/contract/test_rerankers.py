@@ -143,6 +143,23 @@ class TestCrossEncoder:
         assert raised.value.component == "reranker"
         await made.close()
 
+    async def test_a_damaged_model_is_away(self, tmp_path: Path) -> None:
+        folder = tiny_cross_encoder.make(tmp_path, words=WORDS)
+        (folder / "model.onnx").write_bytes((folder / "model.onnx").read_bytes()[:100])
+        made = CrossEncoder(str(folder))
+        for _ in range(2):
+            with pytest.raises(Transient, match="cannot be used") as raised:
+                await made.rerank(CUE, FOUND, tenant_id="acme")
+            assert "memory.recall.cross_encoder" in str(raised.value.remedy)
+        await made.close()
+
+    async def test_a_model_that_is_no_cross_encoder_is_away(self, tmp_path: Path) -> None:
+        """A sentence encoder has the same files, and answers with a vector for each token."""
+        made = CrossEncoder(str(tiny_cross_encoder.make(tmp_path, words=WORDS, by_token=True)))
+        with pytest.raises(Transient, match="cannot be used"):
+            await made.rerank(CUE, FOUND, tenant_id="acme")
+        await made.close()
+
     def test_a_wrong_name_is_refused_by_the_setting(self) -> None:
         with pytest.raises(ValueError, match=r"memory\.recall\.cross_encoder = 'no/such-model'"):
             CrossEncoder("no/such-model")

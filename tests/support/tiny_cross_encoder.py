@@ -21,10 +21,10 @@ INT, INTS = 2, 7
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
-def make(folder: Path, *, words: Sequence[str], broken: bool = False) -> Path:
-    """`words` are those that it knows. `broken`: it gives no numbers."""
+def make(folder: Path, *, words: Sequence[str], broken: bool = False, by_token: bool = False) -> Path:
+    """`words` are those that it knows. `broken`: it gives no numbers. `by_token`: it gives one for each two tokens."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(_model(broken=broken))
+    (folder / "model.onnx").write_bytes(_model(broken=broken, by_token=by_token))
     vocabulary = {word: number for number, word in enumerate((*SPECIAL, *dict.fromkeys(map(str.lower, words))))}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = Lowercase()
@@ -44,7 +44,7 @@ def make(folder: Path, *, words: Sequence[str], broken: bool = False) -> Path:
     return folder
 
 
-def _model(*, broken: bool) -> bytes:
+def _model(*, broken: bool, by_token: bool) -> bytes:
     """Of each pair: how many of its tokens (padding apart) equal another, counted both ways, as a column."""
     nodes = [
         _node("Unsqueeze", ["input_ids"], "rows", axes=[2]),
@@ -65,7 +65,8 @@ def _model(*, broken: bool) -> bytes:
     ]
     graph = b"".join(_bytes(1, node) for node in nodes) + _bytes(2, b"shared_words")
     graph += b"".join(_bytes(11, _value(name, INT64, ("pairs", "tokens"))) for name in ("input_ids", "attention_mask"))
-    graph += _bytes(12, _value("logits", FLOAT, ("pairs", "one")))
+    told = ("masked", ("pairs", "tokens", "others")) if by_token else ("logits", ("pairs", "one"))
+    graph += _bytes(12, _value(told[0], FLOAT, told[1]))
     return _int(1, 6) + _bytes(7, graph) + _bytes(8, _bytes(1, b"") + _int(2, 11))
 
 
