@@ -66,11 +66,17 @@ def _one(sent: JsonValue, caller: Caller) -> Accepted:
         if len(caller.tenants) != 1:
             raise _Refused(("tenant_id",), "is needed: the token has several tenants")
         sent = {"tenant_id": next(iter(caller.tenants)), **sent}
+    if caller.users is not None and sent.get("scope") is None:
+        sent = {**sent, "scope": "user"}  # else a policy could make what is learnt somebody else's
     try:
         value = turn_value(sent)
     except UnicodeEncodeError:
         raise _Refused((), "contains half a surrogate pair, which is no text") from None
-    return Accepted(Turn.read(value), value)
+    except ValueError:  # 1e999 is JSON by its grammar, and infinite to who reads it
+        raise _Refused((), "contains a number that is too large to be one") from None
+    except RecursionError:
+        raise _Refused((), "is nested too deeply") from None
+    return Accepted(Turn.model_validate_json(value, strict=True), value)
 
 
 def _check(accepted: Accepted, caller: Caller) -> None:

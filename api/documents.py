@@ -18,6 +18,7 @@ Json = dict[str, Any]
 ERRORS: dict[str, str] = {
     "401": "No token, or one that is not known.",
     "403": "The token may not do this, or not for this tenant or user.",
+    "431": "The address and the headers have too many bytes.",
     "422": "A parameter or the body breaks a rule; `errors` names the fields.",
     "500": "Something broke in the server; its log tells what.",
     "503": "Busy, or something behind the server is away: try again after Retry-After.",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .limits import Limits
-from .problems import Problem, busy, unavailable
+from .problems import Problem, busy, headers_too_large, unavailable
 
 OPEN = frozenset({"/livez", "/readyz", "/metrics"})
 """Answered however much there is to do."""
 NO_ROUTE = "none"
+EVENT_STREAM = b"text/event-stream"
 
 
 class HttpMetrics:
@@ -37,7 +39,7 @@ class Guard:
         self._app = app
         self._limits = limits
         self._metrics = metrics
-        self._at_work = 0
+        self._at_work: set[_Passage] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,11 +49,15 @@ class Guard:
         if scope["path"] in OPEN:
             await self._app(scope, receive, passage.send)
             return
-        if self._at_work >= self._limits.requests:
+        if _head(scope) > self._limits.header:  # the parser takes more, when it comes in one piece
+            await passage.refuse(headers_too_large(f"at most {self._limits.header} bytes are allowed"), receive)
+            return
+        if len(self._at_work) >= self._limits.requests:
             problem = busy(f"{self._limits.requests} requests are at work", retry_after=self._limits.retry_seconds)
             await passage.refuse(problem, receive)
             return
-        self._at_work += 1
+        self._at_work.add(passage)
+        passage.when_streaming = partial(self._at_work.discard, passage)
         try:
             async with asyncio.timeout(self._limits.request_seconds) as time_out:
                 passage.time_out = time_out
@@ -62,7 +68,17 @@ class Guard:
             why = f"no answer within {self._limits.request_seconds:g} s; what was asked for may still happen"
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
         finally:
-            self._at_work -= 1
+            self._at_work.discard(passage)
+
+
+def _head(scope: Scope) -> int:
+    """Bytes of the address and the headers."""
+    fields = sum(len(name) + len(value) for name, value in scope["headers"])
+    return fields + len(scope.get("raw_path", b"")) + len(scope["query_string"])
+
+
+def _is_stream(start: Message) -> bool:
+    return any(name == b"content-type" and value.startswith(EVENT_STREAM) for name, value in start["headers"])
 
 
 class _Passage:
@@ -75,12 +91,15 @@ class _Passage:
         self._since = time.perf_counter()
         self.time_out: asyncio.Timeout | None = None
         self.begun = False
+        self.when_streaming: Callable[[], None] | None = None
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun = True
             if self.time_out is not None:
                 self.time_out.reschedule(None)
+            if self.when_streaming is not None and _is_stream(message):
+                self.when_streaming()
             self._count(message["status"])
         await self._send(message)
 

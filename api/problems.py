@@ -20,6 +20,8 @@ log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 URN = "urn:memstream:problem:"
+TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
+"""Of a message's content: in a path pydantic names the type that it tried, too, which is no field."""
 ERRORS_MAX = 20
 """Errors that are named; a list of 100 bad turns is no reason to write a book."""
 
@@ -131,6 +133,10 @@ def too_large(detail: str) -> Problem:
     return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
 
 
+def headers_too_large(detail: str) -> Problem:
+    return Problem(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", detail)
+
+
 def unsupported_media_type(detail: str) -> Problem:
     return Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", detail)
 
@@ -174,7 +180,7 @@ def field_errors(
         found = [(item["loc"], item["msg"]) for item in error.errors(include_input=False)]
     return [
         FieldError(
-            field=".".join(str(part) for part in (*before, *path)) or "body",
+            field=".".join(str(part) for part in (*before, *path) if part not in TYPES) or "body",
             detail=str(message).removeprefix("Value error, "),
         )
         for path, message in found

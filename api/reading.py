@@ -62,7 +62,7 @@ class RecordsQuery(PageQuery):
 
 
 class FactsQuery(RecordsQuery):
-    state: Annotated[FactState | Literal["all"] | None, Field(description="None: what is believed.")] = None
+    state: Annotated[Literal[FactState, "all"] | None, Field(description="None: what is believed.")] = None
 
 
 class DigestQuery(Whose):

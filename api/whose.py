@@ -101,8 +101,9 @@ def session_of(parameter: str | None, header: str | None) -> str | None:
     if parameter is not None or header is None:
         return parameter
     try:
+        header.encode("ascii")
         return _ID.validate_python(unquote(header, errors="strict"))
-    except (ValidationError, UnicodeDecodeError):
+    except (ValidationError, UnicodeError):
         raise wrong("X-Memstream-Session", "is no session id, percent-encoded UTF-8") from None
 
 

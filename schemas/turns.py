@@ -115,5 +115,5 @@ def up_to(ceiling: Sensitivity) -> tuple[Sensitivity, ...]:
 
 
 def turn_value(fields: dict[str, JsonValue]) -> bytes:
-    """A turn as a producer writes it (tests, the chat command): JSON, UTF-8."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+    """A turn as a producer writes it: JSON, UTF-8. ValueError: a number or a text that JSON does not have."""
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -7,10 +7,13 @@ import json
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import Receive, Scope, Send
 
 from memstream.api.credentials import Credentials
 from memstream.api.documents import document
 from memstream.api.generate import FILE, bare_app, text
+from memstream.api.guard import Guard, HttpMetrics
 from memstream.api.limits import Limits
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.api import NoLog, NoRecall, app_over, called, entry
@@ -47,6 +50,14 @@ def problem(answer: httpx.Response) -> str:
 async def test_every_error_is_problem_details(method: str, path: str, status: int, name: str) -> None:
     answer = await called(app_over()).request(method, path)
     assert (answer.status_code, problem(answer)) == (status, name)
+
+
+async def test_headers_have_at_most_their_bytes() -> None:
+    """In one piece the parser takes more."""
+    api = called(app_over(limits=Limits(header=1_000)))
+    for address, headers in (("/v1/facts?tenant=a", {"X-Long": "x" * 900}), (f"/v1/{'x' * 600}?{'y' * 600}", {})):
+        answer = await api.get(address, headers=headers)
+        assert (answer.status_code, problem(answer)) == (431, "headers-too-large")
 
 
 async def test_a_method_that_is_not_there_is_told_those_that_are() -> None:
@@ -86,6 +97,33 @@ async def test_more_requests_than_may_be_are_told_to_wait() -> None:
     log.hold.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [202, 202]
     assert (await api.post("/v1/turns", json=TURN)).status_code == 202
+
+
+async def test_a_stream_is_at_work_until_it_begins() -> None:
+    """Streams have a bound of their own, and 64 of them would be half of this one."""
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def streams(scope: Scope, receive: Receive, send: Send) -> None:
+        kind = b"text/event-stream; charset=utf-8" if scope["path"] == "/stream" else b"application/json"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+        if scope["path"] == "/stream":
+            begun.set()
+            await over.wait()
+        await send({"type": "http.response.body", "body": b""})
+
+    guarded = Guard(streams, limits=Limits(requests=1), metrics=HttpMetrics(CollectorRegistry()))
+    api = httpx.AsyncClient(transport=httpx.ASGITransport(guarded), base_url="http://api")
+    stream = asyncio.create_task(api.get("/stream"))
+    await begun.wait()
+    assert (await api.get("/")).status_code == 200
+    over.set()
+    assert (await stream).status_code == 200
+    assert (await api.get("/")).status_code == 200
+
+
+async def test_a_choice_that_is_none_is_told_of_its_field() -> None:
+    answer = await called(app_over()).get("/v1/facts?tenant=a&state=believed")
+    assert [each["field"] for each in answer.json()["errors"]] == ["state"]
 
 
 async def test_an_answer_that_does_not_come_is_told() -> None:

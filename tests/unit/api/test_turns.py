@@ -9,9 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from memstream.api.credentials import Credentials
+from memstream.api.accepting import accepted
+from memstream.api.credentials import ANYONE, Credentials
 from memstream.api.limits import Limits
+from memstream.api.problems import Problem
 from memstream.schemas.errors import Transient
+from memstream.schemas.turns import Owner, Turn
 from tests.support.api import NoLog, app_over, bearer, called, entry
 
 TURN: dict[str, Any] = {
@@ -110,7 +113,10 @@ async def test_who_is_not_known_is_asked_for_a_token(log: NoLog, token: str | No
         (TURN | {"tenant_id": None}, "tenant_id"),
         (TURN | {"messages": []}, "body"),
         (TURN | {"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role"),
+        (TURN | {"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
         (TURN | {"occurred_at": "yesterday"}, "occurred_at"),
+        (TURN | {"occurred_at": 1_763_632_800}, "occurred_at"),
+        (TURN | {"ends_session": "yes"}, "ends_session"),
         (TURN | {"scope": "org"}, "body"),
         (TURN | {"metadata": {"x": "y" * 5_000}}, "metadata"),
         ([TURN, without("messages")], "1.messages"),
@@ -138,13 +144,38 @@ async def test_a_wrong_turn_is_refused_by_its_field(api: httpx.AsyncClient, log:
         b'{"tenant_id": NaN}',
         json.dumps(TURN | {"turn_id": "\ud800"}).encode(),
         b'{"n": ' + b"1" * 10_000 + b"}",
+        json.dumps(TURN).encode()[:-1] + b', "n": 1e999}',
     ],
-    ids=["empty", "cut", "no UTF-8", "deep", "NaN", "half a pair", "long integer"],
+    ids=["empty", "cut", "no UTF-8", "deep", "NaN", "half a pair", "long integer", "infinite"],
 )
 async def test_what_is_no_json_is_refused(api: httpx.AsyncClient, log: NoLog, body: bytes) -> None:
     answer = await api.post("/v1/turns", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert not log.appended
+
+
+async def test_every_type_that_a_field_may_have_is_told_of_the_field_itself(api: httpx.AsyncClient) -> None:
+    parts = TURN | {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}
+    answer = await api.post("/v1/turns", json=parts)
+    told = [each["field"] for each in answer.json()["errors"]]
+    assert told == ["messages.0.content", "messages.0.content.0.text"]
+
+
+def test_what_was_read_and_is_too_deep_to_be_written_is_refused() -> None:
+    """Reading takes a little more than writing."""
+    deep: Any = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(Problem, match="nested too deeply"):
+        accepted(TURN | {"future": deep}, caller=ANYONE, limit=1)
+
+
+async def test_what_is_learnt_of_a_users_turn_is_the_users_whatever_the_policy(log: NoLog) -> None:
+    api = called(app_over(log=log, credentials=TOKENS), token="u1")
+    for said in (TURN | {"group_id": "g"}, TURN | {"group_id": "g", "scope": None}):
+        assert (await api.post("/v1/turns", json=said)).status_code == 202
+    for _, _, value, _ in log.appended:
+        assert Turn.read(value or b"").owner(default_scope="group") == Owner(scope="user", id="u1")
 
 
 async def test_what_is_not_said_to_be_json_is_refused(api: httpx.AsyncClient) -> None:
