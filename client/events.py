@@ -89,7 +89,10 @@ class HttpUpdates:
                     yield Update(event.fact, event, block.id)
 
     async def _resumed(self, query: Mapping[str, str], begun: Places) -> AsyncGenerator[Block]:
-        """From as far before a place as the log still goes back."""
+        """From as far before a place as the log still goes back. The place itself is asked for first: it may lie beyond
+        the end of a log that was made anew, where one before it does not. Raises PositionLost."""
+        async with aclosing(self._blocks(query, begun.token())) as held:
+            await anext(held)
         for back in (self._look_back, self._look_back // 10, self._look_back // 100, 0):
             blocks = self._blocks(query, looked_back(begun, back).token())
             try:

@@ -10,7 +10,7 @@ from typing import Protocol
 import httpx
 
 from ..schemas.turns import Owner
-from ..streams.addresses import embedded_folder, is_embedded, kafka_servers
+from ..streams.addresses import EMBEDDED, KAFKA, embedded_folder, is_embedded, kafka_servers
 from ..streams.embedded_log import EmbeddedLog
 from ..streams.ports import Log, Position
 from .api import Api
@@ -22,6 +22,7 @@ from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 TIMEOUT = 10.0
 """Seconds that one call to a broker or a server may take, with all its tries."""
 HTTP = ("http://", "https://")
+PORT_MAX = 65_535
 
 
 class Groups(Protocol):
@@ -83,9 +84,7 @@ async def connect(
     async with AsyncExitStack() as stack:
         called = None
         if server is not None:
-            credential = {"authorization": f"Bearer {token}"} if token is not None else {}
-            http = httpx.AsyncClient(base_url=server, headers=credential, timeout=timeout, follow_redirects=False)
-            await stack.enter_async_context(http)
+            http = await stack.enter_async_context(_http(server, token, timeout))
             called = Api(http=http, timeout=timeout)
             if server == address:
                 yield Memory(turns=called, updates=HttpUpdates(api=called), groups=_no_groups, api=called)
@@ -98,7 +97,26 @@ async def connect(
         yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=called)
 
 
+def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
+    """Raises Misconfigured for what no request could carry; with a token it does not repeat it."""
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise Misconfigured(f"{address!r}: {error}; expected {HTTP[0]}host:port") from None
+    if f"{url.scheme}://" not in HTTP or not url.host or (url.port or 0) > PORT_MAX:
+        raise Misconfigured(f"{address!r}: expected {HTTP[0]}host:port")
+    if token is None:
+        credential = {}
+    elif token.isascii() and token.isprintable() and token.split() == [token]:
+        credential = {"authorization": f"Bearer {token}"}
+    else:
+        raise Misconfigured("the token is empty, or has characters that none has: a line break at its end?")
+    return httpx.AsyncClient(base_url=url, headers=credential, timeout=timeout, follow_redirects=False)
+
+
 def _log(address: str, timeout: float) -> Log:
+    if not address.startswith((KAFKA, EMBEDDED)):
+        raise Misconfigured(f"{address!r}: expected {KAFKA}host:port, {EMBEDDED}/folder or {HTTP[0]}host:port")
     if is_embedded(address):
         return EmbeddedLog(folder=embedded_folder(address))
     from ..streams.kafka_log import KafkaLog  # only who uses it pays for it

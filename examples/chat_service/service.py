@@ -27,7 +27,7 @@ ADDRESS = os.environ.get("CHAT_MEMORY", "http://127.0.0.1:8000")
 """Where turns go and changes come from: memstream serve, or kafka://host:port."""
 API = os.environ.get("CHAT_MEMORY_API", "http://127.0.0.1:8000")
 """Where what is remembered is read."""
-TOKEN = os.environ.get("CHAT_MEMORY_TOKEN")
+TOKEN = os.environ.get("CHAT_MEMORY_TOKEN") or None
 MODEL = os.environ.get("CHAT_MODEL", "gpt-5-mini")
 HAS_MODEL = bool(os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"))
 POSITION = Path(os.environ.get("CHAT_POSITION", "changes.position"))

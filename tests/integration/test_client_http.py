@@ -208,6 +208,16 @@ async def test_a_log_that_goes_less_far_back_is_looked_into_as_far_as_it_goes(lo
         await shortened.close()
 
 
+async def test_a_log_that_was_made_anew_has_lost_the_position(log: EmbeddedLog) -> None:
+    """A place beyond its end, although those that one looks back to may lie on it."""
+    told = await Teller(log).change()
+    async with served(log) as url, connect(url) as memory:
+        with pytest.raises(PositionLost):
+            await take(memory, 1, after=Places((9, 9, 9)).token(), tenant_id="acme")
+        (update,) = await take(memory, 1, after=BEGINNING, tenant_id="acme")
+        assert name(update) == told
+
+
 async def test_who_may_not_is_told_at_once(log: EmbeddedLog) -> None:
     async with served(log, credentials=Credentials([entry("mst_right")])) as url:
         async with connect(url, token="mst_wrong") as memory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,7 @@ async def test_a_turn_goes_out_as_it_was_given() -> None:
         ({**TURN, "user_id": ""}, InvalidTurn),
         ({**TURN, "mood": {1, 2}}, InvalidTurn),
         ({**TURN, "mood": "\ud800"}, InvalidTurn),
+        ({**TURN, "mood": float("nan")}, InvalidTurn),
         ({**TURN, "mood": "x" * 300_000}, TooLarge),
     ],
 )
@@ -132,6 +134,31 @@ async def test_a_refusal_is_told_once_with_its_reason(status: int, error: type[C
     with pytest.raises(error, match="told why"):
         await api(answer).recall("tea")
     assert len(tries) == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["", "memory:8000", "htp://memory", "http://", "http://[::1", "http://memory:99999", "embedded://x"]
+)
+async def test_an_address_that_is_none_is_told_at_once(address: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(repr(address))) as told:
+        async with connect(address):
+            raise AssertionError("connected")
+    assert "http://" in str(told.value) or address.startswith("embedded://"), "what would be one is told"
+
+
+@pytest.mark.parametrize("api", ["memory:8000", "kafka://memory:9092"])
+async def test_what_is_read_is_read_from_a_server(api: str) -> None:
+    with pytest.raises(Misconfigured, match=re.escape(repr(api))):
+        async with connect("kafka://127.0.0.1:1", api=api):
+            raise AssertionError("connected")
+
+
+@pytest.mark.parametrize("token", ["", "mst_x\n", "mst x", "mst_\u00fc", "mst_\x00"])
+async def test_a_token_that_no_request_can_carry_is_told_at_once_and_not_repeated(token: str) -> None:
+    with pytest.raises(Misconfigured, match="token") as told:
+        async with connect("http://127.0.0.1:1", token=token):
+            raise AssertionError("connected")
+    assert "mst" not in str(told.value)
 
 
 def test_every_error_can_be_named_by_who_catches_it() -> None:
