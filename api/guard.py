@@ -50,7 +50,7 @@ class Guard:
             await self._app(scope, receive, passage.send)
             return
         if _head(scope) > self._limits.header:  # the parser takes more, when it comes in one piece
-            await passage.refuse(headers_too_large(f"at most {self._limits.header} bytes are allowed"), receive)
+            await passage.refuse(headers_too_large(self._limits.header), receive)
             return
         if len(self._at_work) >= self._limits.requests:
             problem = busy(f"{self._limits.requests} requests are at work", retry_after=self._limits.retry_seconds)

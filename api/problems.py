@@ -133,7 +133,8 @@ def too_large(detail: str) -> Problem:
     return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
 
 
-def headers_too_large(detail: str) -> Problem:
+def headers_too_large(limit: int) -> Problem:
+    detail = f"the address and the headers have more than {limit} bytes"
     return Problem(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large", detail)
 
 
