@@ -81,8 +81,49 @@ def test_more_than_the_bound_is_a_duplicate_and_the_bound_itself_is_not() -> Non
 
 def test_nothing_goes_for_an_item_that_is_not_answered() -> None:
     many = [item("episodic", f"event{n} of{n}", 0.9) for n in range(5)]
-    said, fact = item("turns", "works at Stripe", 0.5), item("semantic", "works at Stripe", 0.1)
+    said, fact = item("turns", "works at Stripe", 0.5), item("semantic", "works at Stripe now", 0.1)
     assert ("turns", "works at Stripe") in answer([*many, said, fact], limit=2)
+
+
+def test_the_very_same_words_are_said_by_the_higher_tier_though_it_was_not_good_enough() -> None:
+    """A fresh episode scores above the fact of the same observation: ten of them would crowd the facts out."""
+    many = [item("episodic", f"event{n} of{n}", 0.9) for n in range(5)]
+    said, fact = item("turns", "works at Stripe", 0.5), item("semantic", "works at Stripe", 0.1)
+    assert answer([*many, said, fact], limit=2) == [("episodic", "event0 of0"), ("semantic", "works at Stripe")]
+    entry = item("working", "works at Stripe", 0.2)
+    assert answer([*many, said, fact, entry], limit=2)[1] == ("semantic", "works at Stripe")
+    assert answer([*many, said, entry], limit=2)[1] == ("working", "works at Stripe")
+
+
+def test_as_many_as_the_higher_tier_has_room_for() -> None:
+    texts = [f"fact{n} about{n}" for n in range(8)]
+    twins = [item(tier, text, score - n / 100) for n, text in enumerate(texts)
+             for tier, score in (("episodic", 0.9), ("semantic", 0.4))]  # fmt: skip
+    alone = [item("turns", f"said{n}", 0.6) for n in range(2)]
+    assert answer([*twins, *alone], limit=4) == [
+        ("turns", "said0"),
+        ("turns", "said1"),
+        ("semantic", texts[0]),
+        ("semantic", texts[1]),
+    ]
+    found = answer(twins, limit=8)
+    assert sorted(text for _, text in found) == texts, "each once: those without room for their fact as episodes"
+    assert [tier for tier, _ in found] == ["episodic"] * 4 + ["semantic"] * 4
+
+
+def test_who_speaks_instead_of_another_takes_what_it_contains_along() -> None:
+    candidates = [
+        item("episodic", "works at Stripe", 0.9),
+        item("episodic", "at Stripe", 0.8),
+        item("turns", "hello there", 0.7),
+        item("turns", "good morning", 0.6),
+        item("semantic", "works at Stripe", 0.1),
+    ]
+    assert answer(candidates, limit=4) == [
+        ("turns", "hello there"),
+        ("turns", "good morning"),
+        ("semantic", "works at Stripe"),
+    ]
 
 
 def test_what_goes_for_a_higher_one_takes_nothing_along() -> None:
@@ -109,6 +150,11 @@ def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: l
         for high in chosen:
             if TIERS.index(high.tier) < TIERS.index(low.tier):
                 assert overlap(words(low.content), words(high.content)) <= POLICY.duplicate_overlap
+    count = {tier: sum(each.tier == tier for each in chosen) for tier in TIERS}
+    for each in chosen:
+        highest = min((other.tier for other in candidates if other.content == each.content), key=TIERS.index)
+        if each.content and highest != each.tier:
+            assert count[highest] == share(limit, tiers=4), "it has no room"
 
 
 @given(CANDIDATES, st.integers(1, 12))
