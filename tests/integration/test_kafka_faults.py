@@ -87,9 +87,11 @@ async def test_joins_and_leaves(kafka_broker: str, tmp_path: Path, topic_prefix:
     broken="a worker joins while another one, told to end, has events in hand (machinery alone)",
     holds="it waits for them to be done and committed; exit 0, no loss, no double",
 )
-async def test_who_joins_waits_for_who_ends(kafka_broker: str, tmp_path: Path, topic_prefix: str) -> None:
+@pytest.mark.parametrize("static", [False, True])
+async def test_who_joins_waits_for_who_ends(kafka_broker: str, tmp_path: Path, topic_prefix: str, static: bool) -> None:
     gate = tmp_path / "gate"
-    async with running(kafka_broker, tmp_path, f"{topic_prefix}app", session=6, gate=str(gate)) as (log, workers):
+    options = {"session": 6, "gate": str(gate), "static": static}
+    async with running(kafka_broker, tmp_path, f"{topic_prefix}app", **options) as (log, workers):
         counts = Counter[str]()
         workers.start("a")
         await owned(workers, "a", PARTITIONS)

@@ -22,15 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Workers:
-    """Worker processes of one test; all are gone when it ends."""
+    """Worker processes of one test; all are gone when it ends. `static`: each a member of its own name."""
 
-    def __init__(self, *, folder: Path, broker: str, name: str, **options: Any) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, *, folder: Path, broker: str, name: str, static: bool = False, **options: Any) -> None:
+        self.folder, self.name, self.static = folder, name, static
         self.options = {"broker": f"kafka://{broker}", "name": name, "partitions": PARTITIONS, **options}
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, worker: str) -> None:
-        options = {**self.options, "datadir": str(self.folder / worker), "note": str(self._notes(worker))}
+        member = {"worker_id": worker} if self.static else {}
+        options = {**self.options, **member, "datadir": str(self.folder / worker), "note": str(self._notes(worker))}
         with (self.folder / f"{worker}.err").open("ab") as err:
             self.running[worker] = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.kafka_worker", json.dumps(options)],
