@@ -32,7 +32,7 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import Row
 from memstream.cli import logs
 from memstream.schemas import ids
-from memstream.schemas.topics import STAGES, changelog_of
+from memstream.schemas.topics import STAGES, StageName, changelog_of
 from memstream.streams.partitioner import partition_for
 from memstream.streams.sending import user_turn
 
@@ -49,6 +49,8 @@ OF_TENANT: Final = 100
 """Users of one tenant, so that none has so many records that a graph would be built meanwhile."""
 BATCH: Final = 200
 UUID_TEXT: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+PATIENT: Final = "30"
+"""Seconds of a session."""
 OWN_PARTS: Final = 3
 """Of a row's key: of a session's or an owner's key, by which it lies in its partition."""
 
@@ -225,10 +227,14 @@ async def opened(world: World, users: int, load: Load) -> Side:
 
 def _start(world: World) -> dict[str, Worker]:
     """A process a stage; in a folder one process has them all. One turn at a time of a session, so that nobody's are
-    taken together."""
+    taken together; and nobody is to be thrown out of a group while gigabytes are restored."""
+
+    def worker(*stages: StageName) -> Worker:
+        return world.worker(*stages, MEMSTREAM_OBSERVE_TOGETHER="1", MEMSTREAM_SESSION_TIMEOUT=PATIENT)
+
     if world.kind == "kafka":
-        return {stage: world.worker(stage, MEMSTREAM_OBSERVE_TOGETHER="1") for stage in STAGES}
-    return {"all four stages in one process": world.worker(*STAGES, MEMSTREAM_OBSERVE_TOGETHER="1")}
+        return {stage: worker(stage) for stage in STAGES}
+    return {"all four stages in one process": worker(*STAGES)}
 
 
 async def spoken(side: Side, load: Load) -> dict[str, float]:
