@@ -93,6 +93,14 @@ def test_the_very_same_words_are_said_by_the_higher_tier_though_it_was_not_good_
     entry = item("working", "works at Stripe", 0.2)
     assert answer([*many, said, fact, entry], limit=2)[1] == ("semantic", "works at Stripe")
     assert answer([*many, said, entry], limit=2)[1] == ("working", "works at Stripe")
+    assert answer([*many, said, fact, entry._replace(score=Score({}, 0.05))], limit=2)[1][0] == "semantic"
+
+
+def test_what_was_said_twice_is_said_once_by_the_higher_tier() -> None:
+    twice = [item("turns", "works at Stripe", 0.9, name) for name in "ab"]
+    other, fact = item("turns", "hello there", 0.8), item("semantic", "works at Stripe", 0.1)
+    assert answer([*twice, other, fact], limit=4, tiers=4).count(("semantic", "works at Stripe")) == 1
+    assert answer([*twice, other, fact], limit=2, tiers=1).count(("semantic", "works at Stripe")) == 1
 
 
 def test_as_many_as_the_higher_tier_has_room_for() -> None:
