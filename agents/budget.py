@@ -188,17 +188,25 @@ class Budget:
         for name, held in list(self._held.items()):
             if now - held.used_at < idle_for:
                 continue
-            ceiling = self._ceilings[name.line]
-            async with held.lock:
-                before = held.slice
-                if before.taken == before.spent + before.reserved and before.told == before.spent:
-                    if name.day != today and before.reserved == Amount():
-                        del self._held[name]
-                    continue
-                # It is nobody's from here on, so that no call sets it aside while the account is written.
-                after = give_back(Account(), before, ceiling).slice
-                held.slice = after
-                await self._changed(name, ceiling, lambda account: give_back(account, before, ceiling))  # noqa: B023
+            giving = asyncio.create_task(self._give_back(name, held, today))
+            try:
+                # Not cut short: what is on its way back would be nobody's. Who gives back next waits for it.
+                await asyncio.shield(giving)
+            except asyncio.CancelledError:
+                giving.add_done_callback(_tell_lost)
+                raise
+
+    async def _give_back(self, name: _Name, held: _Held, today: str) -> None:
+        ceiling = self._ceilings[name.line]
+        async with held.lock:
+            before = held.slice
+            if before.taken == before.spent + before.reserved and before.told == before.spent:
+                if name.day != today and before.reserved == Amount():
+                    self._held.pop(name, None)
+                return
+            # It is nobody's from here on, so that no call sets it aside while the account is written.
+            held.slice = give_back(Account(), before, ceiling).slice
+            await self._changed(name, ceiling, lambda account: give_back(account, before, ceiling))
 
     async def run(self) -> None:
         """Gives back what lies idle, for as long as the process runs."""
@@ -291,6 +299,12 @@ class Budget:
             )
         again = HELD_AGAIN if refusal == "held" else until_next_day(self._now())
         return OverBudget(why, retry_after=min(again, until_next_day(self._now())), remedy="docs/budgets.md")
+
+
+def _tell_lost(giving: asyncio.Task[None]) -> None:
+    """Nobody waits for it any more."""
+    if not giving.cancelled() and (away := giving.exception()) is not None:
+        log.warning("budget_not_given_back", why=str(away))
 
 
 def _put_back(held: _Held, bound: Amount, taking: asyncio.Task[Refusal | None]) -> None:

@@ -85,7 +85,9 @@ def test_a_deployment_on_kafka(own_kafka: Broker, tmp_path: Path) -> None:
         assert [each["action"] for each in seen] == ["new", "superseded", "new"]
         (fact,) = command("show", "facts", "--tenant", "acme", "--user", "ana/1", "--json").records
         assert fact["content"] == "Works at Stripe"
-        (chain,) = command("trace", fact["supersedes"], "--tenant", "acme", "--json").records
+        traced = command("trace", fact["supersedes"], "--tenant", "acme", "--json")
+        assert traced.code == 0, traced.err
+        (chain,) = traced.records
         assert [each["action"] for each in chain["decisions"]] == ["new", "superseded"]
         assert len(chain["turns"]) == 2
         answered = command("produce", "-", "--json", input=turn("t9", "I live in Oslo.") + "\nnonsense")

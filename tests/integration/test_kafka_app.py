@@ -44,7 +44,7 @@ async def test_kill_and_restart_recovers_the_table_and_loses_nothing(log: KafkaL
     await make_topics(log, name)
     await feed(log, name, counts, 200)
     workers.start("a")
-    await until(lambda: len(workers.notes("a")) > 50, timeout=60, what="some events handled")
+    await until(lambda: len(workers.of("a", "done")) >= 30, timeout=60, what="some events handled")
     workers.signal("a", signal.SIGKILL)
     assert await workers.ended("a") == -signal.SIGKILL
     await feed(log, name, counts, 100)

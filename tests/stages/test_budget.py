@@ -136,6 +136,20 @@ async def test_what_lies_idle_goes_back_to_others(world: World) -> None:
     await reserve(other, 4_550)
 
 
+async def test_what_is_on_its_way_back_when_the_worker_stops_gets_there(world: World) -> None:
+    budget = world.worker(1)
+    (await reserve(budget, 4_000)).settle(used(100, 50))
+    giving = asyncio.ensure_future(budget.give_back(idle_for=0.0))
+    for _ in range(3):  # it has begun, and the store has not answered
+        await asyncio.sleep(0)
+    giving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await giving
+    await budget.close()
+    row = await world.row()
+    assert (row.taken_tokens, row.spent_tokens) == (150, 150)
+
+
 async def test_calls_out_of_one_slice_write_nothing(world: World) -> None:
     ceiling = Ceiling(tokens=1_000_000, cost=None, on_exceed="pause")
     budget = world.worker(ceiling=ceiling)
