@@ -59,7 +59,6 @@ def test_a_deployment_on_kafka(own_kafka: Broker, tmp_path: Path) -> None:
     environment = {
         "MEMSTREAM_BROKER": f"kafka://{own_kafka.bootstrap}",
         "MEMSTREAM_PARTITIONS": "3",
-        "MEMSTREAM_SESSION_TIMEOUT": "3",
     }
     memstream, command = Memstream(tmp_path, environment), InProcess(tmp_path, environment)
 

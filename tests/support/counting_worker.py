@@ -95,7 +95,9 @@ async def main(options: dict[str, str]) -> int:
             broker=broker,
             datadir=folder / options.get("worker", "w"),
             app=AppSettings(
-                partitions=int(options["partitions"]), session_timeout=3, worker_id=options.get("worker_id")
+                partitions=int(options["partitions"]),
+                session_timeout=float(options.get("session", 3)),
+                worker_id=options.get("worker_id"),
             ),
             crash=crash,
         ),
