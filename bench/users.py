@@ -1,4 +1,4 @@
-"""R5, its second half: processor time of a turn at 100 000 users ÷ at 10: `python -m bench.users`.
+"""R5, its second half: processor time of a turn at 100 000 users ÷ at few: `python -m bench.users`.
 
 Two worlds, each with its own broker or folder, store and workers of all four stages. In both, ten users say a turn
 through the pipeline. One is then filled up: rows and points of those ten are written again, for other users, into the
@@ -17,6 +17,7 @@ import re
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -32,15 +33,15 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import Row
 from memstream.cli import logs
 from memstream.schemas import ids
-from memstream.schemas.topics import STAGES, StageName, changelog_of
+from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, STAGES, StageName, changelog_of
 from memstream.streams.partitioner import partition_for
 from memstream.streams.sending import user_turn
 
 from .model import Model
 from .report import Figure, as_json, as_table, machine
-from .run import OUT, WORLDS
+from .run import OUT, WORLDS, Found
 from .turns import Said, produce_evenly
-from .world import Worker, World
+from .world import NotMeasured, Worker, World
 
 TARGET: Final = 1.3
 AT_ONCE: Final = 10
@@ -192,15 +193,19 @@ class Side:
 
 
 async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Callable[[str], None]) -> list[Figure]:
+    """Raises NotMeasured."""
     async with AsyncExitStack() as stack:
-        sides = []
+        worlds: dict[int, World] = {}
         for users in (load.few, load.users):
             place = folder / f"{kind}-{users}"
             place.mkdir()
-            world = await stack.enter_async_context(WORLDS[kind](place, model))
-            side = await opened(world, users, load)
-            tell(f"{kind}: {users} users, filled in {side.filled:.0f} s")
-            sides.append(side)
+            worlds[users] = await stack.enter_async_context(WORLDS[kind](place, model))
+        if len({world.broker for world in worlds.values()}) < len(worlds):
+            raise NotMeasured("each world needs a broker of its own: unset MEMSTREAM_TEST_KAFKA")
+        sides = []
+        for users, world in worlds.items():
+            sides.append(await opened(world, users, load))
+            tell(f"{kind}: {users} users, filled in {sides[-1].filled:.0f} s")
         few, many = sides
         spent: dict[str, list[tuple[float, float]]] = {}
         for number in range(load.rounds + 1):
@@ -238,14 +243,27 @@ def _start(world: World) -> dict[str, Worker]:
 
 
 async def spoken(side: Side, load: Load) -> dict[str, float]:
-    """Seconds of processor time a turn, by process."""
+    """Seconds of processor time a turn, by process. Raises NotMeasured when a turn became no fact, or did not follow on
+    what its user is to have said before: then there is nothing to compare."""
     users = next(side.speaking)
     said = [user.turn(n) for n in range(1, load.turns_each + 1) for user in users]
     await side.world.settled(*STAGES)
+    log = side.world.log
+    told, observed = await log.ends(FACTS_UPDATED.name), dict(enumerate(await log.ends(OBSERVATIONS.name)))
     before = {name: process.cpu_seconds() for name, process in side.processes.items()}
-    await produce_evenly(side.world.log, said, rate=load.rate)
+    await produce_evenly(log, said, rate=load.rate)
+    await side.world.grown(FACTS_UPDATED.name, told, len(said))
     await side.world.settled(*STAGES)
-    return {name: (process.cpu_seconds() - before[name]) / len(said) for name, process in side.processes.items()}
+    spent = {name: (process.cpu_seconds() - before[name]) / len(said) for name, process in side.processes.items()}
+    numbers = Counter(
+        [
+            json.loads(record.value or b"{}")["turn_number"]
+            async for record in log.read(OBSERVATIONS.name, start=observed)
+        ]
+    )
+    if numbers != dict.fromkeys(range(2, load.turns_each + 2), len(users)):
+        raise NotMeasured(f"{side.world.kind}: users did not go on from their first turn: {dict(numbers)}")
+    return spent
 
 
 def _figure(kind: str, name: str, pairs: Sequence[tuple[float, float]], filled: float, load: Load) -> Figure:
@@ -265,15 +283,18 @@ def _figure(kind: str, name: str, pairs: Sequence[tuple[float, float]], filled: 
 
 
 # ------------------------------------------------------------------------------------------------ command
-async def _told(kinds: Sequence[str], load: Load, *, folder: Path | None, tell: Callable[[str], None]) -> list[Figure]:
-    found: list[Figure] = []
-    model = Model()
+async def _measured(kinds: Sequence[str], load: Load, *, folder: Path | None, tell: Callable[[str], None]) -> Found:
+    found, model = Found(), Model()
     try:
         for kind in kinds:
             with tempfile.TemporaryDirectory(
                 prefix="memstream-bench-", dir=folder, ignore_cleanup_errors=True
             ) as place:
-                found += await measure(kind, Path(place), model, load, tell=tell)
+                try:
+                    found.figures += await measure(kind, Path(place), model, load, tell=tell)
+                except NotMeasured as error:
+                    found.missing[f"R5 on {kind}"] = str(error)
+                    tell(f"R5 on {kind}: not measured: {error}")
     finally:
         await model.close()
     return found
@@ -290,11 +311,13 @@ def main(users: int, kinds: tuple[str, ...], quick: bool, folder: Path | None, o
     logs.configure(level=logging.ERROR)
     console, facts, began = Console(), machine(), time.monotonic()
     load = QUICK if quick else replace(FULL, users=users)
-    found = asyncio.run(_told(kinds or tuple(WORLDS), load, folder=folder, tell=console.log))
+    found = asyncio.run(_measured(kinds or tuple(WORLDS), load, folder=folder, tell=console.log))
     out.mkdir(parents=True, exist_ok=True)
-    report = as_json(facts, found, missing={}, seconds=time.monotonic() - began)
+    report = as_json(facts, found.figures, missing=found.missing, seconds=time.monotonic() - began)
     (out / "users.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    console.print(as_table(found))
+    console.print(as_table(found.figures))
+    if found.missing:
+        raise click.ClickException(f"not measured: {', '.join(found.missing)}")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,22 @@ def test_a_quick_read_of_memory_writes_its_figures_as_json(tmp_path: Path) -> No
     assert all(row["value"] > 0 for row in told["figures"])
 
 
+def test_a_quick_run_with_many_users_writes_its_figures_as_json(tmp_path: Path) -> None:
+    """Users whose memory is copied go on from it: each of their turns becomes a fact."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.users", "--quick", "--on", "embedded", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "users.json").read_text())["figures"]
+    assert (row["ratio"], row["on"], row["target"]) == ("R5", "embedded", 1.3)
+    assert row["value"] > 0
+
+
 def test_a_quick_run_of_what_is_remembered_writes_its_figures_as_json(tmp_path: Path) -> None:
     done = subprocess.run(
         [
