@@ -29,8 +29,8 @@ long: $(VENV)/.ready-dev ## the tests that take long: a fresh clone, services en
 
 FAULTS ?= all
 SEED ?= 1
-FAULTS_REPORT ?= --faults-report=docs/reliability.md
-faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/reliability.md; FAULTS=share: those of each time and one in five
+FAULTS_REPORT ?= --faults-report=docs/notes/reliability.md
+faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table into docs/notes/reliability.md; FAULTS=share: those of each time and one in five
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -48,7 +48,7 @@ bench: $(VENV)/.ready-dev ## speed as ratios on this machine, about ten minutes:
 	$(BIN)/python -m bench.run
 
 SOAK_ARGS ?=
-soak: $(VENV)/.ready-dev ## 20 minutes under load while things break (SEED=n, SOAK_ARGS=--embedded …): docs/soak.md
+soak: $(VENV)/.ready-dev ## 20 minutes under load while things break (SEED=n, SOAK_ARGS=--embedded …): docs/notes/soak.md
 	$(BIN)/python -m bench.soak --seed $(SEED) $(SOAK_ARGS)
 
 docs: $(VENV)/.ready-dev ## the documentation as pages, under build/site

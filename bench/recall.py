@@ -41,7 +41,7 @@ from .report import Figure, as_json, as_markdown, as_table, machine
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "bench" / "out"
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "notes" / "performance.md"
 BEGIN, END = "<!-- recall: begin -->", "<!-- recall: end -->"
 BASE: Final = 1_000
 SIZES: Final = (1_000, 10_000, 100_000)

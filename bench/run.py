@@ -28,7 +28,7 @@ from .world import NotMeasured, World, embedded_world, kafka_world
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "bench" / "out"
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "notes" / "performance.md"
 PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 RATIOS = ("R1", "R2", "R3", "R6", "R7", "R8", "R9")

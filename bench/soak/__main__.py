@@ -18,7 +18,7 @@ from bench.soak.run import Found, Wanted, soak
 
 BENCH = Path(__file__).resolve().parent.parent
 OUT = BENCH / "out" / "soak"
-DOCS = BENCH.parent / "docs"
+DOCS = BENCH.parent / "docs" / "notes"
 INTERRUPTED = 130
 
 
