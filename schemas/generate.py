@@ -1,9 +1,13 @@
-"""JSON Schemas of everything that travels: `python -m memstream.schemas.generate [--check]` writes or compares them.
+"""JSON Schemas of every record: `python -m memstream.schemas.generate [--check]` writes or compares them.
 
-The files under schemas/json are checked in and travel in the wheel; a test fails when they and the code differ. What
-we produce is closed (no field that the contract does not have, and every field is there); what producers send (turns,
-commands) asks only for the least, and turns stay open. Readers must ignore fields that they do not know: a later minor
-version may add some.
+There are two sets. `schemas/json/*.json` is for readers: every object is open, so a record that a later minor version
+wrote with more fields still fits. `schemas/json/strict/*.json` is for writers: every object is closed, so a misspelt
+field shows. Our own records are tested with the strict set. A message of a turn may have the fields of OpenAI's chat
+messages in both.
+
+What we produce has every field, so all are required. Of what others send (turns, commands) only the least is required.
+
+The files are checked in and travel in the wheel. A test fails when they differ from the code.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ from .recalled import RecalledItem, RecallTold
 from .turns import Turn
 
 FOLDER = Path(__file__).resolve().parent / "json"
+STRICT = "strict"
+"""Name of the closed set, and of its folder within `FOLDER`."""
 VERSION = 1
 
 
@@ -63,26 +69,80 @@ class _Whole(GenerateJsonSchema):
         return self.mode == "serialization" or super().field_is_required(field, total)
 
 
-def schema_text(published: Published) -> str:
-    """The file's text: JSON Schema 2020-12, two spaces, a line break at the end."""
+def _with_objects(schema: Any, *, open_: bool) -> Any:
+    """The schema with every object that has named properties open or closed. Maps of free JSON stay as they are."""
+    if isinstance(schema, list):
+        return [_with_objects(item, open_=open_) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {name: _with_objects(item, open_=open_) for name, item in schema.items()}
+    return result | {"additionalProperties": open_} if _is_object(result) else result
+
+
+def _is_object(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "object" and isinstance(schema.get("properties"), dict)
+
+
+def schema_of(published: Published, *, strict: bool = False) -> dict[str, Any]:
+    """JSON Schema 2020-12 of one contract."""
     mode: Literal["validation", "serialization"] = "validation" if published.view == "sent" else "serialization"
-    schema = {
+    schema: dict[str, Any] = published.contract.model_json_schema(mode=mode, schema_generator=_Whole)
+    schema = _with_objects(_with_openai_fields(schema) if strict else schema, open_=not strict)
+    use = "for writers: closed" if strict else "for readers: open"
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:memstream:{published.name}:v{VERSION}",
-        "$comment": f"{published.about}; written by memstream.schemas.generate",
-    } | published.contract.model_json_schema(mode=mode, schema_generator=_Whole)
+        "$id": f"urn:memstream:{published.name}:v{VERSION}" + (f":{STRICT}" if strict else ""),
+        "$comment": f"{published.about}; {use}; written by memstream.schemas.generate",
+        **schema,
+    }
+
+
+OPENAI_FIELDS = {
+    "TurnMessage": (
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "refusal",
+        "reasoning_content",
+        "audio",
+        "annotations",
+    ),
+    "ContentPart": ("image_url", "input_audio", "file", "refusal"),
+}
+"""Fields of OpenAI's chat messages that memstream keeps and does not read: no spelling mistakes of a producer."""
+
+
+def _with_openai_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema whose messages and content parts also name what OpenAI's have, with any value."""
+    named = {
+        name: part | {"properties": part["properties"] | {field: {} for field in OPENAI_FIELDS.get(name, ())}}
+        if "properties" in part
+        else part
+        for name, part in schema.get("$defs", {}).items()
+    }
+    return schema | {"$defs": named} if named else schema
+
+
+def _text(schema: dict[str, Any]) -> str:
+    """The file's text: two spaces, a line break at the end."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def wanted() -> dict[str, str]:
-    """File name → text."""
-    return {f"{published.name}.json": schema_text(published) for published in PUBLISHED}
+def expected_files() -> dict[str, str]:
+    """Path within the folder → text, of both sets."""
+    readers = {f"{each.name}.json": _text(schema_of(each)) for each in PUBLISHED}
+    writers = {f"{STRICT}/{each.name}.json": _text(schema_of(each, strict=True)) for each in PUBLISHED}
+    return readers | writers
+
+
+def _files_in(folder: Path) -> dict[str, Path]:
+    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.json"))}
 
 
 def differences(folder: Path = FOLDER) -> list[str]:
-    """What is missing, stale or too much in `folder`, one line each; empty when all is well."""
-    texts = wanted()
-    there = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.json"))}
+    """What is missing, stale or too much in `folder`, one line each; empty when folder and code agree."""
+    texts = expected_files()
+    there = {name: path.read_text(encoding="utf-8") for name, path in _files_in(folder).items()}
     lines = [f"{name}: missing" for name in texts if name not in there]
     lines += [f"{name}: differs from the code" for name, text in texts.items() if there.get(name, text) != text]
     lines += [f"{name}: no contract has this name" for name in there if name not in texts]
@@ -90,12 +150,13 @@ def differences(folder: Path = FOLDER) -> list[str]:
 
 
 def write(folder: Path = FOLDER) -> None:
-    texts = wanted()
-    folder.mkdir(parents=True, exist_ok=True)
+    texts = expected_files()
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    for path in folder.glob("*.json"):
-        if path.name not in texts:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name, path in _files_in(folder).items():
+        if name not in texts:
             path.unlink()
 
 
