@@ -1,4 +1,4 @@
-"""The commands on a real broker, as the README has them: topics, doctor, worker, its two snippets, watch, the end."""
+"""The commands on a real broker, as the how-to pages have them: topics, doctor, worker, snippets, watch, the end."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tests.support.cli import InProcess, Memstream, turn
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.kafka
-ROOT = Path(__file__).resolve().parents[2]
+HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 
 
-def snippets() -> dict[str, Any]:
-    """The functions of the README's Python."""
+def snippets(page: str) -> dict[str, Any]:
+    """The functions that a how-to page defines with aiokafka."""
     names: dict[str, Any] = {}
-    for snippet in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
-        exec(compile(snippet, "README.md", "exec"), names)
+    for snippet in re.findall(r"```python\n(from aiokafka.*?)```", (HOW_TO / page).read_text(), re.DOTALL):
+        exec(compile(snippet, page, "exec"), names)
     return names
 
 
-async def as_the_readme_produces(bootstrap: str) -> None:
+async def as_the_page_produces(bootstrap: str) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all")
     await producer.start()
     try:
         said = ("I work at Google.", "Guess what, I left Google. I now work at Stripe.")
         for number, text in enumerate(said):
             messages = [{"role": "user", "content": text}]
-            await snippets()["remember"](producer, "acme", "ana/1", "s 1", f"t{number}", messages)
+            await snippets("produce-turns.md")["remember"](producer, "acme", "ana/1", "s 1", f"t{number}", messages)
     finally:
         await producer.stop()
 
 
-async def as_the_readme_subscribes(bootstrap: str, lines: list[str]) -> None:
-    names = snippets()
+async def as_the_page_subscribes(bootstrap: str, lines: list[str]) -> None:
+    names = snippets("subscribe-to-facts.md")
     names["print"] = lambda *words: lines.append(" ".join(str(word) for word in words))
     following = asyncio.create_task(names["follow"](bootstrap))
     try:
@@ -72,9 +72,9 @@ def test_a_deployment_on_kafka(own_kafka: Broker, tmp_path: Path) -> None:
     assert {record["topic"]: record["detail"] for record in checked}["memory.turns"] == "3 partitions, delete"
 
     with memstream.worker("all") as worker:
-        asyncio.run(as_the_readme_produces(own_kafka.bootstrap))
+        asyncio.run(as_the_page_produces(own_kafka.bootstrap))
         lines: list[str] = []
-        asyncio.run(as_the_readme_subscribes(own_kafka.bootstrap, lines))
+        asyncio.run(as_the_page_subscribes(own_kafka.bootstrap, lines))
         assert [line.split(" because")[0] for line in lines] == [
             "new Works at Google",
             "superseded Works at Google",

@@ -18,6 +18,7 @@ KNOWN = json.loads((EXAMPLES / "keys.json").read_text())
 CHECKS = {
     "node": ["node", "node/check.mjs", "keys.json"],
     "java": ["java", "java/src/main/java/SessionKey.java", "keys.json"],
+    "go": ["go", "run", "-C", "go", "./keys", "../keys.json"],
 }
 
 
@@ -40,11 +41,24 @@ def test_a_language_makes_the_same_keys(language: str, tmp_path: Path) -> None:
     assert told.returncode == 1, "the check itself can fail"
 
 
+def test_the_go_producer_builds_and_its_partitions_are_the_contracts() -> None:
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    folder = EXAMPLES / "go"
+    fetched = subprocess.run(["go", "mod", "download"], cwd=folder, capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        pytest.skip(f"the modules of the Go example cannot be fetched: {fetched.stderr[-300:]}")
+    for command in (["go", "vet", "./..."], ["go", "test", "./..."]):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("path", "settings"),
     [
         ("node/producer.mjs", ["Partitioners.DefaultPartitioner", "idempotent: true", "acks: -1", "sessionKey(turn)"]),
         ("java/src/main/java/TurnProducer.java", ['"acks", "all"', '"enable.idempotence", "true"', "SessionKey.of("]),
+        ("go/main.go", ["kgo.AllISRAcks()", "kgo.StickyKeyPartitioner(nil)", "sessionkey.Of("]),
     ],
 )
 def test_a_producer_sets_what_the_contract_asks_for(path: str, settings: list[str]) -> None:
