@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 TEST_JOBS ?= $(if $(MEMSTREAM_TEST_KAFKA),1,3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test long faults lint types bench soak docs up down pins schemas hooks clean
+.PHONY: help setup demo test long faults lint types bench soak docs up down pins generate hooks clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' | awk -F'|' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -34,12 +34,11 @@ faults: $(VENV)/.ready-dev ## every row of the fault matrix (SEED=n), its table 
 	$(BIN)/pytest -m fault --faults $(FAULTS) --faults-seed $(SEED) $(FAULTS_REPORT) \
 		--numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(VENV)/.ready-dev ## ruff, import rules, JSON Schemas and OpenAPI against the code
+lint: $(VENV)/.ready-dev ## ruff, import rules, generated files against the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m memstream.schemas.generate --check
-	$(BIN)/python -m memstream.api.generate --check
+	@for module in $(GENERATORS); do $(BIN)/python -m $$module --check || exit 1; done
 
 types: $(VENV)/.ready-dev ## mypy, strict
 	$(BIN)/mypy
@@ -60,9 +59,10 @@ up: ## Kafka, Qdrant and the stages in containers (docker compose)
 down: ## stops them; the volumes stay
 	docker compose down
 
-schemas: $(VENV)/.ready-dev ## writes schemas/json and api/openapi.json anew
-	$(BIN)/python -m memstream.schemas.generate
-	$(BIN)/python -m memstream.api.generate
+# What is written from the code: JSON Schemas, api/openapi.json, docs/reference/asyncapi.yaml.
+GENERATORS = memstream.schemas.generate memstream.api.generate memstream.schemas.asyncapi
+generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI
+	@for module in $(GENERATORS); do $(BIN)/python -m $$module || exit 1; done
 
 hooks: $(VENV)/.ready-dev ## lint and types before each commit
 	$(BIN)/pre-commit install

@@ -1,0 +1,315 @@
+"""AsyncAPI 3 document of the topics: `python -m memstream.schemas.asyncapi [--check]` writes or compares it.
+
+Topics become channels, with their keys, headers, Kafka settings and records. Whoever writes or reads a topic becomes an
+operation. The document is self-contained: it holds the readers' JSON Schemas of the records as components.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from .cloudevents import MAJOR_VERSION, REKEYED_HEADER, EventType
+from .errors import DeadLetterReason
+from .generate import PUBLISHED, Published, schema_of
+from .topics import (
+    BY_NAME,
+    COMMANDS,
+    COMMANDS_SESSION,
+    DEAD_LETTER_SUFFIX,
+    EPISODES_RECORDED,
+    FACTS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    RECALLED,
+    RESULTS,
+    STAGES,
+    TURNS,
+    Topic,
+    catalogue,
+    group_of,
+)
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "asyncapi.yaml"
+KAFKA_PARTITIONS: Final = 12
+"""Partition count of a deployment on Kafka that sets none."""
+BINDING: Final = {"bindingVersion": "0.5.0"}
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What lies on a topic: the name of its published contract, and the `ce_type` that it travels under."""
+
+    contract: str
+    ce_type: EventType
+
+
+VALUES: Final[dict[str, Value]] = {
+    TURNS.name: Value("turn", "memstream.turn.v1"),
+    COMMANDS_SESSION.name: Value("command", "memstream.command.v1"),
+    OBSERVATIONS.name: Value("observed", "memstream.turn.observed.v1"),
+    COMMANDS.name: Value("command", "memstream.command.v1"),
+    EPISODES_RECORDED.name: Value("episodes_recorded", "memstream.episodes.recorded.v1"),
+    RECALLED.name: Value("recalled", "memstream.recalled.v1"),
+    FACTS_UPDATED.name: Value("fact_updated", "memstream.fact.updated.v1"),
+    FACTS.name: Value("fact", "memstream.fact.state.v1"),
+    RESULTS.name: Value("command_result", "memstream.command.result.v1"),
+}
+"""By topic."""
+ARGS: Final[dict[str, dict[str, str]]] = {
+    COMMANDS_SESSION.name: {"flush_important": "flush_important"},
+    COMMANDS.name: {
+        "facts.apply": "facts_apply",
+        "episodes.record": "episodes_record",
+        "episodes.keep": "episodes_keep",
+        "compact": "compact",
+    },
+}
+"""By topic and kind of command, the published contract of its args."""
+KEYS: Final = {
+    "session": "tenant/user/session, each part percent-encoded",
+    "owner": "tenant/scope/id, each part percent-encoded; the scope is user, agent, org or group",
+    "tenant/fact_id": "tenant/fact_id, each part percent-encoded",
+    "command id": "the command id, percent-encoded",
+    "table key": "the key of the row",
+    "as it came": "the key of the refused record, as it came",
+}
+
+_TEXT: Final[Json] = {"type": "string"}
+
+
+def document() -> Json:
+    """The AsyncAPI document."""
+    schemas = Schemas()
+    messages = {name: message for topic in BY_NAME.values() for name, message in _messages(topic, schemas)}
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "memstream",
+            "version": f"{MAJOR_VERSION}.0.0",
+            "description": (
+                "The topics of memstream: turns of conversations in, changes of facts out. "
+                "The version is that of the records. Readers ignore fields that they do not know. "
+                "Written from the code by memstream.schemas.asyncapi."
+            ),
+            "license": {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "channels": {topic.name: _channel(topic) for topic in catalogue()},
+        "operations": dict(operation for topic in catalogue() for operation in _operations(topic)),
+        "components": {
+            "schemas": schemas.components | {"CloudEvent": _cloud_event(), "DeadLetterHeaders": _dead_letter_headers()},
+            "messages": messages | {"dead_letter": _dead_letter(), "changelog_entry": _changelog_entry()},
+        },
+    }
+
+
+class Schemas:
+    """Readers' schemas as components: named by their class, references pointed at the components."""
+
+    def __init__(self) -> None:
+        self.components: dict[str, Json] = {}
+
+    def ref(self, contract: str) -> Json:
+        """A reference to a published contract's schema. Adds it, and what it refers to."""
+        (published,) = (each for each in PUBLISHED if each.name == contract)
+        schema = schema_of(published)
+        definitions = schema.pop("$defs", {})
+        names = {name: self._name(name, definition, published) for name, definition in definitions.items()}
+        for name, definition in definitions.items():
+            self.components[names[name]] = _pointed(definition, names)
+        own = {name: value for name, value in schema.items() if not name.startswith("$")}
+        self.components[published.contract.__name__] = _pointed(own, names)
+        return {"$ref": f"#/components/schemas/{published.contract.__name__}"}
+
+    def _name(self, name: str, definition: Json, published: Published) -> str:
+        """Its own name; with the view behind it where a part has other required fields as it is sent."""
+        component = _pointed(definition, {})
+        return name if self.components.get(name, component) == component else name + published.view.capitalize()
+
+
+def _pointed(schema: Any, names: dict[str, str]) -> Any:
+    """The schema with its references to definitions turned into references to components; `names` renames them."""
+    if isinstance(schema, list):
+        return [_pointed(item, names) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return schema | {"$ref": f"#/components/schemas/{names.get(name, name)}"}
+    return {name: _pointed(item, names) for name, item in schema.items()}
+
+
+# ------------------------------------------------------------------------------------------------ channels
+def _message_names(topic: Topic) -> list[str]:
+    if topic.name in VALUES:
+        kinds = [kind.replace(".", "_") for kind in ARGS.get(topic.name, ())]
+        return [VALUES[topic.name].contract, *kinds]
+    return ["dead_letter" if topic.name.endswith(DEAD_LETTER_SUFFIX) else "changelog_entry"]
+
+
+def _channel(topic: Topic) -> Json:
+    settings = topic.settings()
+    configuration: Json = {"cleanup.policy": [settings.pop("cleanup.policy")]}
+    configuration |= {name: int(value) for name, value in settings.items()}
+    return {
+        "address": topic.name,
+        "description": f"Key: {KEYS[topic.key]}.",
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in _message_names(topic)},
+        "bindings": {
+            "kafka": {
+                "topic": topic.name,
+                "partitions": topic.partitions or KAFKA_PARTITIONS,
+                "topicConfiguration": configuration,
+                **BINDING,
+            }
+        },
+    }
+
+
+def _operations(topic: Topic) -> Iterator[tuple[str, Json]]:
+    for who in topic.written_by:
+        yield f"{_slug(who)}-sends-{topic.name}", _operation("send", who, topic)
+    for who in topic.read_by:
+        yield f"{_slug(who)}-receives-{topic.name}", _operation("receive", who, topic)
+
+
+def _operation(action: Literal["send", "receive"], who: str, topic: Topic) -> Json:
+    operation: Json = {
+        "action": action,
+        "title": f"{who}: {action} {topic.name}",
+        "channel": {"$ref": f"#/channels/{topic.name}"},
+        "messages": [{"$ref": f"#/channels/{topic.name}/messages/{name}"} for name in _message_names(topic)],
+    }
+    if action == "receive" and who in STAGES and topic.name in VALUES:
+        group = {"type": "string", "enum": [group_of(who)]}
+        operation["bindings"] = {"kafka": {"groupId": group, **BINDING}}
+    return operation
+
+
+def _slug(who: str) -> str:
+    return who.replace(" ", "-")
+
+
+# ------------------------------------------------------------------------------------------------ messages
+def _messages(topic: Topic, schemas: Schemas) -> Iterator[tuple[str, Json]]:
+    value = VALUES[topic.name]
+    payload = schemas.ref(value.contract)
+    (published,) = (each for each in PUBLISHED if each.name == value.contract)
+    yield value.contract, _message(topic, published.about, payload, value.ce_type)
+    for kind, args in ARGS.get(topic.name, {}).items():
+        of_kind = {"type": "object", "properties": {"kind": {"const": kind}, "args": schemas.ref(args)}}
+        yield (
+            kind.replace(".", "_"),
+            _message(topic, f"command of kind {kind}", {"allOf": [payload, of_kind]}, value.ce_type),
+        )
+
+
+def _message(topic: Topic, about: str, payload: Json, ce_type: EventType) -> Json:
+    own: Json = {"type": "object", "properties": {"ce_type": {"const": ce_type}}}
+    if topic == TURNS:
+        own["properties"][REKEYED_HEADER] = {
+            "const": "1",
+            "description": "The observer sent the turn again, to the right partition.",
+        }
+    else:
+        own["required"] = list(_cloud_event()["properties"])
+    return {
+        "summary": about,
+        "contentType": "application/json",
+        "headers": {"allOf": [{"$ref": "#/components/schemas/CloudEvent"}, own]},
+        "payload": payload,
+        "bindings": {"kafka": {"key": {"type": "string", "description": KEYS[topic.key]}, **BINDING}},
+    }
+
+
+def _cloud_event() -> Json:
+    return {
+        "type": "object",
+        "description": "CloudEvents 1.0, binary mode. A turn needs none of these headers.",
+        "properties": {
+            "ce_specversion": {"const": "1.0"},
+            "ce_id": _TEXT | {"description": "The idempotency key."},
+            "ce_source": _TEXT | {"description": "/memstream/<who wrote it>"},
+            "ce_type": {"enum": list(get_args(EventType))},
+            "ce_subject": _TEXT | {"description": "The key of the stream that the record belongs to."},
+            "ce_time": _TEXT | {"format": "date-time"},
+            "ce_partitionkey": _TEXT | {"description": "The same as ce_subject."},
+            "content-type": {"const": "application/json"},
+        },
+    }
+
+
+def _dead_letter() -> Json:
+    return {
+        "summary": "A refused record: its raw key and value, and why it was refused.",
+        "contentType": "application/octet-stream",
+        "headers": {"$ref": "#/components/schemas/DeadLetterHeaders"},
+        "payload": {"description": "The value of the refused record; of more than 1 MiB the first 64 KiB."},
+    }
+
+
+def _dead_letter_headers() -> Json:
+    numbers = _TEXT | {"pattern": "^-?[0-9]+$"}
+    required: Json = {
+        "kafka_dlt-original-topic": _TEXT,
+        "kafka_dlt-original-partition": numbers,
+        "kafka_dlt-original-offset": numbers,
+        "kafka_dlt-original-timestamp": numbers,
+        "kafka_dlt-original-consumer-group": _TEXT,
+        "kafka_dlt-exception-fqcn": _TEXT,
+        "kafka_dlt-exception-message": _TEXT,
+        "memstream-stage": {"enum": list(STAGES)},
+        "memstream-attempts": numbers,
+        "memstream-reason": {"enum": list(get_args(DeadLetterReason))},
+    }
+    optional: Json = {
+        "memstream-tenant": _TEXT,
+        "memstream-key-sha256": _TEXT,
+        "memstream-key-bytes": numbers,
+        "memstream-value-sha256": _TEXT,
+        "memstream-value-bytes": numbers,
+    }
+    return {"type": "object", "properties": required | optional, "required": list(required)}
+
+
+def _changelog_entry() -> Json:
+    return {
+        "summary": "A row of a stage's table. It belongs to the stage; nobody else reads it.",
+        "contentType": "application/octet-stream",
+        "payload": {"description": "The row's raw value; null deletes the row."},
+    }
+
+
+# ------------------------------------------------------------------------------------------------ file
+def text() -> str:
+    """The document as YAML. PyYAML is a tool of development, so it is imported here alone."""
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    return yaml.dump(document(), Dumper=Plain, sort_keys=False, allow_unicode=True, width=120)
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: python -m memstream.schemas.asyncapi [--check]", file=sys.stderr)
+        return 2
+    expected = text()
+    if arguments == ["--check"]:
+        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != expected:
+            print(f"{FILE.name}: differs from the code\nmend: python -m memstream.schemas.asyncapi", file=sys.stderr)
+            return 1
+        return 0
+    FILE.write_text(expected, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
