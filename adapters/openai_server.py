@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from ..schemas.errors import Transient
-from .openai_wire import failure_of, is_refusal, shortened, to_transient
+from .openai_errors import failure_of, is_refusal, shortened, to_transient
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept: less than the 5 after which uvicorn (vLLM and others) closes it, so that

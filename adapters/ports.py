@@ -13,7 +13,7 @@ from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 from pydantic import JsonValue
 from qdrant_client import models
 
-from ..schemas.recalled import Tier
+from ..schemas.recall import Tier
 
 Payload = dict[str, JsonValue]
 A = TypeVar("A")

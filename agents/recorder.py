@@ -16,21 +16,21 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
-from ..memory.boundaries import without_framed
-from ..memory.windows import NEIGHBOURS, Line, Windows, is_talk, windows
+from ..memory.recall.context_windows import NEIGHBOURS, Line, Windows, is_talk, windows
+from ..memory.recall.prompt_framing import without_framed
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
 from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Source, Write, pack_vector
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
-from ..schemas.working import StoredMessage
-from ..streams.metrics import StageMetrics
-from ..streams.ports import Record
-from ..streams.retry import Calls
-from ..streams.stage import Decided, Routed, Rows
-from .effects import apply_writes
-from .routing import decode_turn, is_misplaced, occurred_at, value_hash
+from ..schemas.working_set import StoredMessage
+from ..streams.engine.handler import Decided, Routed, Rows
+from ..streams.engine.metrics import StageMetrics
+from ..streams.engine.retry import Calls
+from ..streams.log.port import Record
+from .common.store_writes import apply_writes
+from .common.turn_routing import decode_turn, is_misplaced, occurred_at, value_hash
 
 log = structlog.get_logger(__name__)
 

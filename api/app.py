@@ -12,19 +12,19 @@ from prometheus_client import CollectorRegistry
 
 from .. import __version__
 from ..recall.context import Contexts
-from ..recall.reading import Reading
-from ..recall.rehydrating import Rehydrating
+from ..recall.provenance import Tracing
+from ..recall.record_reader import Reading
 from ..recall.service import Recalls
-from ..recall.tracing import Tracing
+from ..recall.verbatim import Rehydrating
 from ..schemas.topics import FACTS_UPDATED
-from ..streams.commanding import Asks
-from ..streams.following import Bounds, Followers
-from ..streams.health import Readiness
-from ..streams.ports import Log
-from ..streams.sending import TurnSender
-from . import contexts, documents, health, problems, reading, recalling, reflecting, rehydrating, turns, updates
+from ..streams.engine.commands import Asks
+from ..streams.engine.health import Readiness
+from ..streams.engine.turn_sender import TurnSender
+from ..streams.log.fanout import Bounds, Followers
+from ..streams.log.port import Log
+from . import context, health, maintenance, openapi, problems, recall, records, turns, updates, verbatim
+from .admission import Guard, HttpMetrics
 from .credentials import Credentials
-from .guard import Guard, HttpMetrics
 from .limits import Limits
 
 DESCRIPTION = (
@@ -64,7 +64,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     )
     app.include_router(turns.router(sender=services.sender, credentials=credentials, limits=limits))
     app.include_router(
-        recalling.router(
+        recall.router(
             recall=services.recall,
             credentials=credentials,
             limits=limits,
@@ -73,13 +73,13 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         )
     )
     app.include_router(
-        contexts.router(contexts=services.contexts, credentials=credentials, limits=limits, now=services.now)
+        context.router(contexts=services.contexts, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
-    app.include_router(reading.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
-    app.include_router(rehydrating.router(rehydrating=services.rehydrating, credentials=credentials, now=services.now))
+    app.include_router(records.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
+    app.include_router(verbatim.router(rehydrating=services.rehydrating, credentials=credentials, now=services.now))
     app.include_router(
-        reflecting.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
+        maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     app.add_middleware(Guard, limits=limits, metrics=HttpMetrics(services.registry))
@@ -89,9 +89,9 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
 
 
 def _once(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    def openapi() -> dict[str, Any]:
+    def document() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = documents.document(app)
+            app.openapi_schema = openapi.document(app)
         return app.openapi_schema
 
-    return openapi
+    return document

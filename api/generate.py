@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from .app import Services, create_app
 from .credentials import Credentials
-from .documents import document
+from .openapi import document
 
 FILE = Path(__file__).resolve().parent / "openapi.json"
 

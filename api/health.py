@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict
 
-from ..streams.health import Readiness
+from ..streams.engine.health import Readiness
 
 LOG = "log"
 """The part by which this server is ready: without the store turns are taken all the same, so a balancer must not take

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict
 
 from ..schemas.turns import Turn
-from ..streams.ports import Position
-from ..streams.sending import TurnSender
-from .accepting import Accepted, accepted
-from .bodies import decoded, json_body
+from ..streams.engine.turn_sender import TurnSender
+from ..streams.log.port import Position
 from .credentials import Caller, Credentials, caller_with
-from .documents import body_of
 from .limits import Limits
+from .openapi import body_of
+from .request_body import decoded, json_body
+from .turn_validation import Accepted, accepted
 
 
 class Written(BaseModel):

@@ -19,12 +19,12 @@ from starlette.types import Receive, Scope, Send
 from ..schemas import ids
 from ..schemas.facts import FactUpdated
 from ..schemas.turns import Owner, Sensitivity, up_to
-from ..streams.following import Begin, Ended, Followers, Following, Lost, Places, Select, TooMany
-from ..streams.ports import Record
+from ..streams.log.fanout import Begin, Ended, Followers, Following, Lost, Places, Select, TooMany
+from ..streams.log.port import Record
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
+from .owner_params import Ceiling, Whose
 from .problems import busy, gone, wrong
-from .whose import Ceiling, Whose
 
 log = structlog.get_logger(__name__)
 

@@ -21,12 +21,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from memstream.adapters.batching.gatherer import GatherPolicy
+from memstream.adapters.batching.coalescer import GatherPolicy
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import EmbedderIdentity, Point, VectorStore
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
-from memstream.adapters.vectors.records import POLICY
+from memstream.adapters.vectors.point_batcher import POLICY
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas import ids

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .fresh import STAGES, start_all
+from .freshness import STAGES, start_all
 from .report import Figure
 from .turns import Speakers, produce, produce_evenly
 from .world import World

@@ -12,7 +12,7 @@ from statistics import median
 
 from memstream.schemas.topics import STAGES, StageName
 
-from . import machinery, plain
+from . import baseline, overhead
 from .report import Figure
 from .turns import Speakers, produce
 from .world import Worker, World
@@ -71,9 +71,9 @@ async def _machinery(world: World, load: Load, *, table: bool) -> tuple[float, f
     """Median µs a record: of the stage, and of the plain one (Kafka only)."""
     source, sink, plain_source, plain_sink = await world.fresh_topics("in", "out", "plain-in", "plain-out")
     speakers = Speakers(source, load.sessions)
-    stage = await machinery.start(
+    stage = await overhead.start(
         world,
-        machinery.Options(
+        overhead.Options(
             name=source,
             broker=world.broker,
             folder=str(world.folder),
@@ -86,8 +86,8 @@ async def _machinery(world: World, load: Load, *, table: bool) -> tuple[float, f
     bare = None
     if world.kind == "kafka":
         servers = world.broker.removeprefix("kafka://")
-        bare = plain.start(
-            world, plain.Options(name=plain_source, servers=servers, source=plain_source, sink=plain_sink)
+        bare = baseline.start(
+            world, baseline.Options(name=plain_source, servers=servers, source=plain_source, sink=plain_sink)
         )
 
     async def burst(worker: Worker, source: str, sink: str) -> float:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memstream.schemas.topics import OBSERVATIONS
-from memstream.streams.ports import Record
+from memstream.streams.log.port import Record
 
-from . import machinery
+from . import overhead
 from .report import Figure
 from .turns import Arrivals, Speakers, percentile, produce_evenly, watched
 from .world import World
@@ -62,14 +62,14 @@ def _figures(world: World, load: Load, who: str, milliseconds: list[float]) -> l
 
 
 def _slept(record: Record) -> float:
-    return float(dict(record.headers)[machinery.SLEPT])
+    return float(dict(record.headers)[overhead.SLEPT])
 
 
 async def _machinery(world: World, load: Load) -> list[float]:
     source, sink = await world.fresh_topics("in", "out")
-    await machinery.start(
+    await overhead.start(
         world,
-        machinery.Options(
+        overhead.Options(
             name=source,
             broker=world.broker,
             folder=str(world.folder),

@@ -19,7 +19,7 @@ from pathlib import Path
 from memstream.agents.consolidation.rows import OwnerRow, is_owner_key
 from memstream.schemas.topics import changelog_of
 
-from .fresh import STAGES, start_all
+from .freshness import STAGES, start_all
 from .model import DIMENSION, Calls
 from .report import Figure
 from .turns import Said, Speakers, produce

@@ -25,18 +25,18 @@ from qdrant_client import models
 from rich.console import Console
 
 from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_graph import Graphs
+from memstream.adapters.vectors.edge_index import Graphs
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.cli.lasting import keep_what_is_there
+from memstream.cli.process.gc_freeze import keep_what_is_there
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recall
-from memstream.schemas.recalled import TIERS, Tier
+from memstream.schemas.recall import TIERS, Tier
 from tests.support.qdrant import qdrant_server
 
-from .recalled import EACH, IDENTITY, NOW, Cue, Embedded, Whose, cues, fill
+from .recall_corpus import EACH, IDENTITY, NOW, Cue, Embedded, Whose, cues, fill
 from .report import Figure, as_json, as_markdown, as_table, machine
 
 ROOT = Path(__file__).resolve().parents[1]

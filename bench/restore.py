@@ -27,14 +27,14 @@ from aiokafka import TopicPartition
 from rich.console import Console
 from rich.table import Table
 
-from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.app import MAX_REQUEST, AppSettings, create_app
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log, TopicWanted
-from memstream.streams.restore_check import Marker, marker_entry
-from memstream.streams.table import open_rows
-from memstream.streams.transports.sqlite_log import SqliteLog
+from memstream.streams.faust.app import MAX_REQUEST, AppSettings, create_app
+from memstream.streams.faust.changelog_check import Marker, marker_entry
+from memstream.streams.faust.table import open_rows
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.sqlite_log import SqliteLog
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = 0.3

@@ -19,9 +19,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from memstream.cli import logs
+from memstream.cli.output import logs
 
-from . import calls, cpu, fresh, kills, latency, mem0, restored, throughput
+from . import calls, cpu, freshness, kill_throughput, latency, mem0, restore_ratio, throughput
 from .model import Model
 from .report import Figure, as_json, as_markdown, as_table, machine
 from .world import NotMeasured, World, embedded_world, kafka_world
@@ -91,13 +91,13 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
         case "R3":
             return await cpu.measure(world, cpu.QUICK if quick else cpu.FULL, plain_us=cpu.plain_of(so_far))
         case "R6":
-            return await restored.measure(world, restored.QUICK if quick else restored.FULL)
+            return await restore_ratio.measure(world, restore_ratio.QUICK if quick else restore_ratio.FULL)
         case "R7":
             return await calls.measure(world, calls.QUICK if quick else calls.FULL)
         case "R8":
-            return await kills.measure(world, kills.QUICK if quick else kills.FULL)
+            return await kill_throughput.measure(world, kill_throughput.QUICK if quick else kill_throughput.FULL)
         case "R9":
-            return await fresh.measure(world, fresh.QUICK if quick else fresh.FULL)
+            return await freshness.measure(world, freshness.QUICK if quick else freshness.FULL)
     raise AssertionError(f"{ratio} is not measured here")
 
 
@@ -127,7 +127,7 @@ def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem
 
 def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
     """Into the page, between its marks, and beside it."""
-    from .picture import drawn  # only who wants the picture needs what draws it
+    from .plot import drawn  # only who wants the picture needs what draws it
 
     page = in_page(PAGE.read_text(encoding="utf-8"), as_markdown(facts, figures))
     PAGE.write_text(page, encoding="utf-8")

@@ -12,7 +12,7 @@ from statistics import median
 
 from memstream.schemas.topics import OBSERVATIONS
 
-from . import machinery
+from . import overhead
 from .report import Figure
 from .turns import Speakers, produce
 from .world import World
@@ -78,9 +78,9 @@ def _figure(world: World, load: Load, who: str, turns_per_second: float) -> Figu
 async def _machinery(world: World, load: Load) -> float:
     source, sink = await world.fresh_topics("in", "out")
     await produce(world.log, Speakers(source, load.sessions).turns(load.turns), topic=source)
-    await machinery.start(
+    await overhead.start(
         world,
-        machinery.Options(
+        overhead.Options(
             name=source,
             broker=world.broker,
             folder=str(world.folder),

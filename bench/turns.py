@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from memstream.schemas import ids
 from memstream.schemas.topics import TURNS
-from memstream.streams.ports import Log, Record
-from memstream.streams.sending import user_turn
+from memstream.streams.engine.turn_sender import user_turn
+from memstream.streams.log.port import Log, Record
 
 TENANT = "bench"
 

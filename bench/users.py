@@ -31,11 +31,11 @@ from rich.console import Console
 
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import Row
-from memstream.cli import logs
+from memstream.cli.output import logs
 from memstream.schemas import ids
 from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, STAGES, StageName, changelog_of
-from memstream.streams.partitioner import partition_for
-from memstream.streams.sending import user_turn
+from memstream.streams.engine.turn_sender import user_turn
+from memstream.streams.log.partitioner import partition_for
 
 from .model import Model
 from .report import Figure, as_json, as_table, machine

@@ -16,11 +16,11 @@ from typing import Literal
 
 from memstream.adapters.vectors.loopback import ENGINE_FOLDER
 from memstream.schemas.topics import StageName, group_of, read_by
-from memstream.streams import admin
-from memstream.streams.addresses import EMBEDDED, kafka_servers
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log, TopicWanted
+from memstream.streams.log import topic_admin
+from memstream.streams.log.broker_url import EMBEDDED, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, TopicWanted
 from tests.support.kafka import session_broker
 from tests.support.qdrant import QdrantServer, qdrant_server
 
@@ -250,7 +250,9 @@ async def embedded_world(folder: Path, model: Model) -> AsyncIterator[World]:
 async def _opened(world: World) -> AsyncIterator[World]:
     await world.log.start()
     try:
-        await admin.create(world.log, deployment=admin.Deployment(partitions=world.partitions, replication=1))
+        await topic_admin.create(
+            world.log, deployment=topic_admin.Deployment(partitions=world.partitions, replication=1)
+        )
         yield world
     finally:
         world.kill()

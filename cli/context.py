@@ -14,7 +14,7 @@ import click
 from ..memory.policies import MemoryPolicy
 from ..schemas.errors import StageError
 from .errors import failed
-from .settings import Settings, load
+from .wiring.settings import Settings, load
 
 T = TypeVar("T")
 

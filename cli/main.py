@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from .. import __version__
-from . import logs
 from .context import CommandContext
+from .output import logs
 
 COMMANDS = {
     "demo": "The whole pipeline on one conversation, with no server and no key.",

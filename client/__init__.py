@@ -10,9 +10,9 @@ async with connect("kafka://localhost:9092", api="http://localhost:8000", token=
         ...                      # update.fact, update.event; then store update.position
 """
 
-from .api import Api, Context, Recalled, Verbatim
 from .blocking import BlockingMemory, connect_blocking
 from .errors import ClientError, InvalidTurn, Misconfigured, NotFound, PositionLost, Refused, TooLarge, Unavailable
+from .http_client import Api, Context, Recalled, Verbatim
 from .memory import Memory, connect
 from .updates import BEGINNING, NOW, STATE, Update
 

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from ..schemas.digests import Digest
 from ..schemas.facts import Fact
 from ..schemas.turns import Owner
-from ..streams.ports import Position
-from .api import Context, Recalled, Verbatim
+from ..streams.log.port import Position
+from .http_client import Context, Recalled, Verbatim
 from .memory import TIMEOUT, Memory, connect
 from .turns import TurnLike
 from .updates import NOW, Update

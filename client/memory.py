@@ -10,12 +10,12 @@ from typing import Protocol
 import httpx
 
 from ..schemas.turns import Owner
-from ..streams.addresses import EMBEDDED, KAFKA, embedded_folder, is_embedded, kafka_servers
-from ..streams.embedded_log import EmbeddedLog
-from ..streams.ports import Log, Position
-from .api import Api
+from ..streams.log.broker_url import EMBEDDED, KAFKA, embedded_folder, is_embedded, kafka_servers
+from ..streams.log.embedded import EmbeddedLog
+from ..streams.log.port import Log, Position
 from .errors import Misconfigured, translated
-from .events import HttpUpdates
+from .http_client import Api
+from .sse_updates import HttpUpdates
 from .turns import LogTurns, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
@@ -119,7 +119,7 @@ def _log(address: str, timeout: float) -> Log:
         raise Misconfigured(f"{address!r}: expected {KAFKA}host:port, {EMBEDDED}/folder or {HTTP[0]}host:port")
     if is_embedded(address):
         return EmbeddedLog(folder=embedded_folder(address))
-    from ..streams.kafka_log import KafkaLog  # only who uses it pays for it
+    from ..streams.log.kafka import KafkaLog  # only who uses it pays for it
 
     return KafkaLog(servers=kafka_servers(address), timeout=timeout, client_id="memstream-client")
 
@@ -131,6 +131,6 @@ def _no_groups(*, group: str, after: str) -> Group:
 def _groups(address: str, log: Log, timeout: float) -> Groups:
     if is_embedded(address):
         return _no_groups
-    from .groups import KafkaGroup
+    from .kafka_group import KafkaGroup
 
     return partial(KafkaGroup, log=log, servers=kafka_servers(address), timeout=timeout)

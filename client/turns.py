@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from ..schemas.errors import Poison
 from ..schemas.turns import Turn, turn_value
-from ..streams.ports import Log, Position
-from ..streams.sending import TurnSender, read_turn
+from ..streams.engine.turn_sender import TurnSender, read_turn
+from ..streams.log.port import Log, Position
 from .errors import translated
 
 TurnLike = Turn | Mapping[str, Any]

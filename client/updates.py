@@ -25,8 +25,8 @@ from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.following import Places, Told
-from ..streams.ports import Log
+from ..streams.log.fanout import Places, Told
+from ..streams.log.port import Log
 from .errors import Misconfigured, PositionLost, translated
 
 STATE, BEGINNING, NOW = "state", "beginning", "now"
@@ -34,7 +34,7 @@ STATE, BEGINNING, NOW = "state", "beginning", "now"
 memory.facts.updated still holds, or with what comes next."""
 LOOK_BACK = 2_000
 """Records of a partition. A worker has at most 1 000 turns and 1 000 commands of a partition that it has published and
-not acknowledged (streams/lanes.py), and most of them change no fact or one."""
+not acknowledged (streams/engine/lanes.py), and most of them change no fact or one."""
 SEEN_MAX = 1_000_000
 """Facts whose version is remembered, those seen last (at most 150 MB)."""
 BACKOFF_FIRST, BACKOFF_MAX = 0.1, 10.0

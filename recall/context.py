@@ -1,7 +1,7 @@
 """A context for a prompt: what memory has for it, as framed text within a token limit (recall-and-tools §2).
 
 One read through recall, of the tiers whose sections are on, and beside it the digest as it stands; then
-memory/context.py chooses and writes. Blocks have no store yet: their switch is taken, their section is empty.
+memory/recall/context.py chooses and writes. Blocks have no store yet: their switch is taken, their section is empty.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-from ..memory.boundaries import MARK_LENGTH
-from ..memory.context import (
+from ..memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
     ContextPolicy,
@@ -25,14 +24,15 @@ from ..memory.context import (
     render,
     tokens,
 )
+from ..memory.recall.prompt_framing import MARK_LENGTH
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
-from ..schemas.recalled import Tier
+from ..schemas.recall import Tier
 from ..schemas.turns import Owner, Sensitivity
-from .parts import Missing, Parts
+from .deadline import Missing, Parts
+from .recall_events import NoTeller, Teller, answered
 from .request import LIMIT_MAX, RecallRequest, SessionRef
 from .service import Recalled, Recalls, Recollection
-from .telling import NoTeller, Teller, answered
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and whether the tool `recall` is offered beside the text."""

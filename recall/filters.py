@@ -10,7 +10,7 @@ from datetime import datetime
 
 from qdrant_client import models
 
-from ..schemas.recalled import Tier
+from ..schemas.recall import Tier
 from ..schemas.turns import up_to
 from .request import RecallRequest
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ..schemas.base import CONTENT_MAX
 from ..schemas.observations import Category
-from ..schemas.recalled import TIERS, Tier
+from ..schemas.recall import TIERS, Tier
 from ..schemas.turns import Owner, Sensitivity
 
 LIMIT_MAX = 100

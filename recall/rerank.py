@@ -1,8 +1,8 @@
 """The reranker's step: the best that were found are shown to it, and its order becomes their match.
 
-An order is a ranked list, and a ranked list alone has the match k / (k + rank) (memory/fusion.py): so an order counts
-in the formulas as what a search found does. Those that it was not shown, or did not name, follow in the order they
-had.
+An order is a ranked list, and a ranked list alone has the match k / (k + rank) (memory/recall/fusion.py): so an order
+counts in the formulas as what a search found does. Those that it was not shown, or did not name, follow in the order
+they had.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 filter   which records may be seen                     filters.py
 search   all tiers at once, each with a deadline       searching.py
-fuse     the lists of a tier → match and candidates    memory/fusion.py
-link     what the candidates lift of each other        linked.py, memory/links.py (profile composite)
-rank     match and the record → a score of parts       memory/ranking.py
+fuse     the lists of a tier → match and candidates    memory/recall/fusion.py
+link     what the candidates lift of each other        linked.py, memory/recall/links.py (profile composite)
+rank     match and the record → a score of parts       memory/recall/ranking.py
 rerank   the best shown to a reranker, if there is one rerank.py
-choose   the best of all tiers, none said twice        memory/choosing.py
+choose   the best of all tiers, none said twice        memory/recall/selection.py
 stand    no episode whose fact is not believed now     standing.py
 """
 
@@ -21,23 +21,23 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
-from ..memory.choosing import Scored, best_first, choose
-from ..memory.fusion import Rank, RankedList, ranks_in
-from ..memory.links import Links, activation
+from ..memory.facts.similarity import words
 from ..memory.policies import RecallPolicy
-from ..memory.ranking import Score, composite, overlap, ranked
-from ..memory.zones import words
+from ..memory.recall.fusion import Rank, RankedList, ranks_in
+from ..memory.recall.links import Links, activation
+from ..memory.recall.ranking import Score, composite, overlap, ranked
+from ..memory.recall.selection import Scored, best_first, choose
 from ..schemas.collections import FACTS, LINKS
-from ..schemas.recalled import RecalledItem, Tier
+from ..schemas.recall import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
-from .existing import Existing
-from .linked import lifts
-from .parts import Missing, Parts
+from .belief_filter import outlived
+from .collection_cache import Existing
+from .deadline import Missing, Parts
+from .link_reads import lifts
+from .payloads import Source, content_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
 from .rerank import match_at, reordered
-from .rows import Source, content_of, impression_of, subject_of, told_of, trace_of
-from .searching import COLLECTION_OF, Pool, Searching
-from .standing import outlived
+from .search import COLLECTION_OF, Pool, Searching
 
 log = structlog.get_logger(__name__)
 

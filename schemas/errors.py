@@ -1,7 +1,7 @@
 """The three kinds of error that may leave a handler; every other exception counts as `Fatal`.
 
-Adapters and codecs translate what their libraries raise into these, so that the boundary (streams/boundary.py)
-is the only place that decides what becomes of an event.
+Adapters and codecs translate what their libraries raise into these, so that the boundary
+(streams/engine/error_boundary.py) is the only place that decides what becomes of an event.
 """
 
 from __future__ import annotations

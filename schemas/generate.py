@@ -25,7 +25,7 @@ from .commands import Command, CommandResult, Compact, EpisodesKeep, EpisodesRec
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
-from .recalled import RecalledItem, RecallTold
+from .recall import RecalledItem, RecallTold
 from .turns import Turn
 
 FOLDER = Path(__file__).resolve().parent / "json"

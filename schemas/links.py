@@ -13,7 +13,7 @@ PACKED_MAX = 250_000
 
 
 class StoredLinks(Contract):
-    """As it lies in Qdrant. Ids and weights alone, no text; `packed` is read by memory/links.py."""
+    """As it lies in Qdrant. Ids and weights alone, no text; `packed` is read by memory/recall/links.py."""
 
     links_id: OurId
     tenant_id: GivenId

@@ -165,7 +165,7 @@ Write = Annotated[
 
 
 class Outcome(_Part):
-    """What one decision wants done. It lies inside the row that it belongs to (streams/stage.py writes it).
+    """What one decision wants done. It lies inside the row that it belongs to (streams/engine/handler.py writes it).
 
     `before` are the keys of rows that were written before that row and have to be on the broker too; `after` are
     small rows written after it; `cleanup` rows to delete once every effect is done. `state_ids` are the facts whose

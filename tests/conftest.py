@@ -15,9 +15,9 @@ pytest_plugins = [
     "tests.support.fault_rows",
     "tests.support.kafka_fixtures",
     "tests.support.long_tests",
-    "tests.support.places",
+    "tests.support.pipeline_places",
     "tests.support.qdrant_fixtures",
-    "tests.support.recalling",
+    "tests.support.recall_service",
 ]
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failing property

@@ -1,1 +1,3 @@
-../../__init__.py
+"""memstream: event-driven memory for chat services (the repository's root is this package; see docs/layout.md)."""
+
+__version__ = "0.1.0"

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from ..ports import Embedder, EmbedderIdentity
-from .gatherer import Gatherer, GatherPolicy
+from .coalescer import Gatherer, GatherPolicy
 
 CHARACTERS: Final = 200_000
 """In one batch: some 50 000 tokens, where the largest servers take 300 000 a call."""

@@ -8,11 +8,11 @@ from typing import Final
 import structlog
 
 from ...schemas.tasks import Task
-from ..metering import Meter
 from ..ports import Completions, UsageSink
-from .by_task import CompletionsByTask
+from ..spend_meter import Meter
 from .fallbacks import FallbackCompletions
 from .offline import OfflineCompletions
+from .router import CompletionsByTask
 
 log = structlog.get_logger(__name__)
 

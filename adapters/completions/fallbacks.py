@@ -1,7 +1,8 @@
 """Several models for one: when the first is away the next is asked, and the first again as soon as it may be back.
 
 - away (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next is asked at once;
-- busy (429): it is tried again (streams/retry.py); beyond the patience, the time that it asks for included, it is away;
+- busy (429): it is tried again (streams/engine/retry.py); beyond the patience, the time that it asks for included,
+  it is away;
 - away in whatever way, and the next one costs nothing: as busy. Rules stand in for a model that is away, not for one
   that stumbles;
 - it refuses what it was shown, or answers what cannot be used: it answered, nobody else is asked.
@@ -20,7 +21,7 @@ from typing import Final, TypeVar
 import structlog
 
 from ...schemas.errors import Poison, Transient
-from ..openai_wire import MODEL, Busy
+from ..openai_errors import MODEL, Busy
 from ..ports import Completion, CompletionRequest, Completions
 
 A = TypeVar("A")

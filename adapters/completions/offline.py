@@ -15,9 +15,9 @@ from pydantic import JsonValue
 from ...schemas.errors import Poison
 from ..ports import Completion, CompletionRequest, Usage, UsageSink
 from .offline_consolidator import consolidate
-from .offline_keeper import digest, judge, prune, read_pairs, summary
 from .offline_observer import observe
 from .offline_prompt import read_prompt
+from .offline_upkeep import digest, judge, prune, read_pairs, summary
 
 A = TypeVar("A")
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_forms import Form, Room, form_of
+from .offline_attributes import Form, Room, form_of
 from .offline_prompt import Known, Prompt
 
 MAX_CHANGES: Final = 20

@@ -9,10 +9,10 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_endings import endings
-from .offline_forms import Category, Form, Room, form_of
+from .offline_attributes import Category, Form, Room, form_of
 from .offline_people import companions, statements_about_people
 from .offline_prompt import Prompt, Turn
+from .offline_retractions import endings
 from .offline_rules import IMPORTANCE, Statement, statements
 from .offline_text import CHANGES, Clause, clauses, without_tail
 

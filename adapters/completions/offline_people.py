@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from .offline_endings import endings
 from .offline_objects import is_name, is_pets
+from .offline_retractions import endings
 from .offline_rules import Statement, capitalised, statements
 from .offline_text import without_tail
 from .offline_words import PETS, RELATIONS

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from .offline_forms import Category
+from .offline_attributes import Category
 from .offline_objects import (
     is_aim,
     is_ambition,

@@ -16,12 +16,12 @@ import structlog
 from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
-from ..metering import Meter, Unmetered
+from ..openai_errors import MODEL, shortened
 from ..openai_server import OpenAIServer, Refused, Unheard, encoded
-from ..openai_wire import MODEL, shortened
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
-from ..well_formed import well_formed
-from .answers import ChatReply, answer_of, decode_reply
+from ..spend_meter import Meter, Unmetered
+from ..unicode import well_formed
+from .chat_reply import ChatReply, answer_of, decode_reply
 
 A = TypeVar("A")
 log = structlog.get_logger(__name__)

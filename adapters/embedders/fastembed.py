@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Fatal, Transient
 from ..ports import EmbedderIdentity
-from ..well_formed import well_formed
+from ..unicode import well_formed
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Final
 
 from ..ports import EmbedderIdentity
-from ..well_formed import well_formed
+from ..unicode import well_formed
 
 DIMENSION: Final = 2048
 WORDS_KEPT: Final = 32_768

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from ...schemas.errors import Fatal, Poison, Transient
 from ..openai_server import OpenAIServer, Refused
 from ..ports import EmbedderIdentity, Usage, UsageSink
-from ..well_formed import well_formed
+from ..unicode import well_formed
 
 COMPONENT: Final = "embedder"
 SETTING: Final = "MEMSTREAM_EMBEDDER"

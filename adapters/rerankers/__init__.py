@@ -1,1 +1,1 @@
-"""`Reranker` on this machine: a cross-encoder. The model as a judge is recall/judge.py: it is a prompt."""
+"""`Reranker` on this machine: a cross-encoder. The model as a judge is recall/llm_reranker.py: it is a prompt."""

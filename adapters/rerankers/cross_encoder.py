@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Transient
 from ..ports import Candidate
-from ..well_formed import well_formed
+from ..unicode import well_formed
 
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder

@@ -5,7 +5,7 @@ add a hop and free nothing, and calls take 0.02 to 1 ms. For the same reason `op
 froze Python for 25 s at 40 000 points; a process of its own does it (edge_graph.py). What has been written is in the
 engine's write-ahead log before a call returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
 
-One process holds the folder (adapters/folders.py); this class does not check it. On disk: `aliases.json`, alias →
+One process holds the folder (adapters/folder_lock.py); this class does not check it. On disk: `aliases.json`, alias →
 collection, and a folder for each collection (edge_collection.py).
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..folders import sync_folder, write_atomically
+from ..folder_lock import sync_folder, write_atomically
 from . import edge_models as translate
 from .edge_collection import DESCRIPTION, EdgeCollection, call
 from .engine import EngineRefused

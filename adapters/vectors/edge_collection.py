@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import qdrant_edge as edge
 from qdrant_client import models
 
-from ..folders import write_atomically
+from ..folder_lock import write_atomically
 from .engine import EngineRefused
 
 T = TypeVar("T")

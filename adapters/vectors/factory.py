@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ...schemas.errors import Fatal, Transient
-from ..folders import holder_of
+from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
 from .edge import EdgeEngine
-from .edge_graph import Graphs
+from .edge_index import Graphs
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
@@ -47,7 +47,7 @@ async def open_store(
 ) -> QdrantStore:
     """A store, open; collections are not looked at (`ensure` does).
 
-    For `embedded:` the caller says whether this process holds the folder (adapters/folders.py). Held by us: the
+    For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). Held by us: the
     engine runs here, and with `serve_loopback` other processes reach it, and graphs are built while it runs. Held by
     another: through the endpoint that it announces, tried for 10 s, then `Transient`. A remote Qdrant is not contacted
     here: `ping` does.

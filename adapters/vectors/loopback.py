@@ -25,7 +25,7 @@ import click
 import structlog
 from aiohttp import web
 
-from ..folders import FolderLock, write_atomically
+from ..folder_lock import FolderLock, write_atomically
 from . import rest
 from .edge import EdgeEngine
 

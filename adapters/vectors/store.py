@@ -16,7 +16,7 @@ from qdrant_client import models
 from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
-from ..batching.gatherer import GatherPolicy
+from ..batching.coalescer import GatherPolicy
 from ..ports import (
     ByMeaning,
     CasResult,
@@ -29,14 +29,14 @@ from ..ports import (
     Ranked,
     Ranking,
 )
-from . import checks
-from .bulk import PAGE, Bulk, Encoded, Named, Query, Swap, Vectors
+from . import point_validation
+from .batch_requests import PAGE, Bulk, Encoded, Named, Query, Swap, Vectors
 from .collections import checked_version, ensure_collections
-from .conditions import of_tenant
 from .engine import DENSE, SEARCH, SPARSE, WINDOW, QdrantEngine, Row
 from .errors import translated
+from .filters import of_tenant
 from .lexical import LexicalEncoder
-from .records import POLICY, Records
+from .point_batcher import POLICY, Records
 
 FEW = 64
 """Who wants all that match, or at most so many, asks for so many together with what others ask: mostly that is all."""
@@ -98,7 +98,7 @@ class QdrantStore:
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, Found]:
         self._spec(collection)
-        named = Named(checks.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each)))
+        named = Named(point_validation.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each)))
         return await self._records.read(collection, named, with_dense=with_dense)
 
     async def select(
@@ -140,7 +140,7 @@ class QdrantStore:
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
     ) -> list[Found]:
         self._with_vectors(collection)
-        checks.check_dense(dense, self._embedder.dimension, f"{collection}: query")
+        point_validation.check_dense(dense, self._embedder.dimension, f"{collection}: query")
         return await self._query(collection, tenant_id, list(dense), DENSE, where, limit)
 
     async def lexical(
@@ -213,10 +213,10 @@ class QdrantStore:
         """As in the port. A field given as None is removed: Qdrant keeps no null that was set so, and asks for both
         by `is_empty`."""
         self._spec(collection)
-        checks.payload_size(fields, f"{collection}: set_payload")
+        point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
-        await self._records.set_payload(collection, Named(checks.given(tenant_id), tuple(ids)), fields)
+        await self._records.set_payload(collection, Named(point_validation.given(tenant_id), tuple(ids)), fields)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
         self._with_windows(collection)
@@ -224,13 +224,15 @@ class QdrantStore:
         for point in points:
             vectors = self._indexed(f"{collection}: point {point.id}", {WINDOW: point.window}, point.text)
             if vectors:
-                given.append(Vectors(checks.given(tenant_id), models.PointVectors(id=point.id, vector=vectors)))
+                given.append(
+                    Vectors(point_validation.given(tenant_id), models.PointVectors(id=point.id, vector=vectors))
+                )
                 weight += len(point.text or "")
         await self._records.update_vectors(collection, given, weight=weight)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
-        await self._records.delete(collection, Named(checks.given(tenant_id), tuple(ids)))
+        await self._records.delete(collection, Named(point_validation.given(tenant_id), tuple(ids)))
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
@@ -269,7 +271,7 @@ class QdrantStore:
             return self._encoder.query(ranking.text), SPARSE
         if ranking.among == WINDOW:
             self._with_windows(collection)
-        checks.check_dense(ranking.dense, self._embedder.dimension, f"{collection}: query")
+        point_validation.check_dense(ranking.dense, self._embedder.dimension, f"{collection}: query")
         return list(ranking.dense), ranking.among
 
     async def _select_by_id(
@@ -349,7 +351,7 @@ class QdrantStore:
         return await self._records.query(collection, Query(tenant_id, request))
 
     def _found(self, records: Sequence[Row], tenant_id: str, collection: str) -> list[Found]:
-        return checks.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
+        return point_validation.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
     def _encoded(self, collection: str, points: Sequence[Point]) -> list[Encoded]:
         """All points are looked at before the first is written."""
@@ -357,8 +359,8 @@ class QdrantStore:
         encoded = []
         for point in points:
             what = f"{collection}: point {point.id}"
-            tenant_id = checks.tenant_of(point, collection)
-            size = checks.payload_size(point.payload, what)
+            tenant_id = point_validation.tenant_of(point, collection)
+            size = point_validation.payload_size(point.payload, what)
             vector = self._vectors(spec, point, what)
             encoded.append(
                 # Built without validation: all of it was looked at, and a vector has thousands of numbers.
@@ -384,7 +386,7 @@ class QdrantStore:
         vectors: dict[str, Any] = {}
         for name, vector in dense.items():
             if vector is not None:
-                checks.check_dense(vector, self._embedder.dimension, what)
+                point_validation.check_dense(vector, self._embedder.dimension, what)
                 vectors[name] = list(vector)
         if text is not None and (sparse := self._encoder.document(text)) is not None:
             vectors[SPARSE] = sparse

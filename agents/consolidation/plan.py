@@ -6,28 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...memory.locales import locale
+from ...memory.language.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
-from .asking import Asking
-from .compacting import Compact
-from .digesting import WriteDigest
-from .facts import FactsFromEpisodes
-from .gists import Gists
-from .hygiene import Hygiene
-from .insights import Insights
-from .janitor import Janitor
-from .looking import Lookup
-from .maintenance import Maintenance
-from .merging import Merge
-from .pending import Judge, Settle
-from .procedures import Procedures
-from .promoting import Promote
-from .pruning import Prune
+from ..common.model_call import Asking
+from .owner_reads import Lookup
 from .rows import Kind
-from .sharing import Share
-from .steps import Step
-from .summarising import EpisodesFromSummaries, Summarise
+from .steps.base import Step
+from .steps.compact import Compact
+from .steps.digest import WriteDigest
+from .steps.facts import FactsFromEpisodes
+from .steps.gists import Gists
+from .steps.hygiene import Hygiene
+from .steps.insights import Insights
+from .steps.janitor import Janitor
+from .steps.maintenance import Maintenance
+from .steps.merge import Merge
+from .steps.pending import Judge, Settle
+from .steps.procedures import Procedures
+from .steps.promote import Promote
+from .steps.prune import Prune
+from .steps.share import Share
+from .steps.summaries import EpisodesFromSummaries, Summarise
 
 CALLS_MAX: Final = 5
 """One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""

@@ -9,18 +9,18 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from ...memory.consolidation import Counters
-from ...memory.hygiene import TurnClock
-from ...memory.summaries import Unsummarised
+from ...memory.upkeep.consolidation import Counters
+from ...memory.upkeep.hygiene import TurnClock
+from ...memory.upkeep.summaries import Unsummarised
 from ...schemas.base import Instant
 from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner, Sensitivity
-from ...streams.stage import Rows
-from ..remembered import Remembered
-from ..stored import RowPart, StoredRow
+from ...streams.engine.handler import Rows
+from ..common.seen_ids import Remembered
+from ..common.stored_row import RowPart, StoredRow
 
 RUNS_KEPT = 20
 RETOLD_KEPT: Final = 4 * SUMMARISED_MAX

@@ -14,9 +14,9 @@ from ...memory.policies.budget import Phase
 from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
-from ..spending import Spending
+from ..common.tier_spending import Spending
 from .rows import Kind, OwnerRow, Part, PartName, RunStatus, StepStatus
-from .steps import Asked, Did, Step
+from .steps.base import Asked, Did, Step
 
 Plan = Callable[[Kind, frozenset[Phase]], Sequence[Step]]
 """The steps of a kind of run where these phases are allowed."""

@@ -26,38 +26,38 @@ from typing import Literal, cast
 import structlog
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.consolidation import counted, due
 from ...memory.policies import MemoryPolicy
-from ...memory.summaries import heard
+from ...memory.upkeep.consolidation import counted, due
+from ...memory.upkeep.summaries import heard
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
 from ...schemas.errors import Transient
 from ...schemas.outcomes import Outcome, OutRecord, Source, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...schemas.turns import Owner
-from ...streams.commanding import command_record, result_record
-from ...streams.deadletters import dead_letter
-from ...streams.metrics import StageMetrics
-from ...streams.ports import Record
-from ...streams.retry import Calls
-from ...streams.stage import Decided, Routed, Rows, same_source
-from ..effects import apply_writes
-from ..owner_work import CommandWork
-from ..spending import Spending
-from ..tiers import refusal
-from .asking import Asking
-from .compacting import counted_of, refused_args
-from .following import Reminder, recorded, tried_again, upcoming, with_run, without_errand
-from .hygiene import after_turn
-from .looking import Lookup
+from ...streams.engine.commands import command_record, result_record
+from ...streams.engine.dead_letters import dead_letter
+from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.metrics import StageMetrics
+from ...streams.engine.retry import Calls
+from ...streams.log.port import Record
+from ..common.model_call import Asking
+from ..common.owner_routing import CommandWork
+from ..common.store_writes import apply_writes
+from ..common.tier_gate import refusal
+from ..common.tier_spending import Spending
+from .events import RecallWork, TurnWork, Work, routed
+from .messages import SOURCE, plain_result, proposals, run_result, summaries
+from .owner_reads import Lookup
 from .plan import Steps
-from .recalled import Recollections, recalled_row
+from .recall_counts import Recollections, recalled_row
+from .reminders import COMMANDS_PER_SECOND, Reminders
 from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
 from .run import Runs
-from .sending import SOURCE, plain_result, proposals, run_result, summaries
-from .steps import Asked
-from .timers import COMMANDS_PER_SECOND, Reminders
-from .work import RecallWork, TurnWork, Work, routed
+from .schedule import Reminder, recorded, tried_again, upcoming, with_run, without_errand
+from .steps.base import Asked
+from .steps.compact import counted_of, refused_args
+from .steps.hygiene import after_turn
 
 log = structlog.get_logger(__name__)
 TICK = 0.2

@@ -20,11 +20,11 @@ from ...schemas.commands import (
 )
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import COMMANDS_SESSION
-from ...streams.commanding import command_record, result_record
-from ..tiers import refusal
-from .keeping import flushed
+from ...streams.engine.commands import command_record, result_record
+from ..common.tier_gate import refusal
+from .flush import flushed
+from .reminders import Reminder
 from .rows import SessionRow
-from .timers import Reminder
 
 SOURCE = "/memstream/observer"
 REMINDER_LASTS = timedelta(days=7)

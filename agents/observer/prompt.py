@@ -9,15 +9,15 @@ from datetime import datetime
 from functools import cached_property
 
 from ...adapters.ports import Message
-from ...memory.boundaries import without_framed
+from ...memory.language.text import escape_markers, folded, one_line
 from ...memory.policies import CapturePolicy
-from ...memory.text import escape_markers, folded, one_line
+from ...memory.recall.prompt_framing import without_framed
 from ...schemas.cloudevents import rfc3339
 from ...schemas.turns import Role, Turn
-from ...schemas.working import WorkingEntry, WorkingSet
-from .form import WHOLE, Form
+from ...schemas.working_set import WorkingEntry, WorkingSet
+from .answer_schema import WHOLE, Form
 from .rows import RecentMessage
-from .source import TurnSource, text_of
+from .turn_source import TurnSource, text_of
 
 CHARACTERS_A_TOKEN = 4
 

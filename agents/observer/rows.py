@@ -17,11 +17,11 @@ from ...schemas.base import Instant
 from ...schemas.observations import Emotion, Observation
 from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner, Role
-from ...schemas.working import WorkingSet
-from ...streams.ports import Position, Record
-from ...streams.stage import Rows
-from ..remembered import Remembered
-from ..stored import RowPart, StoredRow
+from ...schemas.working_set import WorkingSet
+from ...streams.engine.handler import Rows
+from ...streams.log.port import Position, Record
+from ..common.seen_ids import Remembered
+from ..common.stored_row import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
 PARSED_BYTES = 2 * 1024 * 1024

@@ -24,8 +24,15 @@ from typing import Literal
 import structlog
 
 from ...adapters.ports import Completions, VectorStore
-from ...memory.observing import COMPANY, ObserveNow, Unobserved, WaitReason, time_to_observe, turns_that_fit
 from ...memory.policies import MemoryPolicy
+from ...memory.working_set.observe_trigger import (
+    COMPANY,
+    ObserveNow,
+    Unobserved,
+    WaitReason,
+    time_to_observe,
+    turns_that_fit,
+)
 from ...schemas import ids
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.commands import Command
@@ -33,20 +40,20 @@ from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Owner, Turn
-from ...streams.codec import decode
-from ...streams.deadletters import dead_letter
-from ...streams.exits import LeaseLost
-from ...streams.metrics import StageMetrics
-from ...streams.ports import Record
-from ...streams.retry import Calls, Interrupted
-from ...streams.stage import Decided, Routed, Rows, same_source
-from ..effects import apply_writes
-from ..routing import decode_turn, is_misplaced, was_rekeyed
+from ...streams.engine.codec import decode
+from ...streams.engine.dead_letters import dead_letter
+from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.metrics import StageMetrics
+from ...streams.engine.process_exit import LeaseLost
+from ...streams.engine.retry import Calls, Interrupted
+from ...streams.log.port import Record
+from ..common.store_writes import apply_writes
+from ..common.turn_routing import decode_turn, is_misplaced, was_rekeyed
+from .batch import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
 from .commands import answer_records, status_of
-from .rounds import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
+from .deferral import AheadOf, Waiting
 from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
-from .source import TurnSource
-from .waiting import AheadOf, Waiting
+from .turn_source import TurnSource
 
 log = structlog.get_logger(__name__)
 SENT_AGAIN_MAX_BYTES = 1_000_000

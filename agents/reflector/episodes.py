@@ -10,7 +10,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ...adapters.ports import VectorStore
-from ...memory.routing import trust_of
+from ...memory.facts.routing import trust_of
 from ...schemas import ids
 from ...schemas.collections import EPISODES
 from ...schemas.commands import EpisodesKeep, EpisodesRecord, EpisodeVerdict, SummaryProposal
@@ -18,8 +18,8 @@ from ...schemas.episodes import SUMMARY, StoredEpisode
 from ...schemas.observations import Observation
 from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write, pack_vector
 from ...schemas.turns import Owner
-from ...streams.retry import Calls
-from .view import Vector, field_is
+from ...streams.engine.retry import Calls
+from .fact_overlay import Vector, field_is
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ...memory.facts import Transition
+from ...memory.facts.transitions import Transition
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
 from ...schemas.episodes import EpisodesRecorded

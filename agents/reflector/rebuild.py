@@ -18,8 +18,8 @@ from ...schemas.collections import FACTS as FACTS_COLLECTION
 from ...schemas.errors import Fatal
 from ...schemas.facts import Fact, StoredFact
 from ...schemas.topics import FACTS, group_of
-from ...streams.ports import Log, Record
-from ..effects import rebuilt_mark
+from ...streams.log.port import Log, Record
+from ..common.store_writes import rebuilt_mark
 
 BATCH = 256
 

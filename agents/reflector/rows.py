@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from ...schemas.outcomes import Outcome
-from ...streams.stage import Rows
-from ..remembered import Remembered
-from ..stored import StoredRow
+from ...streams.engine.handler import Rows
+from ..common.seen_ids import Remembered
+from ..common.stored_row import StoredRow
 
 Count = Annotated[int, Field(ge=0)]
 

@@ -24,9 +24,9 @@ import structlog
 from pydantic import JsonValue, ValidationError
 
 from ...adapters.ports import Embedder, VectorStore
-from ...memory.context import tokens
-from ...memory.facts import Stamp
+from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
+from ...memory.recall.context import tokens
 from ...schemas import ids
 from ...schemas.base import explain
 from ...schemas.commands import (
@@ -48,23 +48,23 @@ from ...schemas.outcomes import (
     Source,
 )
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
-from ...streams.codec import decode
-from ...streams.commanding import result_record
-from ...streams.metrics import StageMetrics
-from ...streams.ports import Record
-from ...streams.retry import Calls
-from ...streams.stage import Decided, Routed, Rows, same_source
-from ...streams.table import MAX_VALUE
-from ..effects import apply_writes
-from ..owner_work import CommandWork, in_lane_of_owner, owner_command
-from ..tiers import refusal
-from .apply import apply, episodes_of
+from ...streams.engine.codec import decode
+from ...streams.engine.commands import result_record
+from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.metrics import StageMetrics
+from ...streams.engine.retry import Calls
+from ...streams.faust.table import MAX_VALUE
+from ...streams.log.port import Record
+from ..common.owner_routing import CommandWork, in_lane_of_owner, owner_command
+from ..common.store_writes import apply_writes
+from ..common.tier_gate import refusal
 from .episodes import Episodes
 from .events import SOURCE, episodes_recorded, fact_updated, touched
-from .reflect import Change, reflect, routed, texts_of
+from .fact_overlay import FactsView, Vector
+from .fact_state_topic import publish_state
+from .observed_turns import Change, reflect, routed, texts_of
+from .proposals import apply, episodes_of
 from .rows import OwnerRow, SessionTurns, owner_row, session_row_key, turns_of
-from .state import publish_state
-from .view import FactsView, Vector
 
 log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from bench.report import machine
-from memstream.cli import logs
+from memstream.cli.output import logs
 from tests.support.model_server import Script
 
 from .dialogues import Dialogue, Half, dialogues

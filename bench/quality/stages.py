@@ -15,18 +15,18 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from memstream.adapters.ports import VectorStore
-from memstream.cli.feed import nothing_left
-from memstream.cli.inprocess import stages_or_beside
-from memstream.cli.settings import OFFLINE, Settings
+from memstream.cli.output.event_feed import nothing_left
+from memstream.cli.wiring.local_stages import stages_or_beside
+from memstream.cli.wiring.settings import OFFLINE, Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.collections import FACTS
 from memstream.schemas.commands import Command
 from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.topics import COMMANDS
 from memstream.schemas.turns import Owner, turn_value
-from memstream.streams.addresses import EMBEDDED
-from memstream.streams.ports import Log
-from memstream.streams.sending import TurnSender, read_turn
+from memstream.streams.engine.turn_sender import TurnSender, read_turn
+from memstream.streams.log.broker_url import EMBEDDED
+from memstream.streams.log.port import Log
 from tests.support.model_server import ModelServer, Script
 
 from .dialogues import Dialogue, Turn

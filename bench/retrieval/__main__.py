@@ -18,7 +18,7 @@ from memstream.adapters.embedders.factory import create_embedder
 from memstream.adapters.ports import Embedder
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.cli.wiring import NoUsage, batching
+from memstream.cli.wiring.ports import NoUsage, batching
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 
 from . import locomo

@@ -16,20 +16,20 @@ from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import Embedder, VectorStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.fusion import RankedList, fuse
 from memstream.memory.policies import FusionPolicy, RecallPolicy
-from memstream.recall.parts import Parts
+from memstream.memory.recall.fusion import RankedList, fuse
+from memstream.recall.deadline import Parts
 from memstream.recall.request import CUE_MAX, RecallRequest
-from memstream.recall.searching import Searching
+from memstream.recall.search import Searching
 from memstream.recall.service import Recall
 from memstream.schemas import ids
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner, turn_value
-from memstream.streams.metrics import Metrics, StageMetrics
-from memstream.streams.ports import Position, Record
-from memstream.streams.retry import Calls
-from memstream.streams.stage import NoRows
+from memstream.streams.engine.handler import NoRows
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import Calls
+from memstream.streams.log.port import Position, Record
 
 from .conversations import Conversation, Line, Question, Session
 

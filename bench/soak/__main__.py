@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import structlog
 
-from bench.soak import picture, report
+from bench.soak import plot, report
 from bench.soak.run import Found, Wanted, soak
 
 BENCH = Path(__file__).resolve().parent.parent
@@ -50,10 +50,10 @@ def main(
             shutil.rmtree(folder, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     report.written(found, out)
-    picture.drawn(found, out / report.PICTURE)
+    plot.drawn(found, out / report.PICTURE)
     if docs:
         report.into_page(found, DOCS / "soak.md")
-        picture.drawn(found, DOCS / report.PICTURE)
+        plot.drawn(found, DOCS / report.PICTURE)
     click.echo(report.page(found))
     if found.broken():
         raise SystemExit(1)

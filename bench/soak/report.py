@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.soak.judging import LIMIT, Slope
 from bench.soak.run import Found
+from bench.soak.verdict import LIMIT, Slope
 
 PICTURE = "soak.svg"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"

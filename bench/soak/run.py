@@ -16,13 +16,13 @@ import aiohttp
 import structlog
 
 from bench.soak import faults, sampling, schedule, traffic
-from bench.soak.judging import Slope, history_verdicts, lag_verdict, slopes
+from bench.soak.verdict import Slope, history_verdicts, lag_verdict, slopes
 from bench.soak.volumes import Size, volumes
 from bench.soak.workers import Ended
 from bench.soak.world import SESSION_TIMEOUT, World, running
-from memstream.agents.history import Verdict
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
+from memstream.verification import Verdict
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ from bench.soak.workers import Seat
 from bench.soak.world import World
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES, StageName, group_of, read_by
-from memstream.streams.ports import Log
+from memstream.streams.log.port import Log
 
 EVERY = 1.0
 LAG_EVERY = 2.0

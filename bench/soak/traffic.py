@@ -14,7 +14,7 @@ from bench.soak.conversation import FILLER, UNSPEAKABLE, sentence
 from memstream.schemas import ids
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import TURNS
-from memstream.streams.ports import Log
+from memstream.streams.log.port import Log
 
 TENANTS = tuple(f"tenant-{number}" for number in range(5))
 SESSIONS_OF_A_USER = 2

@@ -12,8 +12,8 @@ from bench.soak.traffic import TENANTS
 from bench.soak.world import World
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.topics import STAGES, TABLES, TOPICS, changelog_name
-from memstream.streams.ports import Log, Record
-from tests.support.verifying import store_of
+from memstream.streams.log.port import Log, Record
+from tests.support.verification import store_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstream.streams.exits import UNREACHABLE
+from memstream.streams.engine.process_exit import UNREACHABLE
 
 BACKOFF = (0.5, 8.0)
 """Seconds before a worker that ended is started again; doubled while it does not last."""

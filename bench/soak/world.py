@@ -19,10 +19,10 @@ import aiohttp
 from bench.soak.model import Away
 from bench.soak.workers import Group, Seat
 from memstream.schemas.topics import STAGES
-from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log
 from tests.support.kafka import NO_BROKER, Broker, own_broker
 from tests.support.qdrant import QdrantServer
 

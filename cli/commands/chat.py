@@ -12,14 +12,15 @@ import click
 from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
 from ...schemas.topics import group_of
-from ...streams.sending import TurnSender, read_turn, user_turn
-from .. import options, output, story
+from ...streams.engine.turn_sender import TurnSender, read_turn, user_turn
+from .. import options
 from ..context import CommandContext, pass_context, run
-from ..conversation import TENANT, USER
-from ..feed import Feed, Person, fed
-from ..inprocess import Beside, stages_or_beside
-from ..lines import lines
-from ..settings import OFFLINE, Settings
+from ..output import console, demo_output
+from ..output.demo_conversation import TENANT, USER
+from ..output.event_feed import Feed, Person, fed
+from ..process.line_reader import lines
+from ..wiring.local_stages import Beside, stages_or_beside
+from ..wiring.settings import OFFLINE, Settings
 
 PROMPT = "> "
 WAIT_SECONDS = 5.0
@@ -41,12 +42,12 @@ def chat(context: CommandContext, tenant: str, user: str, session: str | None) -
 async def _chat(settings: Settings, policy: MemoryPolicy, person: Person, session: str) -> None:
     async with stages_or_beside(settings, policy, purpose="chat") as ports:
         await _tell_start(ports, settings, person, session)
-        async with fed(ports.log, person, story.tell) as feed:
+        async with fed(ports.log, person, demo_output.tell) as feed:
             await _talk(ports, feed, person, session)
             if not await feed.all_done(within=END_SECONDS):
-                output.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s; it is not lost")
-        await story.tell_working_set(ports.store, person, session)
-        await story.tell_facts(ports.store, person)
+                console.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s; it is not lost")
+        await demo_output.tell_working_set(ports.store, person, session)
+        await demo_output.tell_facts(ports.store, person)
 
 
 async def _talk(ports: Beside, feed: Feed, person: Person, session: str) -> None:
@@ -66,7 +67,7 @@ async def _talk(ports: Beside, feed: Feed, person: Person, session: str) -> None
         try:
             await sender.send(read_turn(value), value)
         except Poison as poison:
-            output.advice(f"not sent: {poison}")
+            console.advice(f"not sent: {poison}")
             continue
         await feed.turn_done(session, turn_id, within=WAIT_SECONDS)
 
@@ -84,14 +85,16 @@ async def _read(typed: AsyncIterator[bytes], feed: Feed) -> bytes | None:
 
 
 async def _tell_start(ports: Beside, settings: Settings, person: Person, session: str) -> None:
-    out = output.console()
+    out = console.console()
     if settings.model_names == (OFFLINE,) and ports.stages_here:
-        out.print(f"[yellow]model: {story.text(ports.model)}[/yellow] [dim]rules for simple English sentences[/dim]")
+        out.print(
+            f"[yellow]model: {demo_output.text(ports.model)}[/yellow] [dim]rules for simple English sentences[/dim]"
+        )
     if not ports.stages_here and not await ports.log.members(group_of("observer")):
-        output.advice("no observer is running: what you say waits in the log until a worker reads it")
-    facts = await story.facts_of(ports.store, person)
+        console.advice("no observer is running: what you say waits in the log until a worker reads it")
+    facts = await demo_output.facts_of(ports.store, person)
     if facts:
-        out.print(f"[bold]It remembers of {story.text(person.user_id)}:[/bold]")
+        out.print(f"[bold]It remembers of {demo_output.text(person.user_id)}:[/bold]")
         for fact in facts:
-            out.print(f"  [green]●[/green] {story.text(fact.content)}", soft_wrap=True)
-    out.print(f"[dim]session {story.text(session)}: say something about yourself; Ctrl-D ends[/dim]")
+            out.print(f"  [green]●[/green] {demo_output.text(fact.content)}", soft_wrap=True)
+    out.print(f"[dim]session {demo_output.text(session)}: say something about yourself; Ctrl-D ends[/dim]")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from ...schemas.commands import Compact
-from .. import options, output
+from .. import options
 from ..context import CommandContext, pass_context
-from ..upkeep import asked, end
+from ..output import console
+from ..output.upkeep_output import asked, end
 
 
 @click.command()
@@ -30,7 +31,7 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
     done = asked(context, "compact", tenant=tenant, user=user, args=args)
     turns, left = done.counts.get("turns", 0), done.counts.get("left", 0)
     if as_json:
-        output.line({"run_id": done.run_id, **done.session_payload("turns", "left")})
+        console.line({"run_id": done.run_id, **done.session_payload("turns", "left")})
     else:
         click.echo(f"{done.status}: {turns} turns are {len(done.made)} episodes (run {done.run_id})")
     end(done, f"{left} turns are left: ask again" if left and done.status == "applied" else "")

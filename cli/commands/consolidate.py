@@ -6,7 +6,7 @@ import click
 
 from .. import options
 from ..context import CommandContext, pass_context
-from ..upkeep import asked, tell_changes
+from ..output.upkeep_output import asked, tell_changes
 
 
 @click.command()

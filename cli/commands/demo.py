@@ -8,15 +8,15 @@ from dataclasses import replace
 import click
 
 from ...memory.policies import MemoryPolicy
-from ...streams.addresses import EMBEDDED
-from ...streams.sending import TurnSender, read_turn, user_turn
-from .. import output, story
+from ...streams.engine.turn_sender import TurnSender, read_turn, user_turn
+from ...streams.log.broker_url import EMBEDDED
 from ..context import CommandContext, pass_context, run
-from ..conversation import CONVERSATION, TENANT, USER
 from ..errors import CommandFailed, Exit
-from ..feed import Feed, Person, fed
-from ..inprocess import Beside, stages_or_beside
-from ..settings import OFFLINE, Settings
+from ..output import console, demo_output
+from ..output.demo_conversation import CONVERSATION, TENANT, USER
+from ..output.event_feed import Feed, Person, fed
+from ..wiring.local_stages import Beside, stages_or_beside
+from ..wiring.settings import OFFLINE, Settings
 
 PERSON = Person(TENANT, USER)
 TURN_SECONDS = 90.0
@@ -44,7 +44,7 @@ def _without_errands(policy: MemoryPolicy) -> MemoryPolicy:
 def _embedded(settings: Settings) -> Settings:
     address = f"{EMBEDDED}{settings.datadir}"
     if (settings.broker, settings.qdrant) != (address, address):
-        output.advice(f"the demo runs in {settings.datadir}: MEMSTREAM_BROKER and MEMSTREAM_QDRANT are left alone")
+        console.advice(f"the demo runs in {settings.datadir}: MEMSTREAM_BROKER and MEMSTREAM_QDRANT are left alone")
     return settings.model_copy(update={"broker": address, "qdrant": address, "partitions": None, "health_port": 0})
 
 
@@ -52,27 +52,27 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
     began = time.monotonic()
     async with stages_or_beside(settings, policy, purpose="demo") as ports:
         _tell_start(ports, settings, time.monotonic() - began)
-        known = await story.facts_of(ports.store, PERSON)
+        known = await demo_output.facts_of(ports.store, PERSON)
         if known:
-            output.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
+            console.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
             for fact in known:
-                output.console().print(f"  [green]●[/green] {story.text(fact.content)}", soft_wrap=True)
+                console.console().print(f"  [green]●[/green] {demo_output.text(fact.content)}", soft_wrap=True)
         told = time.monotonic()
-        async with fed(ports.log, PERSON, story.tell) as feed:
+        async with fed(ports.log, PERSON, demo_output.tell) as feed:
             await _converse(ports, feed, turn_by_turn=not known)
             if not await feed.all_done(within=END_SECONDS):
-                output.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s")
+                console.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s")
         if known and not feed.observed:
-            output.console().print(
+            console.console().print(
                 "\nIt was told the same turns again: their ids were known, so nothing was counted twice."
             )
-        output.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
+        console.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
         for session in dict.fromkeys(said.session_id for said in CONVERSATION):
-            await story.tell_working_set(ports.store, PERSON, session)
-        facts = await story.tell_facts(ports.store, PERSON)
-    me = story.program()
+            await demo_output.tell_working_set(ports.store, PERSON, session)
+        facts = await demo_output.tell_facts(ports.store, PERSON)
+    me = demo_output.program()
     replaced = next((fact for fact in facts if fact.state == "superseded"), facts[0] if facts else None)
-    story.tell_next(
+    demo_output.tell_next(
         [
             (f"{me} chat", "talk yourself: each line is a turn, changes appear as they come"),
             *([(f"{me} trace {replaced.fact_id} --tenant {TENANT}", "why it believed that")] if replaced else []),
@@ -90,8 +90,8 @@ async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
     for said in CONVERSATION:
         if said.session_id != session:
             session = said.session_id
-            output.console().print(f"\n[bold]{session}[/bold]")
-        output.console().print(f"  [bold]{USER}[/bold]    {story.text(said.text)}", soft_wrap=True)
+            console.console().print(f"\n[bold]{session}[/bold]")
+        console.console().print(f"  [bold]{USER}[/bold]    {demo_output.text(said.text)}", soft_wrap=True)
         value = user_turn(
             tenant_id=TENANT, user_id=USER, session_id=said.session_id, turn_id=said.turn_id, text=said.text
         )
@@ -103,15 +103,15 @@ async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
 
 
 def _tell_start(ports: Beside, settings: Settings, seconds: float) -> None:
-    out = output.console()
+    out = console.console()
     out.print("[bold]memstream[/bold]  turns in, facts out")
     where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"
     out.print(f"[dim]{where} · {settings.datadir} · started in {seconds:.1f} s[/dim]", soft_wrap=True)
     if settings.model_names == (OFFLINE,):
         out.print(
-            f"[yellow]model: {story.text(ports.model)}[/yellow] [dim]rules for simple English sentences, no "
+            f"[yellow]model: {demo_output.text(ports.model)}[/yellow] [dim]rules for simple English sentences, no "
             "language model. Set OPENAI_API_KEY for a real one.[/dim]",
             soft_wrap=True,
         )
     else:
-        out.print(f"[dim]model: {story.text(ports.model)}[/dim]")
+        out.print(f"[dim]model: {demo_output.text(ports.model)}[/dim]")

@@ -10,12 +10,13 @@ import click
 from pydantic import JsonValue
 
 from ...schemas.topics import BY_NAME, DEAD_LETTER_SUFFIX, catalogue
-from ...streams.ports import Log, Record
-from .. import options, output
-from ..broker import opened_log
+from ...streams.log.port import Log, Record
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
-from ..settings import Settings
+from ..output import console
+from ..wiring.broker import opened_log
+from ..wiring.settings import Settings
 
 SPRING = "kafka_dlt-"
 OURS = "memstream-"
@@ -38,11 +39,11 @@ def list_letters(context: CommandContext, topic: str | None, tenant: str | None,
     rows = run(_list(context.settings, names, tenant))
     if as_json:
         for row in rows:
-            output.line(row)
+            console.line(row)
         return
     columns = ("topic", "partition", "offset", "reason", "stage", "tenant", "message")
     cells = [[str(row[column] if row[column] is not None else "") for column in columns] for row in rows]
-    output.table(columns, cells, empty="no dead letters")
+    console.table(columns, cells, empty="no dead letters")
 
 
 @dlq.command("show")
@@ -57,10 +58,10 @@ def show_letter(context: CommandContext, topic: str, partition: int, offset: int
     fields = summary(record) | _raw(record)
     headers = [(name, _text(value)) for name, value in record.headers]
     if as_json:
-        output.line(fields | {"headers": [[name, value] for name, value in headers]})
+        console.line(fields | {"headers": [[name, value] for name, value in headers]})
         return
     for name, value in (*fields.items(), *((f"header {name}", value) for name, value in headers)):
-        click.echo(f"{name}: {output.printable(str(value))}")
+        click.echo(f"{name}: {console.printable(str(value))}")
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None) -> list[dict[str, JsonValue]]:

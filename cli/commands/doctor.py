@@ -11,24 +11,25 @@ from urllib.parse import urlsplit
 
 import click
 
-from ...adapters.folders import holder_of
+from ...adapters.folder_lock import holder_of
 from ...adapters.ports import EmbedderIdentity
 from ...adapters.vectors.store import QdrantStore
 from ...memory.policies import MemoryPolicy
 from ...schemas.collections import COLLECTIONS
 from ...schemas.errors import StageError, Transient
 from ...schemas.topics import STAGES, StageName, group_of, read_by
-from ...streams import admin
-from ...streams.ports import Log
-from .. import options, output
-from ..broker import COMMAND_TIMEOUT, deployment, new_log
-from ..checks import Check
+from ...streams.log import topic_admin
+from ...streams.log.port import Log
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..keeping import described
-from ..model_checks import check_models
-from ..settings import Settings
-from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+from ..output import console
+from ..output.tier_report import described
+from ..wiring.broker import COMMAND_TIMEOUT, deployment, new_log
+from ..wiring.checks import Check
+from ..wiring.model_checks import check_models
+from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+from ..wiring.settings import Settings
 
 
 @click.command()
@@ -44,10 +45,10 @@ def doctor(context: CommandContext, as_json: bool) -> None:
         checks = run(_all(settings, context.policy))
     if as_json:
         for check in checks:
-            output.line(asdict(check))
+            console.line(asdict(check))
     else:
         rows = [(check.check, "ok" if check.ok else "FAILS", check.detail, check.fix) for check in checks]
-        output.table(("check", "", "detail", "what to do"), rows, empty="")
+        console.table(("check", "", "detail", "what to do"), rows, empty="")
     if not all(check.ok for check in checks):
         raise SystemExit(Exit.PARTLY)
 
@@ -109,7 +110,7 @@ async def _of_log(settings: Settings) -> AsyncIterator[Check]:
 
 
 async def _topics(log: Log, settings: Settings) -> Check:
-    reports = await admin.check(log, deployment=deployment(settings))
+    reports = await topic_admin.check(log, deployment=deployment(settings))
     wrong = [report for report in reports if not report.ok]
     if not wrong:
         return Check("topics", True, f"{len(reports)} as they should be")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from ...schemas.commands import SessionRef
-from .. import options, output
+from .. import options
 from ..context import CommandContext, pass_context, run
-from ..runs import flushed
-from ..upkeep import end
+from ..output import console
+from ..output.upkeep_output import end
+from ..wiring.command_runs import flushed
 
 
 @click.command()
@@ -41,7 +42,7 @@ def flush(
     )
     waiting, left = done.counts.get("waiting", 0), done.counts.get("left", 0)
     if as_json:
-        output.line(done.session_payload("waiting", "entries", "left"))
+        console.line(done.session_payload("waiting", "entries", "left"))
     else:
         click.echo(f"{done.status}: {done.counts.get('entries', 0)} entries are episodes")
     end(

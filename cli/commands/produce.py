@@ -10,14 +10,15 @@ from typing import BinaryIO
 import click
 
 from ...schemas.errors import Poison
-from ...streams.ports import Position
-from ...streams.sending import TurnSender, read_turn
-from .. import options, output
-from ..broker import opened_log
+from ...streams.engine.turn_sender import TurnSender, read_turn
+from ...streams.log.port import Position
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..lines import lines
-from ..settings import Settings
+from ..output import console
+from ..process.line_reader import lines
+from ..wiring.broker import opened_log
+from ..wiring.settings import Settings
 
 WINDOW = 256
 """Turns on their way at once; those of one session one after the other."""
@@ -35,7 +36,7 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
     """
     written, refused = run(_produce(context.settings, file, as_json))
     if not as_json:
-        output.advice(f"{written} turns written, {refused} lines refused")
+        console.advice(f"{written} turns written, {refused} lines refused")
     if refused:
         raise SystemExit(Exit.PARTLY)
 
@@ -55,7 +56,7 @@ async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[i
                 continue
             written += 1
             if as_json:
-                output.line(
+                console.line(
                     {
                         "topic": position.topic,
                         "partition": position.partition,

@@ -11,12 +11,13 @@ import click
 from ...agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
 from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
-from .. import options, output
-from ..broker import opened_log
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit, usage
-from ..settings import Settings
-from ..wiring import NoUsage, new_embedder, new_store, own_folders
+from ..output import console
+from ..wiring.broker import opened_log
+from ..wiring.ports import NoUsage, new_embedder, new_store, own_folders
+from ..wiring.settings import Settings
 
 PATIENCE = 0.0
 """A worker that holds the folder will go on: there is nothing to wait for."""
@@ -38,9 +39,9 @@ def facts(context: CommandContext, as_json: bool) -> None:
     told = (lambda done: None) if as_json else _progress
     done = run(_rebuild(context.settings, told))
     if as_json:
-        output.line(asdict(done))
+        console.line(asdict(done))
     else:
-        output.advice(
+        console.advice(
             f"{done.read} facts read, {done.written} written, {done.kept} stood already, {done.removed} taken out, "
             f"{done.unreadable} records unreadable"
         )
@@ -49,7 +50,7 @@ def facts(context: CommandContext, as_json: bool) -> None:
 
 
 def _progress(done: Rebuilt) -> None:
-    output.advice(f"{done.read} facts read, {done.written} written")
+    console.advice(f"{done.read} facts read, {done.written} written")
 
 
 async def _rebuild(settings: Settings, progress: Callable[[Rebuilt], None]) -> Rebuilt:

@@ -12,23 +12,24 @@ import click
 
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
-from ...recall.existing import Existing
-from ...recall.kept import KeptTiers
-from ...recall.parts import Missing
+from ...recall.collection_cache import Existing
+from ...recall.deadline import Missing
+from ...recall.recall_events import Answered, answered, records_of, send
 from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
-from ...recall.searching import COLLECTION_OF
+from ...recall.search import COLLECTION_OF
 from ...recall.service import Recall, Recalled, Recollection
-from ...recall.telling import Answered, answered, records_of, send
+from ...recall.tier_filter import KeptTiers
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
-from .. import options, output
-from ..broker import opened_log
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
-from ..reranking import new_reranker
-from ..settings import Settings
-from ..wiring import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+from ..output import console
+from ..wiring.broker import opened_log
+from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
+from ..wiring.reranker import new_reranker
+from ..wiring.settings import Settings
 
 COLD_PATIENCE = 30.0
 """Seconds for each part: this process starts its embedder and its connections for one read."""
@@ -75,9 +76,9 @@ def recall(
     recalled = run(_recalled(context.settings, context.policy, request))
     if as_json:
         for each in recalled.items:
-            output.line(each.item.to_payload())
+            console.line(each.item.to_payload())
     else:
-        output.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
+        console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
     if context.policy.hygiene.enabled:
         run(_tell(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:

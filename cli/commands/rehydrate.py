@@ -9,13 +9,14 @@ from typing import Final
 import click
 
 from ...memory.policies import MemoryPolicy
-from ...recall.rehydrating import EpisodeRef, Nothing, Rehydrated, Rehydrating
+from ...recall.verbatim import EpisodeRef, Nothing, Rehydrated, Rehydrating
 from ...schemas.cloudevents import rfc3339
-from .. import options, output
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..settings import Settings
-from ..wiring import opened
+from ..output import console
+from ..wiring.ports import opened
+from ..wiring.settings import Settings
 
 WHY: Final[Mapping[Nothing, str]] = {
     "whole": "it was never compressed: `memstream show episodes` has all of its text",
@@ -41,7 +42,7 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
             Exit.PARTLY, f"tenant {tenant} has no episode {episode_id}: `memstream show episodes` has their ids"
         )
     if as_json:
-        output.line(
+        console.line(
             {
                 "episode_id": found.episode_id,
                 "verbatim_content": found.content,
@@ -52,7 +53,7 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
             }
         )
     elif found.content is not None:
-        click.echo(output.printable(found.content))
+        click.echo(console.printable(found.content))
     if found.nothing is not None:
         raise CommandFailed(Exit.PARTLY, f"episode {episode_id}: {WHY[found.nothing]}")
 

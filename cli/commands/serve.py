@@ -12,12 +12,12 @@ import structlog
 
 from ...api.credentials import Credentials
 from ...memory.policies import MemoryPolicy
-from .. import logs
 from ..context import CommandContext, pass_context, run
-from ..lasting import keep_what_is_there
-from ..serving import Serving, behind, listening, read_credentials, url_of
-from ..settings import Settings
-from ..stopping import until_stopped
+from ..output import logs
+from ..process.gc_freeze import keep_what_is_there
+from ..process.signals import until_stopped
+from ..wiring.server import Serving, behind, listening, read_credentials, url_of
+from ..wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 

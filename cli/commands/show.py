@@ -11,20 +11,21 @@ import click
 from pydantic import JsonValue
 
 from ...recall.paging import PAGE_MAX, Page
-from ...recall.reading import TURNS_MAX, Reading, said_in_order
-from ...recall.wanted import ALL, Wanted
+from ...recall.record_filters import ALL, Wanted
+from ...recall.record_reader import TURNS_MAX, Reading, said_in_order
 from ...schemas.base import Contract
 from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
 from ...schemas.facts import Fact, FactState
 from ...schemas.observations import Category
 from ...schemas.turns import Owner, Scope
-from ...schemas.working import StoredMessage, StoredWorkingEntry
-from .. import options, output
+from ...schemas.working_set import StoredMessage, StoredWorkingEntry
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..settings import Settings
-from ..wiring import opened
+from ..output import console
+from ..wiring.ports import opened
+from ..wiring.settings import Settings
 
 Row = dict[str, JsonValue]
 R = TypeVar("R")
@@ -154,10 +155,10 @@ def show(
     rows = run(_rows(context.settings, kind, wanted, limit))
     if as_json:
         for row in rows:
-            output.line(row)
+            console.line(row)
     else:
         cells = [[_cell(row.get(column)) for column in kind.columns] for row in rows]
-        output.table(kind.columns, cells, empty=f"no {what} of tenant {tenant} that fit")
+        console.table(kind.columns, cells, empty=f"no {what} of tenant {tenant} that fit")
 
 
 async def _rows(settings: Settings, kind: Kind, wanted: Wanted, limit: int | None) -> list[Row]:

@@ -9,13 +9,14 @@ from typing import cast
 import click
 
 from ...schemas.topics import TABLES, StageName
-from ...streams.restore_accept import Accepted, AcceptRefused, accept_loss
-from .. import options, output
-from ..broker import opened_log
+from ...streams.faust.loss_acceptance import Accepted, AcceptRefused, accept_loss
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..settings import Settings
-from ..wiring import own_folders
+from ..output import console
+from ..wiring.broker import opened_log
+from ..wiring.ports import own_folders
+from ..wiring.settings import Settings
 
 PATIENCE = 0.0
 """A worker that holds the folder will go on: there is nothing to wait for."""
@@ -38,9 +39,9 @@ def accept(context: CommandContext, stage: str, as_json: bool) -> None:
     """
     for each in run(_accept(context.settings, cast(StageName, stage))):
         if as_json:
-            output.line(asdict(each))
+            console.line(asdict(each))
         else:
-            output.advice(f"{each.topic}: {each.partitions} partitions accepted, {each.rows_deleted} rows deleted")
+            console.advice(f"{each.topic}: {each.partitions} partitions accepted, {each.rows_deleted} rows deleted")
 
 
 async def _accept(settings: Settings, stage: StageName) -> list[Accepted]:

@@ -7,7 +7,8 @@ import json
 import click
 
 from ...api.credentials import SCOPES, Scope, digest, new_token
-from .. import options, output
+from .. import options
+from ..output import console
 
 
 @click.group()
@@ -37,7 +38,7 @@ def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tup
         entry["users"] = list(users)
     lines = ["[[token]]", *(f"{field} = {json.dumps(value)}" for field, value in entry.items())]
     if as_json:
-        output.line({"token": token, "entry": "\n".join(lines)})
+        console.line({"token": token, "entry": "\n".join(lines)})
         return
     click.echo("\n".join(lines))
-    output.advice(f"the token, told this once: {token}")
+    console.advice(f"the token, told this once: {token}")

@@ -7,13 +7,14 @@ from dataclasses import asdict
 
 import click
 
-from ...streams import admin
-from ...streams.admin import TopicReport
-from .. import options, output
-from ..broker import deployment, opened_log
+from ...streams.log import topic_admin
+from ...streams.log.topic_admin import TopicReport
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
-from ..settings import Settings
+from ..output import console
+from ..wiring.broker import deployment, opened_log
+from ..wiring.settings import Settings
 
 
 @click.group()
@@ -39,20 +40,20 @@ def check(context: CommandContext, as_json: bool) -> None:
 
 async def _create(settings: Settings) -> list[TopicReport]:
     async with opened_log(settings, make_topics=False) as log:
-        return await admin.create(log, deployment=deployment(settings))
+        return await topic_admin.create(log, deployment=deployment(settings))
 
 
 async def _check(settings: Settings) -> list[TopicReport]:
     async with opened_log(settings, make_topics=False) as log:
-        return await admin.check(log, deployment=deployment(settings))
+        return await topic_admin.check(log, deployment=deployment(settings))
 
 
 def _tell(reports: Sequence[TopicReport], as_json: bool) -> None:
     if as_json:
         for report in reports:
-            output.line(asdict(report))
+            console.line(asdict(report))
     else:
         rows = [(report.topic, "ok" if report.ok else "WRONG", report.detail, report.fix) for report in reports]
-        output.table(("topic", "", "detail", "fix"), rows, empty="no topics")
+        console.table(("topic", "", "detail", "fix"), rows, empty="no topics")
     if not all(report.ok for report in reports):
         raise SystemExit(Exit.PARTLY)

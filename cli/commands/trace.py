@@ -6,13 +6,14 @@ import json
 
 import click
 
-from ...recall.tracing import Chain, FactRef, Tracing
-from .. import options, output
-from ..changes import show_change
+from ...recall.provenance import Chain, FactRef, Tracing
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
-from ..settings import Settings
-from ..wiring import opened
+from ..output import console
+from ..output.fact_format import show_change
+from ..wiring.ports import opened
+from ..wiring.settings import Settings
 
 
 @click.command()
@@ -32,7 +33,7 @@ def trace(context: CommandContext, fact_id: str, tenant: str, as_json: bool) -> 
             Exit.PARTLY, f"tenant {tenant} has no fact {fact_id}: `memstream show facts --state all` has their ids"
         )
     if as_json:
-        output.line(chain.payload())
+        console.line(chain.payload())
     else:
         _tell(chain)
     if chain.missing:
@@ -46,7 +47,7 @@ async def _trace(settings: Settings, ref: FactRef) -> Chain | None:
 
 def _tell(chain: Chain) -> None:
     fact = chain.fact
-    click.echo(f"{output.printable(fact.content)}  ({fact.state}, version {fact.version})")
+    click.echo(f"{console.printable(fact.content)}  ({fact.state}, version {fact.version})")
     click.echo(f"  {fact.owner.scope} {fact.owner.id} · {fact.category} · confidence {fact.confidence:.2f}")
     click.echo("\nits history")
     for event in chain.events:
@@ -55,8 +56,8 @@ def _tell(chain: Chain) -> None:
             click.echo(f"            decided by {json.dumps(event.decision.to_payload(), ensure_ascii=False)}")
     click.echo("\nwhat was observed")
     for seen in chain.observations:
-        click.echo(f"  {seen.session_id}/{seen.turn_id}: {output.printable(seen.observation.content)}")
-        click.echo(f"      “{output.printable(seen.observation.evidence)}”")
+        click.echo(f"  {seen.session_id}/{seen.turn_id}: {console.printable(seen.observation.content)}")
+        click.echo(f"      “{console.printable(seen.observation.evidence)}”")
     click.echo("\nwhat was said")
     for message in chain.turns:
-        click.echo(f"  {message.session_id}/{message.turn_id} {message.role}: {output.printable(message.content)}")
+        click.echo(f"  {message.session_id}/{message.turn_id} {message.role}: {console.printable(message.content)}")

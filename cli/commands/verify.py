@@ -8,13 +8,14 @@ import click
 from pydantic import JsonValue
 
 from ...adapters.completions.offline import NAME as OFFLINE_MODEL
-from ...agents.history import Expected, Reading, Verdict, read_history
-from ...agents.history import verify as judged
 from ...schemas.topics import STAGES
-from .. import options, output
+from ...verification import Expected, Reading, Verdict, read_history
+from ...verification import verify as judged
+from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
-from ..wiring import opened
+from ..output import console
+from ..wiring.ports import opened
 
 SHOWN = 10
 """Violations of one invariant that are told to a person; with --json all are."""
@@ -42,7 +43,7 @@ def verify(context: CommandContext, tenant: str | None, stages: tuple[str, ...],
     verdicts, cut = run(_verify(context, tenant, stages))
     if as_json:
         for verdict in verdicts:
-            output.line(record(verdict, cut))
+            console.line(record(verdict, cut))
     else:
         _tell(verdicts, cut)
     if not all(verdict.ok for verdict in verdicts):
@@ -81,12 +82,12 @@ def _tell(verdicts: Sequence[Verdict], cut: Cut) -> None:
     for verdict in verdicts:
         click.echo(f"{'ok   ' if verdict.ok else 'WRONG'}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
         for violation in verdict.violations[:SHOWN]:
-            click.echo(f"         - {output.printable(violation.what)}")
+            click.echo(f"         - {console.printable(violation.what)}")
             if violation.records:
-                click.echo(f"           {output.printable(', '.join(violation.records))}")
+                click.echo(f"           {console.printable(', '.join(violation.records))}")
         if len(verdict.violations) > SHOWN:
             click.echo(f"         … and {len(verdict.violations) - SHOWN} more: --json tells all")
         for note in verdict.notes:
-            click.echo(f"         {output.printable(note)}")
+            click.echo(f"         {console.printable(note)}")
     for topic, partitions in cut.items():
         click.echo(f"of {topic} it can speak from {', '.join(f'{part}@{at}' for part, at in partitions.items())} on")

@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from ...schemas.facts import FactUpdated
 from ...schemas.topics import FACTS_UPDATED
-from ...streams.ports import Log, Record
-from .. import options, output
-from ..broker import opened_log
-from ..changes import show_change
+from ...streams.log.port import Log, Record
+from .. import options
 from ..context import CommandContext, pass_context, run
-from ..settings import Settings
+from ..output import console
+from ..output.fact_format import show_change
+from ..wiring.broker import opened_log
+from ..wiring.settings import Settings
 
 
 @click.command()
@@ -41,12 +42,12 @@ async def _watch(
             try:
                 event = FactUpdated.read(record.value or b"")
             except ValidationError:
-                output.advice(f"{record.position}: no fact change that this version can read; passed over")
+                console.advice(f"{record.position}: no fact change that this version can read; passed over")
                 continue
             if tenant is not None and event.tenant_id != tenant:
                 continue
             if as_json:
-                output.line(json.loads(record.value or b""))  # as it lies there: a later version's fields too
+                console.line(json.loads(record.value or b""))  # as it lies there: a later version's fields too
             else:
                 show_change(event)
 

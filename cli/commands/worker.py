@@ -10,15 +10,15 @@ import click
 
 from ...memory.policies import MemoryPolicy
 from ...schemas.topics import STAGES, StageName
-from .. import logs
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
-from ..freed_memory import bound_arenas
-from ..lasting import keep_what_is_there
-from ..running import built_stages
-from ..settings import Settings
-from ..stopping import until_stopped
-from ..wiring import own_folders
+from ..output import logs
+from ..process.gc_freeze import keep_what_is_there
+from ..process.malloc_trim import bound_arenas
+from ..process.signals import until_stopped
+from ..wiring.ports import own_folders
+from ..wiring.settings import Settings
+from ..wiring.worker import built_stages
 
 ALL = "all"
 

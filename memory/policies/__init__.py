@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .budget import BudgetPolicy
-from .consolidating import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
+from .consolidation import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
 from .facts import ConfidencePolicy, ConflictPolicy
 from .gist import GistMaker, GistPolicy
 from .models import ModelsPolicy
-from .observing import CapturePolicy, ObservePolicy, RoutingPolicy
-from .recalling import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
+from .observation import CapturePolicy, ObservePolicy, RoutingPolicy
+from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
 from .session_log import SessionLogPolicy
 from .sharing import SharingPolicy
 from .tiers import TiersPolicy
 from .upkeep import HygienePolicy, JanitorTrigger
-from .working import DecayPolicy, DecayStrategy, WorkingSetPolicy
+from .working_set import DecayPolicy, DecayStrategy, WorkingSetPolicy
 
 __all__ = [
     "CLASSIC_FUSION",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..locales import locale
+from ..language.locales import locale
 from .checks import between, require, unit
 
 

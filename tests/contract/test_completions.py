@@ -12,7 +12,7 @@ from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.openai import OpenAICompletions
 from memstream.adapters.ports import CompletionRequest, Completions, Message, Usage
 from memstream.schemas.errors import Poison, Transient
-from tests.support.asking import Ledger, consolidate, observe
+from tests.support.completion_requests import Ledger, consolidate, observe
 from tests.support.model_server import (
     Answer,
     Ask,

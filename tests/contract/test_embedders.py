@@ -18,7 +18,7 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.embedders.openai import BATCH, OpenAIEmbedder
 from memstream.adapters.ports import Embedder
 from memstream.schemas.errors import Fatal, Poison, Transient
-from tests.support.asking import Ledger
+from tests.support.completion_requests import Ledger
 from tests.support.model_server import Json, ModelServer, Reply, error, rate_limited
 
 MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from memstream.adapters.folders import FolderLock, holder_of, holder_pid, write_atomically
+from memstream.adapters.folder_lock import FolderLock, holder_of, holder_pid, write_atomically
 
 HOLD = """
 import sys

@@ -1,4 +1,4 @@
-"""What every `Log` promises (streams/ports.py), driven over the folder and over a real broker."""
+"""What every `Log` promises (streams/log/port.py), driven over the folder and over a real broker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from memstream.schemas.errors import Fatal, Poison
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Headers, Log, Position, Record, TopicWanted
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Headers, Log, Position, Record, TopicWanted
 
 BIG = {"max.message.bytes": str(4 << 20)}
 

@@ -15,11 +15,11 @@ import structlog
 from memstream.adapters.completions.openai import OpenAICompletions
 from memstream.adapters.ports import Candidate, Reranker
 from memstream.adapters.rerankers.cross_encoder import CrossEncoder
-from memstream.memory.zones import words
-from memstream.recall.judge import CHARS_MAX, ModelJudge
+from memstream.memory.facts.similarity import words
+from memstream.recall.llm_reranker import CHARS_MAX, ModelJudge
 from memstream.schemas.errors import Poison, Transient
 from tests.support import tiny_cross_encoder
-from tests.support.asking import Ledger
+from tests.support.completion_requests import Ledger
 from tests.support.model_server import Answer, Ask, ModelServer, error
 
 CUE = "where does she work now"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from memstream.schemas.topics import catalogue
-from memstream.streams.admin import Deployment, check, create
-from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.topic_admin import Deployment, check, create
 
 
 async def test_embedded(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log, TopicWanted
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, TopicWanted
 from tests.support.small_app import SmallApp, until
 
 ROOT = Path(__file__).resolve().parents[2]

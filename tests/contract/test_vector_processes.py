@@ -18,7 +18,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors import factory
 from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.factory import embedded_folder, open_store

@@ -16,12 +16,12 @@ import pytest
 
 from memstream.client import BEGINNING, Memory, Update, connect
 from tests.support.conversation import CONVERSATION, different_each_time
+from tests.support.fact_publisher import Told
 from tests.support.kafka import free_port
 from tests.support.model_server import Answer, Ask, ModelServer
 from tests.support.pipeline import ROOT, Pipeline, running
-from tests.support.places import Place
-from tests.support.supervised import Supervised
-from tests.support.telling import Told
+from tests.support.pipeline_places import Place
+from tests.support.supervisor import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(300)]
 USERS = ("u1", "u2")

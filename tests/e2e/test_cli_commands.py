@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.topics import catalogue
-from tests.support.cli import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from memstream.schemas.topics import catalogue
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import TopicWanted
-from tests.support.cli import InProcess, Memstream, turn
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import TopicWanted
+from tests.support.cli_process import InProcess, Memstream, turn
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.kafka

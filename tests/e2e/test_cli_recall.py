@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn
 from tests.support.qdrant import qdrant_server
 
 from .test_cli_worker import eventually

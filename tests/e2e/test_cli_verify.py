@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from memstream.schemas.topics import OBSERVATIONS, TURNS
-from memstream.streams.embedded_log import EmbeddedLog
-from tests.support.cli import InProcess, turn
+from memstream.streams.log.embedded import EmbeddedLog
+from tests.support.cli_process import InProcess, turn
 
 
 async def appended(folder: Path, topic: str, key: bytes, value: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn
 from tests.support.model_server import ModelServer
 
 
@@ -105,7 +105,7 @@ def test_a_second_worker_waits_and_names_the_first(memstream: Memstream) -> None
 
 
 def test_dead_letters_are_listed_and_shown(memstream: Memstream, command: InProcess) -> None:
-    from memstream.streams.embedded_log import EmbeddedLog
+    from memstream.streams.log.embedded import EmbeddedLog
 
     async def put(value: bytes) -> None:
         log = EmbeddedLog(folder=memstream.folder / ".memstream")
@@ -213,7 +213,7 @@ class TestDemo:
             assert worker.stop() == 0
 
     def test_its_sentences_are_not_those_of_the_rules(self) -> None:
-        from memstream.cli.conversation import CONVERSATION
+        from memstream.cli.output.demo_conversation import CONVERSATION
 
         known = (Path(__file__).resolve().parents[1] / "data" / "offline.jsonl").read_text()
         assert not [said.text for said in CONVERSATION if said.text in known]

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.cli import COMMAND, InProcess, Memstream
+from tests.support.cli_process import COMMAND, InProcess, Memstream
 from tests.support.kafka import free_port
 from tests.support.sse import Block, streaming
 

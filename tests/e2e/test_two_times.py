@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.cli import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn
 from tests.support.kafka import free_port
 
 from .test_cli_worker import eventually

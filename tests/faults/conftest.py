@@ -9,7 +9,7 @@ import pytest
 from tests.support.conversation import different_each_time
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from memstream.schemas.topics import STAGES, StageName
-from memstream.streams.crash import STEPS, Step
+from memstream.streams.engine.crash_points import STEPS, Step
 from tests.support.conversation import different_each_time
 from tests.support.faults import all_is_remembered, repeated, said_by
 from tests.support.model_server import ModelServer

@@ -9,9 +9,9 @@ import pytest
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import REKEYED_HEADER
 from memstream.schemas.topics import TURNS
-from memstream.streams.partitioner import partition_for
-from tests.support.odd_records import GZIP, NONE, Header, Odd, send_odd
+from memstream.streams.log.partitioner import partition_for
 from tests.support.pipeline import Json, Pipeline, turn
+from tests.support.raw_records import GZIP, NONE, Header, Odd, send_odd
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 NAMES: tuple[Header, ...] = ((b"\xff\xfe", b"x"), (b"r\xe9sum\xe9", None))

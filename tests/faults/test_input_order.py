@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
 from memstream.schemas import ids
 from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS, group_of
-from memstream.streams.addresses import kafka_servers
-from memstream.streams.partitioner import partition_for
+from memstream.streams.log.broker_url import kafka_servers
+from memstream.streams.log.partitioner import partition_for
 from tests.support.faults import all_is_remembered, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Json, Pipeline

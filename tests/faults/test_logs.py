@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memstream.cli.log_rate import LEFT_OUT
+from memstream.cli.output.log_rate import LEFT_OUT
 from tests.support.health import watched
 from tests.support.kafka import Broker
 from tests.support.model_server import ModelServer

@@ -26,7 +26,7 @@ from tests.support.model_server import (
 )
 from tests.support.pipeline import Pipeline, running, turn, wait_for
 from tests.support.qdrant import qdrant_server
-from tests.support.whole import parsed
+from tests.support.whole_worker import parsed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
 PATIENCE = 1.5

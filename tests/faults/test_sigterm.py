@@ -22,7 +22,7 @@ from tests.support.conversation import CONVERSATION
 from tests.support.faults import all_is_remembered, loaded, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
-from tests.support.supervised import Supervised
+from tests.support.supervisor import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 USERS = tuple(f"u{n}" for n in range(16))

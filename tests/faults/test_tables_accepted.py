@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.topics import STAGES, changelog_of
-from memstream.streams.exits import BROKEN
+from memstream.streams.engine.process_exit import BROKEN
 from tests.support.conversation import ACTIONS, STATES, conversation, different_each_time, states
 from tests.support.faults import FROM_CONSOLIDATION
 from tests.support.model_server import ModelServer

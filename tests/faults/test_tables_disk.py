@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.topics import TURNS
-from memstream.streams.exits import UNREACHABLE
+from memstream.streams.engine.process_exit import UNREACHABLE
 from tests.support.counting_run import GROUP, CountingRun
 from tests.support.kafka import Broker
 from tests.support.tables import counting, local_rows, make_big

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.topics import OBSERVATIONS, TURNS
-from memstream.streams.exits import BROKEN
+from memstream.streams.engine.process_exit import BROKEN
 from tests.support.counting_run import CHANGELOG, GROUP, CountingRun
 from tests.support.kafka import Broker
 from tests.support.tables import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from memstream.streams.exits import UNREACHABLE
+from memstream.streams.engine.process_exit import UNREACHABLE
 from tests.support.counting_run import CHANGELOG, CountingRun
 from tests.support.kafka import Broker
 from tests.support.tables import PARTITIONS, counting, local_rows, make_big, restored

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from memstream.agents.stored import ROW_VERSION
+from memstream.agents.common.stored_row import ROW_VERSION
 from memstream.schemas import ids
 from memstream.schemas.collections import FACTS
 from memstream.schemas.topics import (
@@ -24,14 +24,14 @@ from memstream.schemas.topics import (
     StageName,
     changelog_of,
 )
-from memstream.streams.exits import BROKEN
-from memstream.streams.ports import Record
+from memstream.streams.engine.process_exit import BROKEN
+from memstream.streams.log.port import Record
 from tests.support.conversation import AGAIN
 from tests.support.faults import all_is_remembered, repeated, said_by, written_since
-from tests.support.first_release import of_first_release
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Json, Pipeline, turn, wait_for
 from tests.support.qdrant import QdrantServer
+from tests.support.release_0_1_rows import of_first_release
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "golden" / "v1"

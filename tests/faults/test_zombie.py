@@ -19,10 +19,10 @@ from tests.support.faults import (
     said_by,
     written_by,
 )
+from tests.support.fork_server import STOPS_AT_CRASH_POINT
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
 from tests.support.pipeline import Pipeline, wait_for
-from tests.support.supervised import Supervised
-from tests.support.warm import STOPS_AT_CRASH_POINT
+from tests.support.supervisor import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
 HOLDS = "its late writes lose; it ends with 3 or goes on as a member; I1 I2 I7"

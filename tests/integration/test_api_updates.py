@@ -18,12 +18,12 @@ from memstream.api.limits import Limits
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.schemas.turns import Owner
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Log, TopicWanted
-from tests.support.api import app_over, bearer, entry, served
-from tests.support.memory import stored_fact
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Log, TopicWanted
+from tests.support.api_server import app_over, bearer, entry, served
+from tests.support.record_builders import stored_fact
 from tests.support.sse import Stream, streaming
 
 pytestmark = pytest.mark.timeout(180)

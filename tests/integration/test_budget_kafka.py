@@ -18,9 +18,9 @@ from memstream.schemas.collections import BUDGETS
 from memstream.schemas.observations import Observed
 from tests.support.faults import has_members
 from tests.support.model_server import OBSERVATION, Answer, Ask, Gate, ModelServer, Reply, held
+from tests.support.partitioned_users import on_every_partition
 from tests.support.pipeline import Pipeline, running, turn, wait_for
-from tests.support.places import Place
-from tests.support.placing import on_every_partition
+from tests.support.pipeline_places import Place
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(180)]

@@ -12,9 +12,9 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from faust.types import TP
 
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import TopicWanted
-from memstream.streams.transports.changelog_reader import ChangelogReader
+from memstream.streams.faust.transports.changelog_reader import ChangelogReader
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import TopicWanted
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.kafka

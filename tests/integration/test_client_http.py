@@ -16,7 +16,7 @@ from memstream.adapters.ports import VectorStore
 from memstream.api.app import new_followers
 from memstream.api.credentials import Credentials
 from memstream.api.limits import Limits
-from memstream.cli.serving import Server, server_config
+from memstream.cli.wiring.server import Server, server_config
 from memstream.client import (
     BEGINNING,
     NOW,
@@ -31,12 +31,12 @@ from memstream.client import (
 )
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.following import Followers, Places
-from memstream.streams.ports import TopicWanted
-from tests.support.api import OPEN, app_over, entry
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.fanout import Followers, Places
+from memstream.streams.log.port import TopicWanted
+from tests.support.api_server import OPEN, app_over, entry
+from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.kafka import free_port
-from tests.support.telling import Teller, Told, make_topics
 
 LIMITS = Limits(heartbeat_seconds=0.2, drain_seconds=1.0)
 DEADLINE = 40.0

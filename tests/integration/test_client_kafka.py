@@ -13,11 +13,11 @@ import pytest
 from memstream.client import BEGINNING, NOW, STATE, Memory, Misconfigured, TooLarge, Unavailable, Update, connect
 from memstream.schemas import ids
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import TopicWanted
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import TopicWanted
+from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.kafka import Broker, free_port
-from tests.support.telling import Teller, Told, make_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 PARTITIONS = 4

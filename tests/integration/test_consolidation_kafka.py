@@ -11,11 +11,11 @@ from pydantic import JsonValue
 
 from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.topics import COMMANDS, RESULTS
-from memstream.streams.codec import tenant_of
+from memstream.streams.engine.codec import tenant_of
 from tests.support.conversation import KNOWN, conversation
 from tests.support.model_server import Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 CONSOLIDATION = """

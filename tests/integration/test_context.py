@@ -11,19 +11,19 @@ from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
-from memstream.memory.boundaries import without_framed
-from memstream.memory.context import tokens
 from memstream.memory.policies import RecallPolicy
+from memstream.memory.recall.context import tokens
+from memstream.memory.recall.prompt_framing import without_framed
 from memstream.recall.context import PRESETS, TOKENS_MAX, Context, ContextRequest, Contexts, new_mark
-from memstream.recall.reading import Reading
+from memstream.recall.record_reader import Reading
 from memstream.recall.request import SessionRef
 from memstream.recall.service import Recall
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.turns import Owner
-from tests.support.remembered import NOW, Remembered
+from tests.support.stored_memory import NOW, Remembered
 
 MARK = "0123456789abcdef"
 U1 = Owner(scope="user", id="u1")

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from memstream.schemas.topics import OBSERVATIONS, TURNS
-from memstream.streams.crash import CRASHED, STEPS
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.exits import BROKEN
+from memstream.streams.engine.crash_points import CRASHED, STEPS
+from memstream.streams.engine.process_exit import BROKEN
+from memstream.streams.log.embedded import EmbeddedLog
 from tests.support.counting_run import GROUP, LETTERS, CountingRun
 from tests.support.kafka import free_port
 

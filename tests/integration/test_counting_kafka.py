@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.topics import OBSERVATIONS
-from memstream.streams.crash import CRASHED
-from memstream.streams.exits import BROKEN
-from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.engine.crash_points import CRASHED
+from memstream.streams.engine.process_exit import BROKEN
+from memstream.streams.log.kafka import KafkaLog
 from tests.support.counting_run import LETTERS, CountingRun
 from tests.support.kafka import Broker, own_broker
 from tests.support.kafka_fixtures import or_skip

@@ -18,12 +18,12 @@ from faust.types import TP
 from yarl import URL
 
 from memstream.schemas.errors import Fatal
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.ports import TopicWanted
-from memstream.streams.restore_check import OWN_KEYS
-from memstream.streams.transports import group_lock
-from memstream.streams.transports.embedded import Transport
-from memstream.streams.transports.open_logs import close_log, open_log
+from memstream.streams.faust.changelog_check import OWN_KEYS
+from memstream.streams.faust.transports.embedded import Transport
+from memstream.streams.log import group_lock
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.log_registry import close_log, open_log
+from memstream.streams.log.port import TopicWanted
 from tests.support.small_app import SmallApp, until
 
 ROOT = Path(__file__).resolve().parents[2]

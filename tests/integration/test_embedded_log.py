@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.ports import TopicWanted
-from memstream.streams.transports import group_lock, sqlite_clean, sqlite_tables
-from memstream.streams.transports.open_logs import close_log, open_log
-from memstream.streams.transports.sqlite_log import SqliteLog
+from memstream.streams.log import group_lock, sqlite_cleaner, sqlite_tables
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.log_registry import close_log, open_log
+from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.sqlite_log import SqliteLog
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = 86_400_000
@@ -226,7 +226,7 @@ async def test_a_file_where_the_folder_should_be_is_fatal(tmp_path: Path) -> Non
 async def test_a_group_is_held_until_its_process_dies(log: EmbeddedLog, tmp_path: Path) -> None:
     code = (
         "import asyncio, sys, pathlib\n"
-        "from memstream.streams.transports import group_lock\n"
+        "from memstream.streams.log import group_lock\n"
         "async def main():\n"
         "    await group_lock.hold(pathlib.Path(sys.argv[1]), 'memory-observer')\n"
         "    print('held', flush=True)\n"
@@ -372,7 +372,7 @@ async def test_retention_stops_at_the_first_young_record(log: EmbeddedLog, core:
 async def test_cleaning_goes_on_between_appends_and_readers(
     log: EmbeddedLog, core: SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_clean, "STEP", 20)
+    monkeypatch.setattr(sqlite_cleaner, "STEP", 20)
     await make(log, "t", 1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
     state: dict[bytes, bytes] = {}
 

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors.factory import open_store
 from memstream.schemas import ids
 from memstream.schemas.archive import Archived
 from memstream.schemas.collections import ARCHIVE
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 WORDS = "Ran a marathon in Oslo with Jennifer." + " The hills were steep and it rained on the way that day." * 5

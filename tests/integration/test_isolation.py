@@ -24,32 +24,32 @@ from hypothesis import strategies as st
 import memstream.client.updates
 import memstream.recall
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import GistPolicy, RecallPolicy
-from memstream.memory.policies.recalling import RankingProfile
+from memstream.memory.policies.recall import RankingProfile
 from memstream.recall.context import ContextRequest, Contexts
 from memstream.recall.paging import Page
-from memstream.recall.reading import Reading, sees_all
-from memstream.recall.rehydrating import EpisodeRef, Rehydrating
+from memstream.recall.provenance import FactRef, Tracing
+from memstream.recall.record_filters import Wanted
+from memstream.recall.record_reader import Reading, sees_all
 from memstream.recall.request import RecallRequest, SessionRef
 from memstream.recall.service import Recall
-from memstream.recall.tracing import FactRef, Tracing
-from memstream.recall.wanted import Wanted
+from memstream.recall.verbatim import EpisodeRef, Rehydrating
 from memstream.schemas import ids
 from memstream.schemas.facts import FactUpdated
-from memstream.schemas.recalled import TIERS
+from memstream.schemas.recall import TIERS
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED
 from memstream.schemas.turns import Owner, Sensitivity
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.ports import Log, TopicWanted
-from tests.support.api import app_over, called, entry
-from tests.support.past import Past
-from tests.support.remembered import NOW, Remembered
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.port import Log, TopicWanted
+from tests.support.api_server import app_over, called, entry
+from tests.support.fact_history import Past
+from tests.support.stored_memory import NOW, Remembered
 
 TENANTS, USERS, SESSIONS = ("acme", "rival"), ("u1", "u2"), ("s1", "s2")
 CONTENTS = ("Works at Stripe", "Likes green tea")

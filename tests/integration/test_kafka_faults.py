@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memstream.streams.kafka_log import KafkaLog
+from memstream.streams.log.kafka import KafkaLog
 from tests.support.kafka import Broker
 from tests.support.kafka_workers import (
     NOTHING_WRONG,

@@ -9,8 +9,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from memstream.schemas.errors import Transient
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Position, TopicWanted
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Position, TopicWanted
 from tests.support.kafka import Broker, free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]

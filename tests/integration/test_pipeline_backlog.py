@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, turn
-from tests.support.places import BROKERS, place_for
-from tests.support.whole import EMBEDDED_PARTITIONS, parsed
+from tests.support.pipeline_places import BROKERS, place_for
+from tests.support.whole_worker import EMBEDDED_PARTITIONS, parsed
 
 pytestmark = [pytest.mark.timeout(180)]
 SESSIONS, TURNS = 50, 10

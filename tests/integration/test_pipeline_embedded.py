@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from memstream.schemas.topics import STAGES
-from memstream.streams.crash import STEPS
+from memstream.streams.engine.crash_points import STEPS
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,
@@ -20,7 +20,7 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, actions, running
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

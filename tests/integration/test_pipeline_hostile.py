@@ -15,7 +15,7 @@ import pytest_asyncio
 from memstream.schemas import ids
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, EPISODES_RECORDED, OBSERVATIONS, RESULTS, TURNS
 from tests.support.conversation import KNOWN
-from tests.support.hostile import (
+from tests.support.hostile_records import (
     Attacked,
     Hostile,
     bytes_of_no_use,
@@ -32,8 +32,8 @@ from tests.support.hostile import (
 )
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, turn
-from tests.support.places import Place, place_for
-from tests.support.whole import parsed, whole
+from tests.support.pipeline_places import Place, place_for
+from tests.support.whole_worker import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 

@@ -26,8 +26,8 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import Answer, Ask, ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, turn, wait_for
-from tests.support.places import BROKERS, Place, place_for
-from tests.support.whole import parsed, told, whole
+from tests.support.pipeline_places import BROKERS, Place, place_for
+from tests.support.whole_worker import parsed, told, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 KINDS = ("facts", "episodes", "working", "turns")

@@ -21,7 +21,7 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Pipeline, actions, running, turn, wait_for
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 

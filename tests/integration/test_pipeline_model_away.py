@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from memstream.schemas import ids
 from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS
-from memstream.streams.ports import Position
+from memstream.streams.log.port import Position
 from tests.support.model_server import (
     OBSERVATION,
     Answer,
@@ -28,8 +28,8 @@ from tests.support.model_server import (
     rate_limited,
 )
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.places import BROKERS, Place, place_for
-from tests.support.whole import parsed, whole
+from tests.support.pipeline_places import BROKERS, Place, place_for
+from tests.support.whole_worker import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 ON_KAFKA = pytest.mark.parametrize("place", BROKERS[:1], indirect=True, scope="module")

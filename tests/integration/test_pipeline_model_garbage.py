@@ -17,8 +17,8 @@ import pytest_asyncio
 
 from memstream.schemas import ids
 from memstream.schemas.topics import COMMANDS, OBSERVATIONS, RESULTS, TURNS
-from memstream.streams.ports import Record
-from tests.support.hostile import encoded, nested
+from memstream.streams.log.port import Record
+from tests.support.hostile_records import encoded, nested
 from tests.support.model_server import (
     OBSERVATION,
     Answer,
@@ -32,8 +32,8 @@ from tests.support.model_server import (
     truncated,
 )
 from tests.support.pipeline import Json, Pipeline, turn
-from tests.support.places import Place, place_for
-from tests.support.whole import parsed, whole
+from tests.support.pipeline_places import Place, place_for
+from tests.support.whole_worker import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 CASE = re.compile(r"<([\w-]+)> I like thing (\d)\.")

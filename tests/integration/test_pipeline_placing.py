@@ -14,13 +14,13 @@ import pytest_asyncio
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import REKEYED_HEADER
 from memstream.schemas.topics import TURNS
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Headers, Position, Record
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Headers, Position, Record
 from tests.support.conversation import ACTIONS, CONVERSATION, KNOWN, STATES
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, actions, turn, wait_for
-from tests.support.places import BROKERS, Place, place_for
-from tests.support.whole import parsed, told, whole
+from tests.support.pipeline_places import BROKERS, Place, place_for
+from tests.support.whole_worker import parsed, told, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
 STARTED = int(time.time() * 1000) - 3_600_000

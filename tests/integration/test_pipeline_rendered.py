@@ -20,7 +20,7 @@ from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
 from tests.support.model_server import OBSERVATION, Answer, Ask, ModelServer, nothing
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = pytest.mark.timeout(180)
 BEES = "Keeps bees in Bergen"

@@ -15,10 +15,10 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import LIMIT_MAX, RecallRequest, SessionRef
 from memstream.recall.service import Recalled
 from memstream.schemas.errors import Fatal, Poison, Transient
-from memstream.schemas.recalled import TIERS, Tier
+from memstream.schemas.recall import TIERS, Tier
 from memstream.schemas.turns import Owner
-from tests.support.recalling import SHORT, TEAM, U1, AwayEmbedder, Faulty, World
-from tests.support.remembered import NOW
+from tests.support.recall_service import SHORT, TEAM, U1, AwayEmbedder, Faulty, World
+from tests.support.stored_memory import NOW
 
 
 class TestFound:

@@ -9,11 +9,11 @@ import pytest
 
 from memstream.adapters.ports import VectorStore
 from memstream.memory.policies import RecallPolicy
-from memstream.memory.policies.recalling import CompositePolicy
+from memstream.memory.policies.recall import CompositePolicy
 from memstream.recall.service import Recalled
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.recalling import TEAM, Faulty, World
-from tests.support.remembered import NOW
+from tests.support.recall_service import TEAM, Faulty, World
+from tests.support.stored_memory import NOW
 
 COMPOSITE = RecallPolicy(profile="composite")
 SHORT = RecallPolicy(profile="composite", patience=0.2)

@@ -13,8 +13,8 @@ from memstream.adapters.ports import Candidate, Found, VectorStore
 from memstream.memory.policies import RecallPolicy
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.facts import Evidence
-from memstream.schemas.recalled import TIERS
-from tests.support.recalling import NOW, SHORT, TEAM, Faulty, World
+from memstream.schemas.recall import TIERS
+from tests.support.recall_service import NOW, SHORT, TEAM, Faulty, World
 
 
 # ------------------------------------------------------------------------------------------------ episodes of facts

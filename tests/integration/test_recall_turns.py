@@ -14,7 +14,7 @@ from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import Recalled
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.recalling import U1, Faulty, World
+from tests.support.recall_service import U1, Faulty, World
 
 NOBODY = RecallPolicy(fusion=FusionPolicy(speaker=0))
 TURNS = RecallRequest(tenant_id="acme", owner=U1, tiers=("turns",))

@@ -12,7 +12,7 @@ from memstream.schemas.commands import Command, SessionRef
 from memstream.schemas.topics import COMMANDS_SESSION, STAGES
 from tests.support.model_server import Answer, Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 SAID = ("I am in a hurry.", "I ran in Oslo.", "It rained a lot.", "I was soaked.", "Next year again.")

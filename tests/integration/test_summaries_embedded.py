@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.model_server import Answer, Ask, ModelServer, nothing
 from tests.support.pipeline import Pipeline, running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 SAID = ("I ran in Oslo.", "It rained a lot.", "I was soaked.", "Next year again.")

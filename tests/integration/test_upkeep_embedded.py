@@ -11,7 +11,7 @@ from memstream.schemas.commands import CommandResult
 from memstream.schemas.topics import RECALLED, RESULTS
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 EVENT: Json = {"durability": "persistent", "importance": 0.8, "category": "event"}

@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from memstream.agents.consolidation.maintenance import COUNTS
-from memstream.agents.consolidation.recalled import RecalledRow, recalled_row_key
+from memstream.agents.consolidation.recall_counts import RecalledRow, recalled_row_key
 from memstream.agents.consolidation.rows import Kind, OwnerRow
+from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
 from memstream.schemas.commands import Command, CommandResult
-from memstream.schemas.recalled import RecalledRef, RecallTold
+from memstream.schemas.recall import RecalledRef, RecallTold
 from memstream.schemas.topics import COMMANDS, RECALLED, RESULTS, changelog_of
 from memstream.schemas.turns import Owner
-from memstream.streams.codec import tenant_of
+from memstream.streams.engine.codec import tenant_of
 from tests.support.faults import has_members, written_since
 from tests.support.model_server import Answer, Ask, ModelServer, observing
+from tests.support.partitioned_users import on_every_partition
 from tests.support.pipeline import CRASHED, Json, Pipeline, running, turn, wait_for
-from tests.support.places import Place
-from tests.support.placing import on_every_partition
+from tests.support.pipeline_places import Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(240)]
 PRUNE = "[memory.prune]\nfacts = 1\nchanged = 1\n"

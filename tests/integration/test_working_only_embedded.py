@@ -11,7 +11,7 @@ import pytest
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import running, turn
-from tests.support.places import Place
+from tests.support.pipeline_places import Place
 
 pytestmark = pytest.mark.timeout(120)
 ALONE = "[memory.tiers]\nepisodic = false\nsemantic = false\ndigest = false\n"

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from memstream.adapters.metering import Reserved
 from memstream.adapters.ports import EmbedderIdentity, Usage
+from memstream.adapters.spend_meter import Reserved
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.agents.budget import GIVE_BACK_AFTER, REFUSED_FOR, Budget
+from memstream.agents.common.budget_client import GIVE_BACK_AFTER, REFUSED_FOR, Budget
 from memstream.memory.policies.budget import TIERS, BudgetPolicy, Ceiling, Line, Price
 from memstream.schemas.budgets import StoredBudget
 from memstream.schemas.collections import BUDGETS
 from memstream.schemas.errors import OverBudget
-from memstream.streams.retry import Calls, RetryPolicy
+from memstream.streams.engine.retry import Calls, RetryPolicy
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
 POLICY = BudgetPolicy(max_output_tokens=300, prices={"m": Price(1.0, 2.0)})

@@ -22,13 +22,13 @@ from memstream.schemas.commands import Command, EpisodesRecord, SummaryProposal
 from memstream.schemas.episodes import SUMMARISED_MAX, StoredEpisode
 from memstream.schemas.errors import OverBudget, Poison, Transient
 from memstream.schemas.topics import COMMANDS
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from memstream.streams.retry import Calls, RetryPolicy
-from tests.support.consolidating import KEY, Consolidating, in_session_log
-from tests.support.memory import NOW, OWNER, episode
-from tests.support.reflecting import reflector
-from tests.support.stage_bench import Bench, Killed, open_bench
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.engine.retry import Calls, RetryPolicy
+from memstream.streams.log.port import Record
+from tests.support.consolidation_world import KEY, Consolidating, in_session_log
+from tests.support.embedded_stage import Bench, Killed, open_bench
+from tests.support.record_builders import NOW, OWNER, episode
+from tests.support.reflector_world import reflector
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from memstream.schemas.commands import FactsApply
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RESULTS
 from memstream.schemas.turns import Owner
-from memstream.streams.crash import Step
-from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW
-from tests.support.stage_bench import open_bench
+from memstream.streams.engine.crash_points import Step
+from tests.support.consolidation_world import KEY, Consolidating, proposal
+from tests.support.embedded_stage import open_bench
+from tests.support.record_builders import NOW
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from memstream.recall.context import ContextRequest, Contexts
-from memstream.recall.reading import Reading
+from memstream.recall.record_reader import Reading
 from memstream.recall.service import Recalled, Recalls
 from memstream.schemas.facts import WAITS_FOR
 from memstream.schemas.topics import COMMANDS
-from tests.support.consolidating import Consolidating
-from tests.support.memory import NOW, OWNER, stored_fact
-from tests.support.reflecting import reflector
-from tests.support.stage_bench import Bench, open_bench
+from tests.support.consolidation_world import Consolidating
+from tests.support.embedded_stage import Bench, open_bench
+from tests.support.record_builders import NOW, OWNER, stored_fact
+from tests.support.reflector_world import reflector
 
 
 @dataclass

@@ -17,10 +17,10 @@ from memstream.schemas.errors import OverBudget, Poison, Transient
 from memstream.schemas.facts import WAITS_FOR, StoredFact
 from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.topics import COMMANDS
-from memstream.streams.crash import Step
-from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW, episode, stored_fact
-from tests.support.stage_bench import open_bench
+from memstream.streams.engine.crash_points import Step
+from tests.support.consolidation_world import KEY, Consolidating, proposal
+from tests.support.embedded_stage import open_bench
+from tests.support.record_builders import NOW, episode, stored_fact
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.boundary import DEATHS_MAX, DecisionFailed
-from memstream.streams.ports import Record
-from tests.support.counting import Counting, CountRow
+from memstream.streams.engine.error_boundary import DEATHS_MAX, DecisionFailed
+from memstream.streams.log.port import Record
+from tests.support.counting_stage import Counting, CountRow
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills
 
 

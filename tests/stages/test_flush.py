@@ -20,13 +20,13 @@ from memstream.memory.policies import (
 from memstream.schemas.commands import Command, CommandResult, EpisodesKeep
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, OBSERVATIONS
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.memory import NOW, observation
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.port import Record
+from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.model_server import OBSERVATION, Answer, Ask
 from tests.support.observer_world import AwayModel, ObserverWorld, deferred, item
-from tests.support.reflecting import Talk, command, reflector
-from tests.support.stage_bench import Bench, Killed, open_bench
+from tests.support.record_builders import NOW, observation
+from tests.support.reflector_world import Talk, command, reflector
 from tests.support.stage_harness import kills
 
 POLICY = MemoryPolicy(

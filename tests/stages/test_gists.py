@@ -13,21 +13,21 @@ import pytest
 from memstream.adapters.ports import Point
 from memstream.memory.policies import GistPolicy, HygienePolicy, RecallPolicy
 from memstream.memory.policies.budget import Tier
-from memstream.recall.rehydrating import EpisodeRef, Rehydrated, Rehydrating
-from memstream.recall.wanted import Wanted, episodes_filter
+from memstream.recall.record_filters import Wanted, episodes_filter
+from memstream.recall.verbatim import EpisodeRef, Rehydrated, Rehydrating
 from memstream.schemas import ids
 from memstream.schemas.archive import Archived
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.errors import Transient
-from memstream.schemas.recalled import RecalledRef, RecallTold, ToldKind
+from memstream.schemas.recall import RecalledRef, RecallTold, ToldKind
 from memstream.schemas.topics import RECALLED
 from memstream.schemas.turns import Owner
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.api import NoLog
-from tests.support.consolidating import Consolidating
-from tests.support.memory import NOW, OWNER, episode, stored_fact
-from tests.support.stage_bench import open_bench
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.port import Record
+from tests.support.api_server import NoLog
+from tests.support.consolidation_world import Consolidating
+from tests.support.embedded_stage import open_bench
+from tests.support.record_builders import NOW, OWNER, episode, stored_fact
 
 LONG = "Ran a marathon in Oslo with Jennifer. " + "The weather was cold and the hills were steep that day. " * 5
 GIST = "Ran a marathon in Oslo with Jennifer. The weather was cold and the hills were steep that day. " + (

@@ -18,7 +18,7 @@ from memstream.schemas import ids
 from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import OBSERVATIONS, TURNS
-from memstream.schemas.working import StoredWorkingEntry
+from memstream.schemas.working_set import StoredWorkingEntry
 from tests.support.model_server import OBSERVATION, Answer, Ask, Script, observing
 from tests.support.observer_world import SESSION, ObserverWorld
 

@@ -6,8 +6,8 @@ import pytest
 
 from memstream.schemas import ids
 from memstream.schemas.topics import COMMANDS_SESSION, TURNS
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Record
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Record
 from tests.support.model_server import observing
 from tests.support.observer_world import LETTERS, SESSION, ObserverWorld
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
-from memstream.streams.ports import Record
+from memstream.streams.log.port import Record
 from tests.support.model_server import OBSERVATION, Answer, Ask
 from tests.support.observer_world import LETTERS, ObserverWorld
 from tests.support.stage_harness import Killed

@@ -10,7 +10,7 @@ import pytest
 from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPolicy
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.ports import Record
+from memstream.streams.log.port import Record
 from tests.support.model_server import OBSERVATION, Answer, Ask, Script
 from tests.support.observer_world import SESSION, ObserverWorld
 from tests.support.stage_harness import Kill, kills

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memstream.memory.boundaries import framed
 from memstream.memory.policies import CapturePolicy, MemoryPolicy
+from memstream.memory.recall.prompt_framing import framed
 from tests.support.model_server import OBSERVATION, Answer, Ask
 from tests.support.observer_world import ObserverWorld
 

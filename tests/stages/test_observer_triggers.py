@@ -8,9 +8,9 @@ from datetime import timedelta
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas.errors import OverBudget
 from memstream.schemas.topics import COMMANDS_SESSION
-from tests.support.memory import NOW
 from tests.support.model_server import Answer, Ask, nothing
 from tests.support.observer_world import ObserverWorld
+from tests.support.record_builders import NOW
 
 IDLE = 600.0
 DAY = 86_400.0

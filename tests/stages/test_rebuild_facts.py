@@ -9,18 +9,18 @@ import pytest
 
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
+from memstream.agents.reflector.fact_state_topic import check_facts_present, publish_state
 from memstream.agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
-from memstream.agents.reflector.state import check_facts_present, publish_state
 from memstream.schemas import ids
 from memstream.schemas.errors import Fatal
 from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.ports import TopicWanted
-from tests.support.memory import stored_fact
-from tests.support.reflecting import Talk, reflector
-from tests.support.stage_bench import Bench, Killed, open_bench
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.port import TopicWanted
+from tests.support.embedded_stage import Bench, Killed, open_bench
+from tests.support.record_builders import stored_fact
+from tests.support.reflector_world import Talk, reflector
 
 
 @pytest.fixture

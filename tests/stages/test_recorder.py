@@ -15,15 +15,15 @@ from memstream.adapters.ports import ByMeaning, EmbedderIdentity, Found, NewWind
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.windows import NEIGHBOUR_MAX
+from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
 from memstream.schemas import ids
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import turn_value
-from memstream.schemas.working import StoredMessage
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Record
+from memstream.schemas.working_set import StoredMessage
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Record
 from tests.support.observer_world import Points
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills
 from tests.support.vector_backends import match

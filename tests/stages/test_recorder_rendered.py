@@ -8,8 +8,8 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.memory.boundaries import framed
-from memstream.recall.rows import content_of
+from memstream.memory.recall.prompt_framing import framed
+from memstream.recall.payloads import content_of
 from memstream.schemas.collections import TURNS
 
 from .test_recorder import World, store, texts, world

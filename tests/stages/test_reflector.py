@@ -15,11 +15,11 @@ from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED, OBSERVATIONS, RESULTS
 from memstream.schemas.turns import Owner
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.memory import NOW, OWNER
-from tests.support.reflecting import Talk, command, reflector
-from tests.support.stage_bench import PARTITIONS, Bench, open_bench
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.port import Record
+from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
+from tests.support.record_builders import NOW, OWNER
+from tests.support.reflector_world import Talk, command, reflector
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
-from memstream.recall.reading import Reading
-from memstream.recall.wanted import Wanted
+from memstream.recall.record_filters import Wanted
+from memstream.recall.record_reader import Reading
 from memstream.schemas import ids
-from tests.support.memory import OWNER
-from tests.support.reflecting import Talk, command, reflector
-from tests.support.stage_bench import Bench
+from tests.support.embedded_stage import Bench
+from tests.support.record_builders import OWNER
+from tests.support.reflector_world import Talk, command, reflector
 
 
 @pytest.fixture

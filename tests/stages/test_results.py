@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from memstream.schemas.topics import RESULTS
-from tests.support.consolidating import Consolidating
+from tests.support.consolidation_world import Consolidating
+from tests.support.embedded_stage import Bench, open_bench
 from tests.support.observer_world import ObserverWorld
-from tests.support.reflecting import command, reflector
-from tests.support.stage_bench import Bench, open_bench
+from tests.support.reflector_world import command, reflector
 
 ODD = "nightly/№ 1"
 ENCODED = b"nightly%2F%E2%84%96%201"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from memstream.memory.policies import MemoryPolicy
-from memstream.recall.reading import Reading
-from memstream.recall.wanted import Wanted
+from memstream.recall.record_filters import Wanted
+from memstream.recall.record_reader import Reading
 from memstream.schemas.facts import Fact
 from memstream.schemas.topics import COMMANDS
 from memstream.schemas.turns import Owner
-from tests.support.consolidating import Consolidating
-from tests.support.reflecting import reflector
-from tests.support.sharing import GROUP, OFFICE, POLICY, known_by
-from tests.support.stage_bench import Bench, open_bench
+from tests.support.consolidation_world import Consolidating
+from tests.support.embedded_stage import Bench, open_bench
+from tests.support.reflector_world import reflector
+from tests.support.shared_facts import GROUP, OFFICE, POLICY, known_by
 
 
 class World:

@@ -16,11 +16,11 @@ from memstream.schemas.commands import Command, EpisodesRecord, SummaryProposal
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS
-from memstream.streams.crash import Step
-from tests.support.consolidating import Consolidating, in_session_log
-from tests.support.memory import NOW, episode
-from tests.support.reflecting import reflector
-from tests.support.stage_bench import Bench, Killed, open_bench
+from memstream.streams.engine.crash_points import Step
+from tests.support.consolidation_world import Consolidating, in_session_log
+from tests.support.embedded_stage import Bench, Killed, open_bench
+from tests.support.record_builders import NOW, episode
+from tests.support.reflector_world import reflector
 
 SAID = ("I joined Stripe.", "I moved to Oslo.", "I have a dog.", "I love jazz.", "I play chess.", "I drink tea.")
 

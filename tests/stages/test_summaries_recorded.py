@@ -13,11 +13,11 @@ from memstream.memory.policies import MemoryPolicy, RoutingPolicy
 from memstream.schemas import ids
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import EPISODES_RECORDED
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.memory import NOW, OWNER
-from tests.support.reflecting import Talk, command, reflector
-from tests.support.stage_bench import Bench, Killed, open_bench
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.port import Record
+from tests.support.embedded_stage import Bench, Killed, open_bench
+from tests.support.record_builders import NOW, OWNER
+from tests.support.reflector_world import Talk, command, reflector
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ import pytest
 
 from memstream.adapters.ports import Point
 from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
-from memstream.cli.running import COLLECTIONS_OF
+from memstream.cli.wiring.worker import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
-from memstream.memory.tiers import only_kept
+from memstream.memory.policies.effective_policy import only_kept
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS
-from tests.support.consolidating import KEY, Consolidating, proposal
-from tests.support.memory import NOW, OWNER, episode, stored_fact
-from tests.support.reflecting import Talk, command, reflector
-from tests.support.stage_bench import Bench, open_bench
+from tests.support.consolidation_world import KEY, Consolidating, proposal
+from tests.support.embedded_stage import Bench, open_bench
+from tests.support.record_builders import NOW, OWNER, episode, stored_fact
+from tests.support.reflector_world import Talk, command, reflector
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
 ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import Point
-from memstream.agents.consolidation.hygiene import after_turn
-from memstream.agents.consolidation.maintenance import COUNTS
-from memstream.agents.consolidation.recalled import RecalledRow, recalled_row_key
+from memstream.agents.consolidation.recall_counts import RecalledRow, recalled_row_key
 from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
-from memstream.memory.links import Links, recalled_together
+from memstream.agents.consolidation.steps.hygiene import after_turn
+from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy
-from memstream.recall.wanted import Wanted, episodes_filter
+from memstream.memory.recall.links import Links, recalled_together
+from memstream.recall.record_filters import Wanted, episodes_filter
 from memstream.schemas.commands import Change, FactsApply
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
-from memstream.streams.crash import Step
-from memstream.streams.ports import Record
-from tests.support.consolidating import KEY, Consolidating
-from tests.support.memory import NOW, OWNER, episode, stored_fact
-from tests.support.stage_bench import open_bench
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.port import Record
+from tests.support.consolidation_world import KEY, Consolidating
+from tests.support.embedded_stage import open_bench
+from tests.support.record_builders import NOW, OWNER, episode, stored_fact
 
 
 def days(number: float) -> datetime:

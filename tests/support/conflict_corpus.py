@@ -27,14 +27,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from memstream.adapters.embedders.factory import create_embedder
-from memstream.memory.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts import Stamp, Transition, create
+from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts.similarity import Near, cosine
+from memstream.memory.facts.statements import Statement, of_observation
+from memstream.memory.facts.transitions import Stamp, Transition, create
 from memstream.memory.policies import MemoryPolicy
-from memstream.memory.statements import Statement, of_observation
-from memstream.memory.zones import Near, cosine
 from memstream.schemas.facts import Decision, StoredFact
-from tests.support.asking import Ledger
-from tests.support.memory import observation, observed
+from tests.support.completion_requests import Ledger
+from tests.support.record_builders import observation, observed
 
 FOLDER = Path(__file__).resolve().parent.parent / "corpora" / "conflict"
 MINILM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "all-minilm-l6-v2-int8"

@@ -15,10 +15,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams import admin
-from memstream.streams.ports import Log, Record
-from memstream.streams.restore_check import MARKER_KEY
-from tests.support.counting import CountRow
+from memstream.streams.faust.changelog_check import MARKER_KEY
+from memstream.streams.log import topic_admin
+from memstream.streams.log.port import Log, Record
+from tests.support.counting_stage import CountRow
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = "memory-observer"
@@ -35,8 +35,8 @@ class CountingRun:
         self._workers: list[subprocess.Popen[bytes]] = []
 
     async def prepare(self) -> None:
-        deployment = admin.Deployment(partitions=self.partitions, replication=1)
-        await admin.create(self.log, deployment=deployment)
+        deployment = topic_admin.Deployment(partitions=self.partitions, replication=1)
+        await topic_admin.create(self.log, deployment=deployment)
 
     # ------------------------------------------------------------------------------------------------ in
     async def produce(self, count: int, *, keys: int = 6, duplicates: bool = True) -> None:

@@ -25,19 +25,19 @@ from prometheus_client import CollectorRegistry
 
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
-from memstream.streams import recovery, restore
-from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.app import AppSettings
-from memstream.streams.crash import CrashPoint
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.health import served
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.metrics import Metrics, StageMetrics
-from memstream.streams.restore import Changelog, Load
-from memstream.streams.restore_store import Entry
-from memstream.streams.retry import Calls, RetryPolicy
-from memstream.streams.runner import RunnerSettings, StageRunner, run_worker
-from tests.support.counting import Counting
+from memstream.streams.engine.crash_points import CrashPoint
+from memstream.streams.engine.health import served
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import Calls, RetryPolicy
+from memstream.streams.faust import bulk_load, recovery
+from memstream.streams.faust.app import AppSettings
+from memstream.streams.faust.bulk_load import Changelog, Load
+from memstream.streams.faust.bulk_writes import Entry
+from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from tests.support.counting_stage import Counting
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ def slow_restore(pause: float) -> None:
     """From now on restores of this process take their time, so that a test meets one in the middle."""
 
     async def load(wanted: Load, *, changelog: Changelog, **rest: Any) -> int:
-        return await restore.load(wanted, changelog=SlowChangelog(changelog, pause), **rest)
+        return await bulk_load.load(wanted, changelog=SlowChangelog(changelog, pause), **rest)
 
     recovery.load = load  # type: ignore[assignment]
 

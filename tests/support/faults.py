@@ -13,8 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import StageName, catalogue, group_of
-from memstream.streams.addresses import kafka_servers
-from memstream.streams.ports import Record
+from memstream.streams.log.broker_url import kafka_servers
+from memstream.streams.log.port import Record
 from tests.support.conversation import (
     AGAIN,
     CONSOLIDATED,

@@ -17,15 +17,15 @@ from typing import Any, cast
 from pydantic import SecretStr
 
 from memstream.adapters.ports import Found, VectorStore
-from memstream.agents.history import Expected, History, Reading, Verdict, read_history, verify
-from memstream.cli.inprocess import Beside, stages_or_beside
-from memstream.cli.settings import Settings
+from memstream.cli.wiring.local_stages import Beside, stages_or_beside
+from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas import ids
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.topics import STAGES, TURNS, catalogue, group_of, read_by
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Log, Position, Record
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Log, Position, Record
+from memstream.verification import Expected, History, Reading, Verdict, read_history, verify
 from tests.support.conversation import KNOWN, consolidated, conversation
 from tests.support.model_server import Answer, Ask, ModelServer, garbage, observing
 from tests.support.pipeline import Json, turn

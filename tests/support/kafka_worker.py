@@ -19,9 +19,9 @@ from typing import Any
 import faust
 import structlog
 
-from memstream.streams.app import AppSettings, create_app
-from memstream.streams.exits import LeaseLost, exit_code_for
-from memstream.streams.table import TableRows, event_scope, open_rows
+from memstream.streams.engine.process_exit import LeaseLost, exit_code_for
+from memstream.streams.faust.app import AppSettings, create_app
+from memstream.streams.faust.table import TableRows, event_scope, open_rows
 
 DRAIN = 20.0
 """Seconds, as long as a stage's lanes wait."""

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import TopicWanted
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import TopicWanted
 
 PARTITIONS = 4
 ROOT = Path(__file__).resolve().parents[2]

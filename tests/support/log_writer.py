@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from memstream.schemas.errors import Transient
-from memstream.streams.embedded_log import EmbeddedLog
+from memstream.streams.log.embedded import EmbeddedLog
 
 
 async def main(options: dict[str, str]) -> None:

@@ -27,13 +27,13 @@ from memstream.schemas.observations import Observed
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TURNS
 from memstream.schemas.turns import turn_value
-from memstream.streams.partitioner import partition_for
-from memstream.streams.ports import Ahead, Record
-from memstream.streams.retry import BreakerPolicy, Calls, RetryPolicy
+from memstream.streams.engine.retry import BreakerPolicy, Calls, RetryPolicy
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Ahead, Record
 
-from .memory import NOW
 from .model_server import OBSERVATION, Answer, Ask, Script, nothing
 from .prompt_view import view
+from .record_builders import NOW
 from .stage_harness import Kill, StageHarness, Topics
 
 A = TypeVar("A")

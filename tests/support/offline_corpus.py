@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from memstream.adapters.completions.offline import OfflineCompletions
-from tests.support.asking import Json, Ledger, observe
+from tests.support.completion_requests import Json, Ledger, observe
 
 CORPUS = Path(__file__).resolve().parent.parent / "data" / "offline.jsonl"
 Learnt = tuple[str, str, str, str | None, bool]

@@ -18,8 +18,6 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from memstream.agents.history.history import Offsets
-from memstream.agents.history.rows import TurnName
 from memstream.schemas import ids
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
@@ -38,17 +36,19 @@ from memstream.schemas.topics import (
     read_by,
 )
 from memstream.schemas.turns import Owner
-from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.codec import tenant_of
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log, Record
-from tests.support.alone import alone
+from memstream.streams.engine.codec import tenant_of
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, Record
+from memstream.verification.history import Offsets
+from memstream.verification.rows import TurnName
+from tests.support.isolated_pipeline import alone
 from tests.support.model_server import ModelServer
 from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
 from tests.support.processes import wait_for as wait_for
 from tests.support.qdrant import QdrantServer
-from tests.support.verifying import ends_of, name_of, violations
+from tests.support.verification import ends_of, name_of, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
@@ -226,7 +226,7 @@ class Pipeline(Processes):
         refused_by_model: Collection[TurnName] | None = None,
         invariants: Collection[str] | None = None,
     ) -> None:
-        """Every invariant holds (memstream.agents.history) for what this pipeline has done since it began, as far as
+        """Every invariant holds (memstream.verification) for what this pipeline has done since it began, as far as
         these stages go (default: all). Call it when it has settled. `invariants`: only these, where a test writes what
         stages would."""
         mine = tenant or self.tenant

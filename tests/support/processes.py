@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memstream.streams.crash import CRASHED
+from memstream.streams.engine.crash_points import CRASHED
+from tests.support.fork_server import Warm
 from tests.support.model_server import ModelServer
 from tests.support.qdrant import QdrantServer
-from tests.support.supervised import Supervised
-from tests.support.warm import Warm
+from tests.support.supervisor import Supervised
 
 Json = dict[str, Any]
 END_OF_COMMAND = "\x1e"

@@ -18,8 +18,8 @@ from typing import Any
 
 import faust
 
-from memstream.streams.app import AppSettings, StageApp, create_app
-from memstream.streams.table import event_scope, open_rows
+from memstream.streams.faust.app import AppSettings, StageApp, create_app
+from memstream.streams.faust.table import event_scope, open_rows
 from tests.support.kafka_worker import OneAtATime
 
 RAW: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}

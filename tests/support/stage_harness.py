@@ -28,12 +28,12 @@ from prometheus_client import CollectorRegistry
 
 from memstream.schemas.outcomes import Outcome, OutRecord
 from memstream.schemas.topics import StageName
-from memstream.streams.boundary import Boundary, Deaths
-from memstream.streams.crash import CrashPoint, Step
-from memstream.streams.metrics import Metrics, StageMetrics
-from memstream.streams.ports import Position, Record
-from memstream.streams.retry import Calls, RetryPolicy
-from memstream.streams.stage import Handler, Stage
+from memstream.streams.engine.crash_points import CrashPoint, Step
+from memstream.streams.engine.error_boundary import Boundary, Deaths
+from memstream.streams.engine.handler import Handler, Stage
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import Calls, RetryPolicy
+from memstream.streams.log.port import Position, Record
 
 
 class Killed(BaseException):

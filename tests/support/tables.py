@@ -18,12 +18,12 @@ from aiokafka.admin.records_to_delete import RecordsToDelete
 from rocksdict import AccessType, Options, Rdict
 
 from memstream.schemas.topics import OBSERVATIONS
-from memstream.streams.addresses import embedded_folder, is_embedded
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.kafka_log import KafkaLog
-from memstream.streams.ports import Log, Record
-from memstream.streams.restore_check import OWN_KEYS, Marker, marker_entry
-from memstream.streams.transports.sqlite_tables import FILE
+from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
+from memstream.streams.log.broker_url import embedded_folder, is_embedded
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, Record
+from memstream.streams.log.sqlite_tables import FILE
 from tests.support.counting_run import CHANGELOG, CountingRun
 
 PARTITIONS = 2

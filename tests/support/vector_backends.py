@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from qdrant_client import AsyncQdrantClient, models
 
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore

@@ -13,9 +13,9 @@ import yaml
 
 from memstream import __version__
 from memstream.adapters.vectors.collections import LEAST_VERSION
-from memstream.cli.settings import Settings, load, variable
+from memstream.cli.wiring.settings import Settings, load, variable
 from memstream.schemas.topics import STAGES
-from memstream.streams.app import MAX_REQUEST
+from memstream.streams.faust.app import MAX_REQUEST
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -103,7 +103,7 @@ def test_nobodys_password_is_in_it() -> None:
 
 
 def test_a_worker_has_time_to_drain(compose: dict[str, Any]) -> None:
-    from memstream.streams.app import AppSettings
+    from memstream.streams.faust.app import AppSettings
 
     grace = int(compose["services"]["observer"]["stop_grace_period"].removesuffix("s"))
     assert grace > AppSettings().stop_grace

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstream.cli.main import COMMANDS
-from memstream.cli.settings import Settings, variable
+from memstream.cli.wiring.settings import Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -22,7 +22,7 @@ def test_every_setting_is_described_and_no_other() -> None:
 
 
 def test_the_file_of_the_example_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memstream.cli.settings import load
+    from memstream.cli.wiring.settings import load
     from memstream.memory.policies import MemoryPolicy
 
     (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
@@ -39,7 +39,7 @@ def test_the_file_of_the_example_is_taken(tmp_path: Path, monkeypatch: pytest.Mo
     "document", [each for each in DOCS if "```toml" in each.read_text()], ids=lambda path: path.name
 )
 def test_every_example_of_the_file_is_taken(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memstream.cli.settings import load
+    from memstream.cli.wiring.settings import load
 
     for field in Settings.model_fields:
         monkeypatch.delenv(variable(field), raising=False)

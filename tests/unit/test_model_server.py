@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from memstream.adapters.ports import CompletionRequest
-from tests.support.asking import Json, observe
+from tests.support.completion_requests import Json, observe
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held, observing
 
 ROOT = Path(__file__).resolve().parents[2]

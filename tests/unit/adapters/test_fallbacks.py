@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from memstream.adapters.completions.by_task import CompletionsByTask
 from memstream.adapters.completions.factory import create_completions
 from memstream.adapters.completions.fallbacks import PROBE_AFTER, FallbackCompletions
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.openai import OpenAICompletions
+from memstream.adapters.completions.router import CompletionsByTask
 from memstream.adapters.ports import Completions
 from memstream.schemas.errors import Poison, Transient
-from tests.support.asking import Ledger, consolidate, observe
+from tests.support.completion_requests import Ledger, consolidate, observe
 from tests.support.model_server import (
     Answer,
     Ask,

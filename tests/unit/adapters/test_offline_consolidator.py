@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstream.adapters.completions.offline import OfflineCompletions
-from tests.support.asking import Ledger, consolidate
+from tests.support.completion_requests import Ledger, consolidate
 
 Pairs = list[tuple[str, str]]
 

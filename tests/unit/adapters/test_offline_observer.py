@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.offline_prompt import read_prompt
 from memstream.adapters.ports import CompletionRequest, Message
-from memstream.agents.observer.form import SCHEMA, TASK, WHOLE
+from memstream.agents.observer.answer_schema import SCHEMA, TASK, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
 from memstream.memory.policies import CapturePolicy
-from memstream.schemas.working import WorkingEntry, WorkingSet
-from tests.support.asking import Json, Ledger, observe
+from memstream.schemas.working_set import WorkingEntry, WorkingSet
+from tests.support.completion_requests import Json, Ledger, observe
 from tests.support.model_server import OBSERVATION
 from tests.support.prompt_view import view
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memstream.adapters.completions.answers import Unusable, decode_json
-from memstream.adapters.openai_wire import (
+from memstream.adapters.completions.chat_reply import Unusable, decode_json
+from memstream.adapters.openai_errors import (
     MAX_RETRY_AFTER,
     Failure,
     failure_of,
@@ -21,7 +21,7 @@ from memstream.adapters.openai_wire import (
     shortened,
     to_transient,
 )
-from memstream.adapters.well_formed import well_formed
+from memstream.adapters.unicode import well_formed
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ from typing import Any, cast, get_args
 
 import pytest
 
-from memstream.agents.consolidation.gists import Gists
-from memstream.agents.consolidation.hygiene import Hygiene
 from memstream.agents.consolidation.plan import CALLS_MAX, Steps
 from memstream.agents.consolidation.rows import Kind
+from memstream.agents.consolidation.steps.gists import Gists
+from memstream.agents.consolidation.steps.hygiene import Hygiene
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import PHASES, Phase
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memstream.agents.observer.form import RULES, SCHEMA, WHOLE
+from memstream.agents.observer.answer_schema import RULES, SCHEMA, WHOLE
 from memstream.agents.observer.prompt import ObservePrompt, ShownTurn, recent_messages
 from memstream.agents.observer.rows import RecentMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
-from memstream.schemas.working import WorkingEntry, WorkingSet
+from memstream.schemas.working_set import WorkingEntry, WorkingSet
 from tests.support.model_server import OBSERVATION
 from tests.support.prompt_view import view
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.agents.common.seen_ids import SEEN_KEPT, Remembered
 from memstream.agents.observer.rows import (
     SessionRow,
     Sessions,
@@ -16,9 +17,8 @@ from memstream.agents.observer.rows import (
     session_of_waiting_key,
     waiting_key,
 )
-from memstream.agents.remembered import SEEN_KEPT, Remembered
 from memstream.schemas import ids
-from memstream.streams.ports import Position, Record
+from memstream.streams.log.port import Position, Record
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 

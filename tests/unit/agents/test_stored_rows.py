@@ -6,17 +6,17 @@ import json
 
 import pytest
 
+from memstream.agents.common.stored_row import ROW_VERSION, StoredRow
 from memstream.agents.consolidation import rows as consolidation
-from memstream.agents.consolidation.recalled import RecalledRow
+from memstream.agents.consolidation.recall_counts import RecalledRow
 from memstream.agents.observer import rows as observer
 from memstream.agents.reflector import rows as reflector
-from memstream.agents.stored import ROW_VERSION, StoredRow
-from memstream.memory.consolidation import Counters
+from memstream.memory.upkeep.consolidation import Counters
 from memstream.schemas.errors import LaterVersion
 from memstream.schemas.outcomes import Outcome, Source
-from memstream.streams.boundary import unexpected
-from tests.support.first_release import FIELDS, of_first_release
-from tests.support.memory import NOW, OWNER
+from memstream.streams.engine.error_boundary import unexpected
+from tests.support.record_builders import NOW, OWNER
+from tests.support.release_0_1_rows import FIELDS, of_first_release
 
 LAST = Outcome(source=Source(topic="memory.turns", partition=0, offset=7, id="t1"))
 ROWS: list[StoredRow] = [

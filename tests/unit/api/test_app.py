@@ -10,13 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
+from memstream.api.admission import Guard, HttpMetrics
 from memstream.api.credentials import Credentials
-from memstream.api.documents import document
 from memstream.api.generate import FILE, bare_app, text
-from memstream.api.guard import Guard, HttpMetrics
 from memstream.api.limits import Limits
+from memstream.api.openapi import document
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.api import NoLog, NoRecall, app_over, called, entry
+from tests.support.api_server import NoLog, NoRecall, app_over, called, entry
 from tests.unit.api.test_turns import TURN
 
 KNOWN = {"type", "title", "status", "detail", "instance", "errors", "missing"}

@@ -7,7 +7,7 @@ import pytest
 from memstream.api.credentials import ANYONE, Caller, Credentials, digest, new_token
 from memstream.api.problems import Problem
 from memstream.schemas.turns import Owner
-from tests.support.api import entry
+from tests.support.api_server import entry
 
 FILE = f"""
 [[token]]

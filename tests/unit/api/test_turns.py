@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from memstream.api.accepting import accepted
 from memstream.api.credentials import ANYONE, Credentials
 from memstream.api.limits import Limits
 from memstream.api.problems import Problem
+from memstream.api.turn_validation import accepted
 from memstream.schemas.errors import Transient
 from memstream.schemas.turns import Owner, Turn
-from tests.support.api import NoLog, app_over, bearer, called, entry
+from tests.support.api_server import NoLog, app_over, bearer, called, entry
 
 TURN: dict[str, Any] = {
     "tenant_id": "acme",

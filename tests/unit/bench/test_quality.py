@@ -11,13 +11,13 @@ from bench.quality.dialogues import Dialogue, Gold, Half, Wording, dialogues
 from bench.quality.matching import matches
 from bench.quality.models import MOST, Faults, in_other_words, noisy, oracle
 from bench.quality.scoring import Counts, says, score
-from memstream.memory.evidence import quote_found
+from memstream.memory.language.quotes import quote_found
 from memstream.schemas import ids
 from memstream.schemas.facts import Evidence, Fact
 from memstream.schemas.observations import STABLE_CATEGORIES, Category
-from tests.support.memory import NOW, stored_fact
 from tests.support.model_server import Ask, Json, Script
 from tests.support.prompt_view import PromptView, Shown
+from tests.support.record_builders import NOW, stored_fact
 
 HALVES: tuple[Half, ...] = get_args(Half)
 TUNE = dialogues("tune")

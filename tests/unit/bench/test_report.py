@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.picture import LEAST, MOST, margin
+from bench.plot import LEAST, MOST, margin
 from bench.report import Figure, as_json, as_markdown
 from bench.run import BEGIN, END, in_page
 from bench.throughput import Load, rate

@@ -7,10 +7,10 @@ import signal
 from collections import Counter
 
 from bench.soak.conversation import noted
-from bench.soak.judging import AT_LEAST, WARM_UP, slopes
 from bench.soak.sampling import Used
 from bench.soak.schedule import BAG, OUTAGE, planned
 from bench.soak.traffic import sessions
+from bench.soak.verdict import AT_LEAST, WARM_UP, slopes
 from bench.soak.workers import Ended
 from memstream.schemas.turns import Turn
 

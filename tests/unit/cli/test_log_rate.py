@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import structlog
 
-from memstream.cli import logs
-from memstream.cli.log_rate import LEFT_OUT, Kind, LibraryLines, LogRate, OurLines, RatePolicy
+from memstream.cli.output import logs
+from memstream.cli.output.log_rate import LEFT_OUT, Kind, LibraryLines, LogRate, OurLines, RatePolicy
 
 POLICY = RatePolicy(seconds=30.0, warnings=1, records=5, kinds=4)
 AWAY = Kind("component_away", "store")

@@ -10,9 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from memstream.cli.checks import Check
-from memstream.cli.model_checks import check_models, configured
-from memstream.cli.settings import Settings
+from memstream.cli.wiring.checks import Check
+from memstream.cli.wiring.model_checks import check_models, configured
+from memstream.cli.wiring.settings import Settings
 from memstream.schemas.tasks import Task
 
 TASKS: dict[Task, str] = {"observations": "small, big", "judge": "careful", "digest": "small,offline"}

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from memstream.cli import probe
-from memstream.cli.probe import Probe
+from memstream.cli.process import probe
+from memstream.cli.process.probe import Probe
 from memstream.schemas.errors import Fatal, Transient
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memstream.cli.errors import CommandFailed, Exit
-from memstream.cli.settings import Settings, load, variable
+from memstream.cli.wiring.settings import Settings, load, variable
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import Ceiling, Price
 from memstream.memory.policies.tiers import LONG_TIERS

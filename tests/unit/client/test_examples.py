@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memstream.schemas import ids
-from memstream.streams.partitioner import partition_for
+from memstream.streams.log.partitioner import partition_for
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 KNOWN = json.loads((EXAMPLES / "keys.json").read_text())

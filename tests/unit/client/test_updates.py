@@ -19,10 +19,10 @@ from memstream.client.updates import LogUpdates, Seen
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import FACTS_UPDATED
 from memstream.schemas.turns import Owner
-from memstream.streams.embedded_log import EmbeddedLog
-from memstream.streams.following import Places
-from tests.support.memory import stored_fact
-from tests.support.telling import Teller, Told, make_topics
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.fanout import Places
+from tests.support.fact_publisher import Teller, Told, make_topics
+from tests.support.record_builders import stored_fact
 
 DEADLINE = 20.0
 

@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memstream.memory.budget import (
+from memstream.memory.policies.budget import (
+    LINE_OF,
+    NO_CEILING,
+    PHASES,
+    TIERS,
+    BudgetPolicy,
+    Ceiling,
+    CustomTier,
+    Price,
+)
+from memstream.memory.upkeep.budget import (
     NANOS,
     NOTHING,
     Account,
@@ -24,16 +34,6 @@ from memstream.memory.budget import (
     limit_of,
     take,
     until_next_day,
-)
-from memstream.memory.policies.budget import (
-    LINE_OF,
-    NO_CEILING,
-    PHASES,
-    TIERS,
-    BudgetPolicy,
-    Ceiling,
-    CustomTier,
-    Price,
 )
 from memstream.schemas.tasks import TASKS
 

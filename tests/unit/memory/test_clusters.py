@@ -6,8 +6,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.clusters import SHOWN_MAX, Embedded, clusters, name_of
-from tests.support.memory import NOW, episode
+from memstream.memory.upkeep.clusters import SHOWN_MAX, Embedded, clusters, name_of
+from tests.support.record_builders import NOW, episode
 
 Drawn = list[tuple[int, int]]
 DRAWN = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=14)

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from memstream.memory.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts import Stamp, Transition
+from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts.similarity import Near, cosine
+from memstream.memory.facts.statements import Statement
+from memstream.memory.facts.transitions import Stamp, Transition
 from memstream.memory.policies import MemoryPolicy
-from memstream.memory.statements import Statement
-from memstream.memory.zones import Near, cosine
 from memstream.schemas.facts import StoredFact
-from tests.support.memory import NOW, statement, stored_fact
+from tests.support.record_builders import NOW, statement, stored_fact
 
 STAMP = Stamp(now=NOW + timedelta(days=1), cause="c2", embedder="hashing")
 POLICY = MemoryPolicy()

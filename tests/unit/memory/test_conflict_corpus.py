@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from memstream.memory.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts import Stamp
+from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts.transitions import Stamp
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
 from memstream.schemas.observations import Category

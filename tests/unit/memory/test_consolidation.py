@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.consolidation import Counters, Proposed, counted, due, in_commands, propose
 from memstream.memory.policies import ConsolidationPolicy
+from memstream.memory.upkeep.consolidation import Counters, Proposed, counted, due, in_commands, propose
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode
 from memstream.schemas.turns import Owner
-from tests.support.memory import NOW, episode, stored_fact
+from tests.support.record_builders import NOW, episode, stored_fact
 
 POLICY = ConsolidationPolicy()
 

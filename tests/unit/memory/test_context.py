@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.boundaries import framed, visible, without_framed
-from memstream.memory.context import (
+from memstream.memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
     Block,
@@ -20,6 +19,7 @@ from memstream.memory.context import (
     render,
     tokens,
 )
+from memstream.memory.recall.prompt_framing import framed, visible, without_framed
 from memstream.schemas import ids
 
 GOLDEN = Path(__file__).resolve().parents[2] / "data" / "context"

@@ -16,19 +16,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memstream.memory.claims import asserts
-from memstream.memory.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts import CLOSED, READABLE, Stamp, Transition
-from memstream.memory.judging import settles_without_model
-from memstream.memory.locales import locale
-from memstream.memory.parsing import read
+from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
+from memstream.memory.facts.pending import settles_without_model
+from memstream.memory.facts.proposals import settle
+from memstream.memory.facts.similarity import Near
+from memstream.memory.facts.statements import Statement, of_change
+from memstream.memory.facts.transitions import CLOSED, READABLE, Stamp, Transition
+from memstream.memory.language.claims import asserts
+from memstream.memory.language.locales import locale
+from memstream.memory.language.parsing import read
 from memstream.memory.policies import MemoryPolicy
-from memstream.memory.proposals import settle
-from memstream.memory.statements import Statement, of_change
-from memstream.memory.zones import Near
 from memstream.schemas.commands import Change
 from memstream.schemas.facts import StoredFact
-from tests.support.memory import NOW, OWNER, episode, observation, statement
+from tests.support.record_builders import NOW, OWNER, episode, observation, statement
 
 TEXTS = (
     "Works at Google",

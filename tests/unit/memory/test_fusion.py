@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.fusion import Rank, RankedList, fuse, ranks_in
 from memstream.memory.policies import CLASSIC_FUSION, FusionPolicy, RecallPolicy
+from memstream.memory.recall.fusion import Rank, RankedList, fuse, ranks_in
 
 POLICY = FusionPolicy()
 IDS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)

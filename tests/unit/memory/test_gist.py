@@ -9,13 +9,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memstream.memory.gist import archived, extracted, is_faithful, is_whole, kept_until, on_archived, worth_a_gist
-from memstream.memory.locales import locale
+from memstream.memory.language.locales import locale
 from memstream.memory.policies import GistPolicy
+from memstream.memory.upkeep.gist import (
+    archived,
+    extracted,
+    is_faithful,
+    is_whole,
+    kept_until,
+    on_archived,
+    worth_a_gist,
+)
 from memstream.schemas import ids
 from memstream.schemas.archive import Archived
 from memstream.schemas.episodes import StoredEpisode
-from tests.support.memory import NOW, episode
+from tests.support.record_builders import NOW, episode
 
 POLICY = GistPolicy()
 LONG = "Ran a marathon in Oslo with Jennifer. " * 10

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.hygiene import (
+from memstream.memory.policies import HygienePolicy
+from memstream.memory.upkeep.hygiene import (
     MARKS,
     TurnClock,
     is_doubtful,
@@ -19,8 +20,7 @@ from memstream.memory.hygiene import (
     outlived,
     present_strength,
 )
-from memstream.memory.policies import HygienePolicy
-from tests.support.memory import NOW, episode, stored_fact
+from tests.support.record_builders import NOW, episode, stored_fact
 
 POLICY = HygienePolicy()
 SECOND = timedelta(seconds=1)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.links import Links, activation, recalled_together
+from memstream.memory.recall.links import Links, activation, recalled_together
 
 T0 = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 IDS = [str(uuid.uuid5(uuid.NAMESPACE_URL, str(n))) for n in range(8)]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import ConsolidationPolicy
-from memstream.memory.promotion import PROMOTED_MAX, promoted, worth_promoting
-from tests.support.memory import NOW, episode
+from memstream.memory.upkeep.promotion import PROMOTED_MAX, promoted, worth_promoting
+from tests.support.record_builders import NOW, episode
 
 POLICY = ConsolidationPolicy()
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from memstream.memory.conflict import Neighbours
-from memstream.memory.facts import Stamp
+from memstream.memory.facts.conflict import Neighbours
+from memstream.memory.facts.proposals import Settled, settle
+from memstream.memory.facts.similarity import Near
+from memstream.memory.facts.statements import of_change
+from memstream.memory.facts.transitions import Stamp
 from memstream.memory.policies import MemoryPolicy
-from memstream.memory.proposals import Settled, settle
-from memstream.memory.statements import of_change
-from memstream.memory.zones import Near
 from memstream.schemas.commands import Change
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
-from tests.support.memory import NOW, OWNER, episode, stored_fact
+from tests.support.record_builders import NOW, OWNER, episode, stored_fact
 
 STAMP = Stamp(now=NOW + timedelta(days=1), cause="command-1", embedder="hashing")
 POLICY = MemoryPolicy()

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import PrunePolicy
-from memstream.memory.pruning import Merge, Removal, allowed, looked_through, pruned, slot, why_of, worth_it
+from memstream.memory.upkeep.pruning import Merge, Removal, allowed, looked_through, pruned, slot, why_of, worth_it
 from memstream.schemas.facts import StoredFact
-from tests.support.memory import NOW, stored_fact
+from tests.support.record_builders import NOW, stored_fact
 
 POLICY = PrunePolicy()
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import CompositePolicy, RecallPolicy
-from memstream.memory.ranking import (
+from memstream.memory.recall.ranking import (
     EpisodicTrace,
     Impression,
     Score,
@@ -24,7 +24,7 @@ from memstream.memory.ranking import (
     overlap,
     ranked,
 )
-from memstream.memory.strength import effective_confidence, faded, strength
+from memstream.memory.upkeep.strength import effective_confidence, faded, strength
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 POLICY = RecallPolicy()

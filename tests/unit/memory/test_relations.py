@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstream.memory.locales import locale
-from memstream.memory.parsing import predicate_of, read
+from memstream.memory.facts.neighbour_relations import TABLE
+from memstream.memory.facts.relations import Related, Relation, relate
+from memstream.memory.facts.similarity import zone_of
+from memstream.memory.language.locales import locale
+from memstream.memory.language.parsing import predicate_of, read
 from memstream.memory.policies import ConflictPolicy
-from memstream.memory.relations import Related, Relation, relate
-from memstream.memory.weighing import TABLE
-from memstream.memory.zones import zone_of
 
 PACK = locale("en")
 SENTENCES = (

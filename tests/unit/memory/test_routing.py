@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.facts.routing import Route, direct_confidence, route
 from memstream.memory.policies import CapturePolicy, ConfidencePolicy, MemoryPolicy, TiersPolicy
-from memstream.memory.routing import Route, direct_confidence, route
 from memstream.schemas.observations import LASTING, STABLE_CATEGORIES
-from tests.support.memory import NOW, observation
+from tests.support.record_builders import NOW, observation
 
 POLICY = MemoryPolicy()
 CATEGORIES = [*sorted(STABLE_CATEGORIES), "goal", "event", "task"]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.facts.statements import Statement, of_fact
 from memstream.memory.policies import SharingPolicy
-from memstream.memory.sharing import SHARED_MAX, as_shared, may_be_shared, worth_sharing
-from memstream.memory.statements import Statement, of_fact
+from memstream.memory.upkeep.sharing import SHARED_MAX, as_shared, may_be_shared, worth_sharing
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.turns import Owner
-from tests.support.memory import NOW
-from tests.support.sharing import GROUP, OFFICE, POLICY, known_by
+from tests.support.record_builders import NOW
+from tests.support.shared_facts import GROUP, OFFICE, POLICY, known_by
 
 THREE = [known_by("ana"), known_by("bob"), known_by("eva")]
 

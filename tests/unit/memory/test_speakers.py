@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.speakers import ROLES, in_first_person, possible_names, speaker, without
+from memstream.memory.recall.speakers import ROLES, in_first_person, possible_names, speaker, without
 
 CUES = st.lists(
     st.sampled_from(

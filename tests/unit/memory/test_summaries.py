@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import CapturePolicy
-from memstream.memory.summaries import (
+from memstream.memory.upkeep.summaries import (
     WAITING_MAX,
     Logged,
     Unsummarised,
@@ -22,8 +22,8 @@ from memstream.memory.summaries import (
 )
 from memstream.schemas import ids
 from memstream.schemas.episodes import EpisodesRecorded
-from memstream.schemas.working import StoredMessage
-from tests.support.memory import NOW, OWNER
+from memstream.schemas.working_set import StoredMessage
+from tests.support.record_builders import NOW, OWNER
 
 POLICY = CapturePolicy()
 Heard = list[tuple[str, str]]

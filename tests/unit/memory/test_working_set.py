@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory import working_set as ws
-from memstream.memory.decay import decay
 from memstream.memory.policies import DecayPolicy, WorkingSetPolicy
-from memstream.memory.working_set import Candidate, apply_turn
-from memstream.schemas.working import WorkingSet
-from tests.support.memory import observation
+from memstream.memory.working_set import entries as ws
+from memstream.memory.working_set.decay import decay
+from memstream.memory.working_set.entries import Candidate, apply_turn
+from memstream.schemas.working_set import WorkingSet
+from tests.support.record_builders import observation
 
 POLICY = WorkingSetPolicy()
 HALF = 2**-0.5

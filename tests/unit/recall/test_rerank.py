@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.fusion import RankedList, fuse
 from memstream.memory.policies import FusionPolicy
+from memstream.memory.recall.fusion import RankedList, fuse
 from memstream.recall.rerank import match_at, reordered
 
 

@@ -16,13 +16,13 @@ from faust.types import TP
 from yarl import URL
 
 from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.addresses import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.app import MAX_REQUEST, AppSettings, StageApp, create_app
-from memstream.streams.exits import BROKEN, DONE, UNREACHABLE, ExitTimer, LeaseLost, exit_code_for
-from memstream.streams.partitioner import partition_for
-from memstream.streams.table import MAX_VALUE, DurableTable
-from memstream.streams.transports import kafka
-from tests.support.faust_parts import TOPIC, Lanes, ScriptedConsumer, record, stage_app
+from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, ExitTimer, LeaseLost, exit_code_for
+from memstream.streams.faust.app import MAX_REQUEST, AppSettings, StageApp, create_app
+from memstream.streams.faust.table import MAX_VALUE, DurableTable
+from memstream.streams.faust.transports import kafka
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.partitioner import partition_for
+from tests.support.faust_fakes import TOPIC, Lanes, ScriptedConsumer, record, stage_app
 
 
 @pytest.fixture

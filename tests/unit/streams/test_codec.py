@@ -15,8 +15,8 @@ from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Observed
 from memstream.schemas.turns import Turn
-from memstream.streams.codec import RECORD_MAX_BYTES, decode, lane_key, tenant_of
-from memstream.streams.ports import Position, Record
+from memstream.streams.engine.codec import RECORD_MAX_BYTES, decode, lane_key, tenant_of
+from memstream.streams.log.port import Position, Record
 
 CONTRACTS: tuple[type[Contract], ...] = (Turn, Command, Observed, EpisodesRecorded)
 LEAST: dict[str, Any] = {

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.exits import LeaseLost
-from memstream.streams.ports import Record
-from tests.support.counting import Counting
+from memstream.streams.engine.process_exit import LeaseLost
+from memstream.streams.log.port import Record
+from tests.support.counting_stage import Counting
 from tests.support.stage_harness import Kill, Killed, StageHarness, Topics
 
 

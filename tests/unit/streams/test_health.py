@@ -11,11 +11,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from memstream.schemas.errors import Transient
-from memstream.streams.health import PortTaken, served
-from memstream.streams.metrics import Metrics, StageMetrics
-from memstream.streams.ports import Position, Record
-from memstream.streams.retry import BreakerPolicy, Calls
-from memstream.streams.runner import StageRunner
+from memstream.streams.engine.health import PortTaken, served
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import BreakerPolicy, Calls
+from memstream.streams.faust.runner import StageRunner
+from memstream.streams.log.port import Position, Record
 from tests.support.kafka import free_port
 
 RECORD = Record(Position("memory.turns", 0, 0), b"k", b"v")

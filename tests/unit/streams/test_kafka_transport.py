@@ -24,13 +24,13 @@ from faust.transport.drivers import TRANSPORTS
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP
 
-from memstream.streams.app import StageApp
-from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
-from memstream.streams.kafka_client import back_off_metadata
-from memstream.streams.table import open_rows
-from memstream.streams.transports import kafka as ours
-from memstream.streams.transports.changelog_reader import ChangelogReader
-from tests.support.faust_parts import (
+from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
+from memstream.streams.faust.app import StageApp
+from memstream.streams.faust.table import open_rows
+from memstream.streams.faust.transports import kafka as ours
+from memstream.streams.faust.transports.changelog_reader import ChangelogReader
+from memstream.streams.log.kafka_client import back_off_metadata
+from tests.support.faust_fakes import (
     TOPIC,
     Lanes,
     ScriptedConsumer,
@@ -40,7 +40,7 @@ from tests.support.faust_parts import (
     spin,
     stage_app,
 )
-from tests.support.group_member import MEMBER, Member, ScriptedGroup, member_of
+from tests.support.scripted_group import MEMBER, Member, ScriptedGroup, member_of
 
 P0, P1 = TP(TOPIC, 0), TP(TOPIC, 1)
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
@@ -190,8 +190,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     fake = SimpleNamespace(monotonic=clock, time=clock)
-    monkeypatch.setattr("memstream.streams.transports.kafka.time", fake)
-    monkeypatch.setattr("memstream.streams.app.time", fake)
+    monkeypatch.setattr("memstream.streams.faust.transports.kafka.time", fake)
+    monkeypatch.setattr("memstream.streams.faust.app.time", fake)
     return clock
 
 

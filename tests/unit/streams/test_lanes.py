@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Transient
-from memstream.streams.exits import LeaseLost
-from memstream.streams.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
+from memstream.streams.engine.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
+from memstream.streams.engine.process_exit import LeaseLost
 
 TOPIC_A, TOPIC_B = "a", "b"
 

@@ -15,12 +15,12 @@ from faust.tables.recovery import Recovery, ServiceStopped
 from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Transient
-from memstream.streams.app import StageApp
-from memstream.streams.exits import BROKEN, UNREACHABLE, exit_code_for
-from memstream.streams.recovery import StageRecovery
-from memstream.streams.restore_check import MARKER_KEY, ChangelogLost, Marker
-from memstream.streams.table import open_rows
-from tests.support.faust_parts import TOPIC, ScriptedProducer, spin, stage_app
+from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, exit_code_for
+from memstream.streams.faust.app import StageApp
+from memstream.streams.faust.changelog_check import MARKER_KEY, ChangelogLost, Marker
+from memstream.streams.faust.recovery import StageRecovery
+from memstream.streams.faust.table import open_rows
+from tests.support.faust_fakes import TOPIC, ScriptedProducer, spin, stage_app
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(StageRecovery, id="ours"), pytest.param(Recovery, id="stock", marks=STOCK_FAILS)]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Poison, Transient
-from memstream.streams.exits import LeaseLost
-from memstream.streams.retry import Breaker, BreakerPolicy, Calls, Interrupted, RetryPolicy
+from memstream.streams.engine.process_exit import LeaseLost
+from memstream.streams.engine.retry import Breaker, BreakerPolicy, Calls, Interrupted, RetryPolicy
 
 STRICT = BreakerPolicy()
 LAX = BreakerPolicy(failures=10_000)

@@ -13,9 +13,9 @@ from faust.exceptions import NotReady, ProducerSendError
 
 from memstream.schemas.errors import Fatal, Poison, Transient
 from memstream.schemas.outcomes import OutRecord
-from memstream.streams.app import StageApp
-from memstream.streams.exits import BROKEN, DONE, UNREACHABLE, LeaseLost
-from memstream.streams.runner import Sender, StageRunner, record_of, run_worker
+from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, LeaseLost
+from memstream.streams.faust.app import StageApp
+from memstream.streams.faust.runner import Sender, StageRunner, record_of, run_worker
 
 RECORD = OutRecord(topic="memory.observations", key=b"k", value=b"v", headers=(("h", b"1"),), timestamp=1234)
 

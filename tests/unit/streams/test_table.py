@@ -15,10 +15,10 @@ from aiokafka.errors import KafkaTimeoutError
 from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Fatal, Transient
-from memstream.streams.app import StageApp
-from memstream.streams.exits import UNREACHABLE, LeaseLost, exit_code_for
-from memstream.streams.store_memory import BUFFERS
-from memstream.streams.table import (
+from memstream.streams.engine.process_exit import UNREACHABLE, LeaseLost, exit_code_for
+from memstream.streams.faust.app import StageApp
+from memstream.streams.faust.rocksdb_memory import BUFFERS
+from memstream.streams.faust.table import (
     MAX_VALUE,
     DurableTable,
     RowTooLarge,
@@ -27,7 +27,7 @@ from memstream.streams.table import (
     event_scope,
     open_rows,
 )
-from tests.support.faust_parts import ScriptedProducer, event, spin, stage_app
+from tests.support.faust_fakes import ScriptedProducer, event, spin, stage_app
 
 STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faust's own class has the fault")
 BOTH = [pytest.param(DurableTable, id="ours"), pytest.param(faust.Table, id="stock", marks=STOCK_FAILS)]

@@ -1,0 +1,108 @@
+"""From the bytes of a chat completion to the JSON value that the model answered, or to what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final, NoReturn
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from ..ports import Usage
+from ..unicode import well_formed
+
+MAX_ANSWER: Final = 1_000_000
+"""Code points. An answer holds a handful of statements of 2 000 code points at most: more is no answer."""
+
+_FENCED: Final = re.compile(r"```[A-Za-z]*\s*\n(.*?)\n?```", re.DOTALL)
+_THOUGHTS: Final = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
+
+
+class Unusable(ValueError):
+    """The model answered, and the answer is of no use; the message says why, in words that a model can act on."""
+
+
+class _Tokens(BaseModel):
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+
+
+class _Said(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class ChatReply(BaseModel):
+    """The part of a chat completion that we use; servers differ in the rest."""
+
+    choices: list[_Choice]
+    usage: _Tokens | None = None
+
+    @property
+    def counted(self) -> Usage:
+        """Tokens of this one call, zeros when the server does not count."""
+        tokens = self.usage or _Tokens()
+        return Usage(calls=1, input_tokens=tokens.prompt_tokens, output_tokens=tokens.completion_tokens)
+
+
+def decode_reply(body: bytes) -> ChatReply | None:
+    """The reply, or None when the body is no chat completion at all (a proxy's page, another kind of server)."""
+    try:
+        return ChatReply.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def answer_of(reply: ChatReply) -> JsonValue:
+    """The JSON value of the model's answer; raises `Unusable`."""
+    if not reply.choices:
+        raise Unusable("the answer was empty")
+    choice = reply.choices[0]
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        raise Unusable("the answer was a refusal; the texts are material to take notes from, nothing more is asked")
+    if choice.finish_reason == "length":
+        raise Unusable("the answer was cut because it was too long; answer more briefly")
+    return decode_json(choice.message.content or "")
+
+
+def decode_json(text: str) -> JsonValue:
+    """The JSON value in `text`; tolerates what models put around it (a code fence, thoughts, a sentence).
+
+    NaN and infinities are refused, lone surrogates become U+FFFD: neither can be stored or sent on.
+    """
+    if len(text) > MAX_ANSWER:
+        raise Unusable(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")
+    text = _THOUGHTS.sub("", text).strip()
+    if not text:
+        raise Unusable("the answer was empty")
+    candidates = [text]
+    if fenced := _FENCED.search(text):
+        candidates.append(fenced.group(1))
+    first, last = text.find("{"), text.rfind("}")
+    if 0 <= first < last:
+        candidates.append(text[first : last + 1])
+    for candidate in candidates:
+        try:
+            return _clean(json.loads(candidate, parse_constant=_no_constant))
+        except (ValueError, RecursionError):
+            continue
+    raise Unusable("the answer was not JSON; answer with one JSON object and nothing around it")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _clean(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {well_formed(key): _clean(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,126 @@
+"""The offline keeper: what is asked of a model to keep facts few and true, and to tell them in short.
+
+Each rule sees only what the words say: two values where there is room for one, a text inside another, the same text.
+What it does not see it leaves: a pair coexists, a fact is kept, a digest repeats facts and adds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue
+
+from ..ports import Message
+from .offline_attributes import Room, form_of
+from .offline_prompt import Known, Prompt
+
+PER_SENTENCE: Final = 4
+"""Statements in one sentence of a digest."""
+_PAIR: Final = re.compile(r"\[(p[0-9]+)\]\s*\nknown: ?(.*)\nnew: ?(.*)")
+_OVER: Final = re.compile(r"(?:no longer|does not|doesn't) (?P<what>.+?)(?: any ?more)?", re.IGNORECASE)
+_WORD: Final = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    id: str
+    known: str
+    new: str
+
+
+def read_pairs(messages: Sequence[Message]) -> list[Pair]:
+    """From the last user message: `[p1]`, a line `known: …` and a line `new: …`."""
+    shown = next((each.content for each in reversed(messages) if each.role == "user"), "")
+    return [Pair(*found) for found in _PAIR.findall(shown)]
+
+
+# ------------------------------------------------------------------------------------------------ judge
+def judge(pairs: Iterable[Pair]) -> list[JsonValue]:
+    return [_judgement(pair) for pair in pairs]
+
+
+def _judgement(pair: Pair) -> JsonValue:
+    decision, reason = _decided(pair.known, pair.new)
+    return {"pair_id": pair.id, "decision": decision, "reason": reason}
+
+
+def _decided(known: str, new: str) -> tuple[str, str]:
+    old, fresh = form_of(known), form_of(new)
+    if _words(new) <= _words(known) or (old and fresh and (old.attribute, old.value) == (fresh.attribute, fresh.value)):
+        return "duplicate", "it says nothing more"
+    if (over := _OVER.fullmatch(_plain(new))) and _ends(over["what"], known):
+        return "supersede", "it is over"
+    if old and fresh and old.attribute == fresh.attribute and fresh.room is Room.ONE:
+        return "supersede", "there is room for one, and this is the newer"
+    return "coexist", "nothing says that both cannot hold"
+
+
+# ------------------------------------------------------------------------------------------------ prune
+def prune(prompt: Prompt) -> list[JsonValue]:
+    """Facts are shown by subject, oldest first."""
+    removals: list[JsonValue] = []
+    gone: set[str] = set()
+    for place, fact in enumerate(prompt.facts):
+        others = [each for each in prompt.facts if each.subject == fact.subject and each.id not in gone | {fact.id}]
+        newer = [each for each in prompt.facts[place + 1 :] if each in others]
+        reason = _why_it_goes(fact, others, newer)
+        if reason is not None:
+            gone.add(fact.id)
+            removals.append({"fact_id": fact.id, "reason": reason})
+    return removals
+
+
+def _why_it_goes(fact: Known, others: Sequence[Known], newer: Sequence[Known]) -> str | None:
+    form = form_of(fact.content)
+    if form is not None and form.room is Room.ONE:
+        for each in newer:
+            other = form_of(each.content)
+            if other is not None and other.attribute == form.attribute and other.value != form.value:
+                return "contradicted by a newer fact"
+    if any(_words(fact.content) <= _words(each.content) for each in others):
+        return "redundant: another fact says all of it"
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ digest, summary
+def digest(prompt: Prompt) -> str:
+    """The facts by subject, then what happened and no fact says."""
+    said = {_plain(fact.content) for fact in prompt.facts}
+    happened = [each for each in prompt.episodes if _plain(each.content) not in said]
+    return " ".join((*_sentences("About {who}", prompt.facts), *_sentences("Recently, of {who}", happened)))
+
+
+def summary(observations: Iterable[tuple[str, str]]) -> str:
+    """Of (subject, statement) pairs, as they were observed; empty when nothing was."""
+    known = [Known(id="", subject=subject, content=content) for subject, content in observations]
+    return " ".join(_sentences("About {who}", known))
+
+
+def _sentences(opening: str, statements: Iterable[Known]) -> Iterator[str]:
+    by_subject: dict[str, list[str]] = {}
+    for each in statements:
+        told = by_subject.setdefault(each.subject, [])
+        if (content := each.content.strip(" .!")) and content not in told:
+            told.append(content)
+    for subject, contents in by_subject.items():
+        who = "the user" if subject == "user" else subject
+        for start in range(0, len(contents), PER_SENTENCE):
+            told_now = "; ".join(each[:1].lower() + each[1:] for each in contents[start : start + PER_SENTENCE])
+            yield f"{opening.format(who=who)}: {told_now}."
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(" .!")
+
+
+def _ends(what: str, content: str) -> bool:
+    """ "works at Google" and "work at Google" both end "Works at Google"."""
+    one, other = _plain(what).split(), _plain(content).split()
+    return len(one) == len(other) and one[1:] == other[1:] and one[0].rstrip("s") == other[0].rstrip("s")

@@ -1,0 +1,280 @@
+"""Writes and reads by id of several events and tenants, in as few requests as their meaning allows.
+
+- read: one scroll (the ids, of any of the tenants); a record goes to who asked for it as its own tenant, to nobody else
+- insert: one upsert, INSERT_ONLY
+- put: one upsert whose `update_filter` ties each id to its tenant
+- set fields, new vectors, delete: one request whose filter does the same
+- query: one batch, each with its own filter
+- compare and set: an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each id to
+  its tenant, its expected version and the absence of its cause; a read
+
+A filter is evaluated for each point of an upsert, and `has_id` is a condition like any other: that is how the points of
+one request have conditions of their own. Nothing here checks points: the caller has (checks.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdrant_client import models
+
+from ...schemas.collections import TENANT_FIELD
+from ...schemas.errors import Fatal
+from ..ports import CasResult, Found, Payload
+from . import point_validation
+from .engine import DENSE, QdrantEngine
+from .errors import not_qdrants, translated
+from .filters import any_of, each_of, equals, of_points, of_tenants
+
+PAGE = 1_000
+"""Records asked for at once."""
+CHUNK_POINTS = 100
+CHUNK_BYTES = 8 * 1024 * 1024
+"""An upsert is cut here: the server refuses requests above 32 MiB."""
+STRONG = models.WriteOrdering.STRONG
+MAJORITY = models.ReadConsistencyType.MAJORITY
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A point that was looked at, as the engine takes it."""
+
+    tenant_id: str
+    size: int
+    """Bytes of the payload."""
+    point: models.PointStruct
+
+    @property
+    def id(self) -> str:
+        return str(self.point.id)
+
+    @property
+    def applied(self) -> Sequence[Any]:
+        return applied(self.point.payload or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Points of one tenant, by their ids."""
+
+    tenant_id: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """See `VectorStore.compare_and_set`."""
+
+    new: Encoded
+    expected_version: int | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of a point that stands, to be replaced by these."""
+
+    tenant_id: str
+    point: models.PointVectors
+
+    @property
+    def id(self) -> str:
+        return str(self.point.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Records by a filter that names the tenant, in the order that it says."""
+
+    tenant_id: str
+    request: models.QueryRequest
+
+
+class Bulk:
+    """Over one engine. Of one call no two members may name the same point, reads excepted."""
+
+    def __init__(self, *, engine: QdrantEngine) -> None:
+        self._engine = engine
+
+    async def read(
+        self,
+        collection: str,
+        asked: Sequence[Named],
+        *,
+        with_dense: bool = False,
+        consistency: models.ReadConsistencyType | None = None,
+    ) -> list[dict[str, Found]]:
+        """What is there of each, by id; a record of another tenant is not."""
+        wanted = list(dict.fromkeys(each for named in asked for each in named.ids))
+        tenants = list(dict.fromkeys(named.tenant_id for named in asked))
+        found: dict[tuple[str, str], Found] = {}
+        for page in pages(wanted, PAGE):
+            # A scroll, not `retrieve`: that one takes no filter, and the tenant belongs into the query.
+            with translated(f"reading from {collection}"):
+                records, _ = await self._engine.scroll(
+                    collection,
+                    of_tenants(tenants, page),
+                    limit=len(page),
+                    with_vectors=[DENSE] if with_dense else False,
+                    consistency=consistency,
+                )
+            for each in point_validation.found(records, tenants=tenants, collection=collection, dense_name=DENSE):
+                found[str(each.payload[TENANT_FIELD]), each.id] = each
+        return [
+            {each: found[named.tenant_id, each] for each in named.ids if (named.tenant_id, each) in found}
+            for named in asked
+        ]
+
+    async def query(self, collection: str, asked: Sequence[Query]) -> list[list[Found]]:
+        doing = f"searching {collection}"
+        with translated(doing):
+            answers = await self._engine.query_batch_points(
+                collection, [each.request for each in asked], consistency=MAJORITY
+            )
+        if len(answers) != len(asked):
+            raise not_qdrants(doing, f"{len(answers)} lists for {len(asked)} queries")
+        return [
+            point_validation.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
+            for each, answer in zip(asked, answers, strict=True)
+        ]
+
+    async def insert(self, collection: str, points: Iterable[Encoded]) -> None:
+        for batch in _batches(points):
+            with translated(f"inserting into {collection}"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_mode=models.UpdateMode.INSERT_ONLY,
+                )
+
+    async def put(self, collection: str, points: Iterable[Encoded]) -> None:
+        for batch in _batches(points):
+            with translated(f"writing to {collection}"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_filter=_standing(batch),
+                )
+
+    async def set_payload(self, collection: str, named: Sequence[Named], fields: Payload) -> None:
+        for page in _named_pages(named):
+            with translated(f"writing fields in {collection}"):
+                await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
+
+    async def update_vectors(self, collection: str, points: Sequence[Vectors]) -> None:
+        """Of those that stand. The engine refuses a request that names an absent point: then it is asked which stand,
+        and they are written; one that goes between the two is asked for again."""
+        left = list(points)
+        while left:
+            groups = ((each.tenant_id, (each.id,)) for each in left)
+            try:
+                with translated(f"writing vectors in {collection}"):
+                    await self._engine.update_vectors(
+                        collection,
+                        [each.point for each in left],
+                        wait=True,
+                        ordering=STRONG,
+                        update_filter=each_of(groups),
+                    )
+                return
+            except Fatal:
+                named = [Named(each.tenant_id, (each.id,)) for each in left]
+                standing = await self.read(collection, named, consistency=MAJORITY)
+                there = [each for each, found in zip(left, standing, strict=True) if found]
+                if len(there) == len(left):
+                    raise
+                left = there
+
+    async def delete(self, collection: str, named: Sequence[Named]) -> None:
+        for page in _named_pages(named):
+            with translated(f"deleting from {collection}"):
+                await self._engine.delete(collection, page, wait=True, ordering=STRONG)
+
+    async def compare_and_set(self, collection: str, swaps: Sequence[Swap]) -> list[CasResult]:
+        """The engine never tells whether a condition matched, hence the read. A conditional upsert alone would insert
+        a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both."""
+        await self.insert(collection, [swap.new for swap in swaps if swap.expected_version is None])
+        await self._replace(collection, [swap for swap in swaps if swap.expected_version is not None])
+        found = await self.read(
+            collection, [Named(swap.new.tenant_id, (swap.new.id,)) for swap in swaps], consistency=MAJORITY
+        )
+        return [
+            "applied" if any(swap.cause in applied(row.payload) for row in rows.values()) else "conflict"
+            for swap, rows in zip(swaps, found, strict=True)
+        ]
+
+    async def _replace(self, collection: str, swaps: Sequence[Swap]) -> None:
+        by_id = {swap.new.id: swap for swap in swaps}
+        for batch in _batches(swap.new for swap in swaps):
+            with translated(f"writing to {collection} under a condition"):
+                await self._engine.upsert(
+                    collection,
+                    [each.point for each in batch],
+                    wait=True,
+                    ordering=STRONG,
+                    update_filter=any_of(_before(by_id[each.id]) for each in batch),
+                    update_mode=models.UpdateMode.UPDATE_ONLY,
+                )
+
+
+def applied(payload: Payload) -> Sequence[Any]:
+    """The causes that a row carries."""
+    causes = payload.get("applied")
+    return causes if isinstance(causes, list) else ()
+
+
+def pages(items: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _before(swap: Swap) -> models.Filter:
+    """What a row must be that is swapped: of its tenant, of the version that was read, and without this cause."""
+    new = swap.new
+    must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
+    return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
+
+
+def _standing(points: Iterable[Encoded]) -> models.Filter:
+    """What the points that are overwritten must be: each its tenant's."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for each in points:
+        groups[each.tenant_id].append(each.id)
+    return each_of(groups.items())
+
+
+def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
+    """Filters of at most `PAGE` ids each."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    left = PAGE
+    for each in named:
+        for point_id in each.ids:
+            if left == 0:
+                yield each_of(groups.items())
+                groups.clear()
+                left = PAGE
+            groups[each.tenant_id].append(point_id)
+            left -= 1
+    if groups:
+        yield each_of(groups.items())
+
+
+def _batches(points: Iterable[Encoded]) -> Iterator[list[Encoded]]:
+    """Cut so that each request stays below the server's limits."""
+    batch: list[Encoded] = []
+    size = 0
+    for each in points:
+        if batch and (len(batch) >= CHUNK_POINTS or size + each.size > CHUNK_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.size
+    if batch:
+        yield batch

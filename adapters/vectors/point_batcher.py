@@ -1,0 +1,174 @@
+"""Records by id: what concurrent events read and write is gathered per collection and goes out together.
+
+Each method is one caller's; `Bulk` says what a batch becomes. Writes of one collection that name one point in common
+go out one after the other, in the order in which they were asked; reads stand apart and overtake nothing that their
+caller waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..batching.coalescer import Gatherer, GatherPolicy
+from ..ports import CasResult, Found, Payload
+from .batch_requests import CHUNK_BYTES, Bulk, Encoded, Named, Query, Swap, Vectors
+
+POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
+"""Of each collection, for its writes and for its reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Insert:
+    points: tuple[Encoded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    points: tuple[Encoded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _SetFields:
+    named: Named
+    fields: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class _Delete:
+    named: Named
+
+
+@dataclass(frozen=True, slots=True)
+class _NewVectors:
+    points: tuple[Vectors, ...]
+
+
+_Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | Swap
+
+
+class Records:
+    """Over one `Bulk`. Points are checked before they come here: what joins a batch must not spoil it."""
+
+    def __init__(self, *, bulk: Bulk, policy: GatherPolicy) -> None:
+        self._bulk = bulk
+        self._policy = policy
+        self._writes: dict[str, Gatherer[_Write, CasResult | None]] = {}
+        self._reads: dict[str, Gatherer[tuple[Named, bool], dict[str, Found]]] = {}
+        self._queries: dict[str, Gatherer[Query, list[Found]]] = {}
+
+    async def read(self, collection: str, named: Named, *, with_dense: bool) -> dict[str, Found]:
+        if not named.ids:
+            return {}
+        queue = self._reads.get(collection)
+        if queue is None:
+
+            async def run(asked: Sequence[tuple[Named, bool]]) -> list[dict[str, Found]]:
+                return await self._bulk.read(collection, [each for each, _ in asked], with_dense=asked[0][1])
+
+            queue = self._reads[collection] = Gatherer(run=run, policy=self._policy)
+        return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
+
+    async def query(self, collection: str, asked: Query) -> list[Found]:
+        queue = self._queries.get(collection)
+        if queue is None:
+
+            async def run(together: Sequence[Query]) -> list[list[Found]]:
+                return await self._bulk.query(collection, together)
+
+            queue = self._queries[collection] = Gatherer(run=run, policy=self._policy)
+        return await queue.ask(asked)
+
+    async def insert(self, collection: str, points: Sequence[Encoded]) -> None:
+        await self._write_points(collection, _Insert(tuple(points)))
+
+    async def put(self, collection: str, points: Sequence[Encoded]) -> None:
+        await self._write_points(collection, _Put(tuple(points)))
+
+    async def set_payload(self, collection: str, named: Named, fields: Payload) -> None:
+        # Only what sets the same fields to the same values can be one request.
+        kind = ("set", json.dumps(fields, sort_keys=True, ensure_ascii=False))
+        if named.ids:
+            await self._queue(collection).ask(
+                _SetFields(named, fields),
+                kind=kind,
+                keys=frozenset(named.ids),
+                size=len(named.ids),
+                weight=len(kind[1]),
+            )
+
+    async def update_vectors(self, collection: str, points: Sequence[Vectors], *, weight: int) -> None:
+        if points:
+            await self._queue(collection).ask(
+                _NewVectors(tuple(points)),
+                kind="vectors",
+                keys=frozenset(each.id for each in points),
+                size=len(points),
+                weight=weight,
+            )
+
+    async def delete(self, collection: str, named: Named) -> None:
+        if named.ids:
+            await self._queue(collection).ask(
+                _Delete(named), kind="delete", keys=frozenset(named.ids), size=len(named.ids)
+            )
+
+    async def compare_and_set(self, collection: str, swap: Swap) -> CasResult:
+        result = await self._queue(collection).ask(
+            swap, kind="swap", keys=frozenset((swap.new.id,)), weight=swap.new.size
+        )
+        assert result is not None
+        return result
+
+    async def drain(self) -> None:
+        """Until nothing is under way."""
+        await asyncio.gather(
+            *(queue.drain() for queue in self._writes.values()),
+            *(queue.drain() for queue in self._reads.values()),
+            *(queue.drain() for queue in self._queries.values()),
+        )
+
+    async def _write_points(self, collection: str, write: _Insert | _Put) -> None:
+        if write.points:
+            await self._queue(collection).ask(
+                write,
+                kind="insert" if isinstance(write, _Insert) else "put",
+                keys=frozenset(each.id for each in write.points),
+                size=len(write.points),
+                weight=sum(each.size for each in write.points),
+            )
+
+    def _queue(self, collection: str) -> Gatherer[_Write, CasResult | None]:
+        queue = self._writes.get(collection)
+        if queue is None:
+
+            async def run(writes: Sequence[_Write]) -> Sequence[CasResult | None]:
+                return await self._run(collection, writes)
+
+            queue = self._writes[collection] = Gatherer(run=run, policy=self._policy)
+        return queue
+
+    async def _run(self, collection: str, writes: Sequence[_Write]) -> Sequence[CasResult | None]:
+        """One batch: all of one kind."""
+        swaps = [each for each in writes if isinstance(each, Swap)]
+        if swaps:
+            return await self._bulk.compare_and_set(collection, swaps)
+        inserted = [point for each in writes if isinstance(each, _Insert) for point in each.points]
+        put = [point for each in writes if isinstance(each, _Put) for point in each.points]
+        fields = [each for each in writes if isinstance(each, _SetFields)]
+        vectors = [point for each in writes if isinstance(each, _NewVectors) for point in each.points]
+        deleted = [each.named for each in writes if isinstance(each, _Delete)]
+        if inserted:
+            await self._bulk.insert(collection, inserted)
+        if put:
+            await self._bulk.put(collection, put)
+        if fields:
+            await self._bulk.set_payload(collection, [each.named for each in fields], fields[0].fields)
+        if vectors:
+            await self._bulk.update_vectors(collection, vectors)
+        if deleted:
+            await self._bulk.delete(collection, deleted)
+        return [None] * len(writes)

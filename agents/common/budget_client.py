@@ -1,0 +1,340 @@
+"""The budget of this process: what its calls of models may cost, out of accounts that all workers share.
+
+One point of the collection `budgets` is a tenant's account for a line and a day. This process takes a slice of it by
+compare and set, sets aside from the slice what each call may cost (no write), and gives back what it does not use: some
+seconds after its last call, and when it ends. A process that is killed loses its slice for the day: the account counts
+more than was spent, never less. The rules are memory/upkeep/budget.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+import structlog
+
+from ...adapters.ports import CasResult, Point, Usage, VectorStore
+from ...adapters.spend_meter import UNBOUNDED, Reserved
+from ...memory.policies.budget import LINE_OF, BudgetPolicy, Ceiling, Line
+from ...memory.upkeep.budget import (
+    Account,
+    Amount,
+    Refusal,
+    Slice,
+    Taken,
+    amount,
+    day_of,
+    give_back,
+    limit_of,
+    take,
+    until_next_day,
+)
+from ...schemas.budgets import CAUSES_KEPT, StoredBudget, budget_id
+from ...schemas.collections import BUDGETS
+from ...schemas.errors import OverBudget, Transient
+from ...streams.engine.retry import Calls
+
+log = structlog.get_logger(__name__)
+
+GIVE_BACK_AFTER: Final = 5.0
+"""Seconds without a call after which what is left of a slice goes back."""
+HELD_AGAIN: Final = 60.0
+"""Seconds after which to ask again when other calls or workers hold what is left."""
+REFUSED_FOR: Final = 5.0
+"""Seconds that a refusal is believed without another look: a backlog asks for each of its sessions."""
+STORE_PATIENCE: Final = 5.0
+"""Seconds that a call waits for a store which is away, before the model's own patience goes on."""
+ATTEMPTS: Final = 100
+"""Compare and sets that may meet another worker's in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    tenant_id: str
+    day: str
+    line: Line
+
+
+@dataclass(slots=True)
+class _Held:
+    """This process's slice of an account. One change of the account at a time."""
+
+    slice: Slice = field(default_factory=Slice)
+    used_at: float = 0.0
+    refused: tuple[float, Amount, Refusal] | None = None
+    """Until when (monotonic), for which bound, why."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class _Reserved:
+    """See `Reserved`. Whoever settles it not at all leaves it set aside for the day."""
+
+    def __init__(self, held: _Held, bound: Amount, cost: Callable[[Usage], Amount], max_output_tokens: int | None):
+        self._held: _Held | None = held
+        self._bound = bound
+        self._cost = cost
+        self._max_output_tokens = max_output_tokens
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        return self._max_output_tokens
+
+    def settle(self, usage: Usage | None) -> None:
+        held, self._held = self._held, None
+        if held is None:
+            return
+        used = None if usage is None else self._cost(usage)
+        held.slice = held.slice.settle(self._bound, used)
+        if used is not None and not used.within(self._bound):
+            log.warning("budget_overrun", set_aside=self._bound.tokens, used=used.tokens, why="the answer was longer")
+
+
+class Budget:
+    """`Meter` over the store. `ceilings`: of the lines that have one. Used by one event loop."""
+
+    def __init__(
+        self,
+        *,
+        store: VectorStore,
+        calls: Calls,
+        policy: BudgetPolicy,
+        ceilings: Mapping[Line, Ceiling],
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+        new_cause: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self._store = store
+        self._calls = calls
+        self._policy = policy
+        self._ceilings = ceilings
+        self._now = now
+        self._monotonic = monotonic
+        self._new_cause = new_cause
+        self._held: dict[_Name, _Held] = {}
+        self._paused: set[_Name] = set()
+
+    def ceiling(self, task: str) -> Ceiling | None:
+        """Of a task's line; None: it may spend what it likes."""
+        line = next((line for known, line in LINE_OF.items() if known == task), None)
+        return None if line is None else self._ceilings.get(line)
+
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+        """See the port."""
+        ceiling = self.ceiling(task)
+        if ceiling is None:
+            return UNBOUNDED
+        price = self._policy.price(model)
+
+        def cost(usage: Usage) -> Amount:
+            return amount(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, price=price)
+
+        most = self._policy.max_output_tokens
+        bound = cost(Usage(input_tokens=input_tokens(), output_tokens=most))
+        held = await self._set_aside(tenant_id, task, bound, ceiling)
+        return _Reserved(held, bound, cost, most if ceiling.pauses else None)
+
+    # ------------------------------------------------------------------------------------------------ slices
+    async def _set_aside(self, tenant_id: str, task: str, bound: Amount, ceiling: Ceiling) -> _Held:
+        name = self._name(tenant_id, task)
+        if ceiling.forbids:
+            raise self._over(name, "spent", bound, ceiling)
+        held = self._held.setdefault(name, _Held())
+        held.used_at = self._monotonic()
+        reserved = held.slice.reserve(bound)
+        if reserved is not None:
+            held.slice = reserved
+            return held
+        taking = asyncio.create_task(self._take(name, held, bound, ceiling))
+        try:
+            # Not cut short: what the account has given would be nobody's.
+            refusal = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(lambda done: _put_back(held, bound, done))
+            raise
+        if refusal is not None:
+            raise self._over(name, refusal, bound, ceiling)
+        return held
+
+    async def _take(self, name: _Name, held: _Held, bound: Amount, ceiling: Ceiling) -> Refusal | None:
+        """Set `bound` aside, out of a larger slice when it takes one."""
+        async with held.lock:
+            reserved = held.slice.reserve(bound)
+            while reserved is None:
+                known = self._known_refusal(held, bound)
+                if known is not None:
+                    return known
+                before = held.slice
+                taken = await self._changed(name, ceiling, lambda account: take(account, before, bound, ceiling))  # noqa: B023
+                if not isinstance(taken, Taken):
+                    held.refused = (self._monotonic() + REFUSED_FOR, bound, taken)
+                    return taken
+                # Calls ended while the account was written: what was taken comes on top of what there is by now.
+                more = taken.slice.taken - before.taken
+                held.slice = replace(held.slice, taken=held.slice.taken + more, told=taken.slice.told)
+                reserved = held.slice.reserve(bound)
+            held.slice = reserved
+            self._paused.discard(name)
+            return None
+
+    async def give_back(self, *, idle_for: float) -> None:
+        """What is left of slices that no call asked of for so many seconds. Raises `Transient`: then it is lost for the
+        day."""
+        now, today = self._monotonic(), day_of(self._now())
+        for name, held in list(self._held.items()):
+            if now - held.used_at < idle_for:
+                continue
+            giving = asyncio.create_task(self._give_back(name, held, today))
+            try:
+                # Not cut short: what is on its way back would be nobody's. Who gives back next waits for it.
+                await asyncio.shield(giving)
+            except asyncio.CancelledError:
+                giving.add_done_callback(_tell_lost)
+                raise
+
+    async def _give_back(self, name: _Name, held: _Held, today: str) -> None:
+        ceiling = self._ceilings[name.line]
+        async with held.lock:
+            before = held.slice
+            if before.taken == before.spent + before.reserved and before.told == before.spent:
+                if name.day != today and before.reserved == Amount():
+                    self._held.pop(name, None)
+                return
+            # It is nobody's from here on, so that no call sets it aside while the account is written.
+            held.slice = give_back(Account(), before, ceiling).slice
+            await self._changed(name, ceiling, lambda account: give_back(account, before, ceiling))
+
+    async def run(self) -> None:
+        """Gives back what lies idle, for as long as the process runs."""
+        while True:
+            await asyncio.sleep(GIVE_BACK_AFTER)
+            try:
+                await self.give_back(idle_for=GIVE_BACK_AFTER)
+            except Transient as away:
+                log.warning("budget_not_given_back", why=str(away))
+
+    async def close(self) -> None:
+        """At the end: all that is left goes back."""
+        try:
+            await self.give_back(idle_for=0.0)
+        except Transient as away:
+            log.warning("budget_not_given_back", why=str(away))
+
+    # ------------------------------------------------------------------------------------------------ the account
+    async def _changed(
+        self, name: _Name, ceiling: Ceiling, change: Callable[[Account], Taken | Refusal]
+    ) -> Taken | Refusal:
+        """Compare and set, until no other worker was faster."""
+        for _ in range(ATTEMPTS):
+            row = await self._row(name)
+            changed = change(_account(row))
+            if not isinstance(changed, Taken):
+                return changed
+            result = await self._written(_row(name, ceiling, row, changed.account, self._new_cause()))
+            if result != "conflict":
+                if changed.exceeded:
+                    log.warning(
+                        "budget_exceeded",
+                        tenant_id=name.tenant_id,
+                        line=name.line,
+                        day=name.day,
+                        tokens=changed.account.spent.tokens,
+                        usd=round(changed.account.spent.nanos / 1e9, 6),
+                        ceiling_tokens=ceiling.tokens,
+                        ceiling_usd=ceiling.cost,
+                    )
+                return changed
+        raise Transient("store", f"the budget of {name.line} changed {ATTEMPTS} times while it was written")
+
+    async def _row(self, name: _Name) -> StoredBudget | None:
+        point_id = budget_id(name.tenant_id, name.day, name.line)
+        found = await self._calls.call(
+            "store",
+            lambda: self._store.get(BUDGETS, tenant_id=name.tenant_id, ids=[point_id]),
+            give_up_after=STORE_PATIENCE,
+        )
+        return StoredBudget.from_payload(found[point_id].payload) if point_id in found else None
+
+    async def _written(self, row: StoredBudget) -> CasResult:
+        point = Point(budget_id(row.tenant_id, row.day, row.line), row.to_payload())
+        expected = None if row.version == 1 else row.version - 1
+        return await self._calls.call(
+            "store",
+            lambda: self._store.compare_and_set(BUDGETS, point, expected_version=expected, cause=row.applied[-1]),
+            give_up_after=STORE_PATIENCE,
+        )
+
+    # ------------------------------------------------------------------------------------------------ within
+    def _name(self, tenant_id: str, task: str) -> _Name:
+        line = next(line for known, line in LINE_OF.items() if known == task)
+        return _Name(tenant_id, day_of(self._now()), line)
+
+    def _known_refusal(self, held: _Held, bound: Amount) -> Refusal | None:
+        """An answer of a moment ago that holds for this call too."""
+        if held.refused is None:
+            return None
+        until, refused, why = held.refused
+        return why if self._monotonic() < until and refused.within(bound) else None
+
+    def _over(self, name: _Name, refusal: Refusal, bound: Amount, ceiling: Ceiling) -> OverBudget:
+        why = {
+            "spent": f"the {name.line} budget of {name.day} is spent",
+            "held": f"what is left of the {name.line} budget of {name.day} is set aside for calls under way",
+            "too_large": f"one call may take {bound.tokens} tokens, more than the {name.line} budget of a day",
+        }[refusal]
+        if name not in self._paused:
+            self._paused.add(name)
+            log.warning(
+                "budget_paused",
+                tenant_id=name.tenant_id,
+                line=name.line,
+                day=name.day,
+                why=why,
+                ceiling_tokens=ceiling.tokens,
+                ceiling_usd=ceiling.cost,
+            )
+        again = HELD_AGAIN if refusal == "held" else until_next_day(self._now())
+        return OverBudget(why, retry_after=min(again, until_next_day(self._now())), remedy="docs/budgets.md")
+
+
+def _tell_lost(giving: asyncio.Task[None]) -> None:
+    """Nobody waits for it any more."""
+    if not giving.cancelled() and (away := giving.exception()) is not None:
+        log.warning("budget_not_given_back", why=str(away))
+
+
+def _put_back(held: _Held, bound: Amount, taking: asyncio.Task[Refusal | None]) -> None:
+    """Who wanted it is gone, and no call was made."""
+    if not taking.cancelled() and taking.exception() is None and taking.result() is None:
+        held.slice = held.slice.settle(bound, Amount())
+
+
+def _account(row: StoredBudget | None) -> Account:
+    if row is None:
+        return Account()
+    return Account(
+        taken=Amount(row.taken_tokens, row.taken_nanos),
+        spent=Amount(row.spent_tokens, row.spent_nanos),
+    )
+
+
+def _row(name: _Name, ceiling: Ceiling, before: StoredBudget | None, account: Account, cause: str) -> StoredBudget:
+    limit = limit_of(ceiling)
+    return StoredBudget(
+        tenant_id=name.tenant_id,
+        day=name.day,
+        line=name.line,
+        version=1 if before is None else before.version + 1,
+        taken_tokens=account.taken.tokens,
+        taken_nanos=account.taken.nanos,
+        spent_tokens=account.spent.tokens,
+        spent_nanos=account.spent.nanos,
+        ceiling_tokens=None if ceiling.tokens is None else limit.tokens,
+        ceiling_nanos=None if ceiling.cost is None else limit.nanos,
+        pauses=ceiling.pauses,
+        applied=(*(() if before is None else before.applied), cause)[-CAUSES_KEPT:],
+    )

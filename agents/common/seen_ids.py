@@ -1,0 +1,40 @@
+"""Ids that a key has seen, packed: how duplicates are told from news."""
+
+from __future__ import annotations
+
+import base64
+
+from pydantic import BaseModel, ConfigDict
+
+from ...schemas import ids
+
+SEEN_KEPT = 1_000
+"""The last so many ids of a key are remembered."""
+_HASH_BYTES = 8
+
+
+class Remembered(BaseModel):
+    """The last ids, oldest first, 8 bytes of SHA-256 each, in one string: thousands of sessions stay small."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    packed: str = ""
+
+    def _hashes(self) -> bytes:
+        return base64.b64decode(self.packed)
+
+    def __contains__(self, given: str) -> bool:
+        wanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
+        at = hashes.find(wanted)
+        while at % _HASH_BYTES and at > 0:  # found across two of them
+            at = hashes.find(wanted, at + 1)
+        return at >= 0
+
+    def add(self, given: str, *, kept: int = SEEN_KEPT) -> Remembered:
+        hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
+        return Remembered(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
+
+    def remove(self, given: str) -> Remembered:
+        unwanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
+        kept = [hashes[i : i + _HASH_BYTES] for i in range(0, len(hashes), _HASH_BYTES)]
+        return Remembered(packed=base64.b64encode(b"".join(h for h in kept if h != unwanted)).decode())

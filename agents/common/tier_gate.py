@@ -1,0 +1,34 @@
+"""Commands whose tier of memory is off: they are refused, and told why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ...memory.policies import TiersPolicy
+from ...memory.policies.tiers import LongTier
+from ...schemas.commands import ResultError
+
+WORKS_ON: Final[Mapping[str, LongTier]] = MappingProxyType(
+    {
+        "facts.apply": "semantic",
+        "episodes.record": "episodic",
+        "episodes.keep": "episodic",
+        "flush_important": "episodic",
+        "compact": "episodic",
+        "consolidate": "semantic",
+        "prune": "semantic",
+        "digest": "digest",
+        "hygiene": "episodic",
+    }
+)
+"""By kind of command, the tier without which it has nothing to do."""
+
+
+def refusal(kind: str, tiers: TiersPolicy) -> ResultError | None:
+    """Why a command of this kind is refused; None when it can be done."""
+    tier = WORKS_ON.get(kind)
+    if tier is None or tiers.keeps(tier):
+        return None
+    return ResultError(code="tier_off", message=f"{kind} works on the tier {tier}, which is off: memory.tiers.{tier}")

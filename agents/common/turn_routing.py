@@ -1,0 +1,47 @@
+"""Where a turn belongs: its owner, and whether it lies on the partition of its session key."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from ...schemas.cloudevents import REKEYED_HEADER
+from ...schemas.errors import Poison
+from ...schemas.turns import TURN_MAX_BYTES, Owner, Scope, Turn
+from ...streams.engine.codec import decode
+from ...streams.log.partitioner import partition_for
+from ...streams.log.port import Record
+
+
+def decode_turn(record: Record, *, default_scope: Scope) -> tuple[Turn, Owner]:
+    """A turn and the owner of what is learnt from it. Raises Poison."""
+    turn = decode(record, Turn, max_bytes=TURN_MAX_BYTES)
+    try:
+        occurred_at(turn, record)
+        return turn, turn.owner(default_scope=default_scope)
+    except ValueError as error:
+        raise Poison("invalid", str(error)) from None
+
+
+def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
+    """Whether the record lies on another partition than murmur2(key) mod n."""
+    return partition_for(key.encode(), partitions) != record.position.partition
+
+
+def was_rekeyed(record: Record) -> bool:
+    return any(name == REKEYED_HEADER for name, _ in record.headers)
+
+
+def occurred_at(turn: Turn, record: Record) -> datetime:
+    """The turn's own time, else the record's timestamp. Raises ValueError when that one is no time: producers may
+    set any number."""
+    if turn.occurred_at is not None:
+        return turn.occurred_at
+    try:
+        return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        raise ValueError("occurred_at: absent, and the record's timestamp is no time either") from None
+
+
+def value_hash(record: Record) -> str:
+    return hashlib.sha256(record.value or b"").hexdigest()

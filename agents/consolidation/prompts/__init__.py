@@ -1,0 +1,1 @@
+"""The prompts of consolidation, each beside the model of its answer."""

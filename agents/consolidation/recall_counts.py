@@ -1,0 +1,179 @@
+"""What was recalled: counted on the records themselves, and linked. No model.
+
+One row an owner, of its own: a recall must not write again what the owner's row holds. It lies on the owner's partition
+and in the owner's lane, so no run goes on beside it. The fields are set as numbers, not added to; each event counts
+once: the ids of the last ones are kept. Readers find the links in a point of the owner's (`links`), put whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from ...adapters.ports import Found, VectorStore
+from ...memory.policies import HygienePolicy
+from ...memory.recall.links import Links, recalled_together
+from ...memory.recall.recall_counters import on_episode, on_fact
+from ...memory.upkeep.gist import on_archived
+from ...schemas import ids
+from ...schemas.archive import Archived
+from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
+from ...schemas.episodes import StoredEpisode
+from ...schemas.facts import StoredFact
+from ...schemas.links import StoredLinks
+from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
+from ...schemas.recall import RecalledRef, RecallTold, Tier
+from ...streams.engine.handler import Decided, Rows
+from ...streams.engine.metrics import StageMetrics
+from ...streams.engine.retry import Calls
+from ..common.seen_ids import Remembered
+from ..common.stored_row import StoredRow
+
+SEEN = 256
+"""Recalls of an owner whose ids are kept: more than one worker has in hand, so a redelivery finds all of them."""
+COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
+"""Tiers whose records keep count; messages and the working set have none of these fields."""
+
+
+class RecalledRow(StoredRow):
+    """An owner's links, and what was applied last."""
+
+    links: Links = Links()
+    seen: Remembered = Remembered()
+    last: Outcome | None = None
+    links_changed: bool = False
+    """With the last outcome, which then puts the owner's point. That is made of `links`: kept in the outcome too, it
+    would double the row."""
+
+    def effects(self, last: Outcome, owner_key: str) -> Outcome:
+        """The last outcome with all that it writes."""
+        if not self.links_changed:
+            return last
+        stored = StoredLinks(
+            links_id=ids.links_id(owner_key),
+            tenant_id=ids.split(owner_key)[0],
+            owner_key=owner_key,
+            packed=self.links.packed,
+        )
+        put = PutPoints(collection=LINKS, points=(OutPoint(id=stored.links_id, payload=stored.to_payload()),))
+        return last.model_copy(update={"writes": (*last.writes, put)})
+
+
+def recalled_row_key(owner_key: str) -> str:
+    """An owner key has three parts, a session's row six, this four."""
+    return f"{owner_key}/recalled"
+
+
+def recalled_row(rows: Rows, owner_key: str) -> RecalledRow:
+    raw = rows.row(recalled_row_key(owner_key))
+    return RecalledRow() if raw is None else RecalledRow.read(raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollections:
+    """`growth`: of the stability at each recall."""
+
+    store: VectorStore
+    calls: Calls
+    metrics: StageMetrics
+    policy: HygienePolicy
+    growth: float
+
+    def last(self, owner_key: str, rows: Rows) -> Decided | None:
+        key = recalled_row_key(owner_key)
+        raw = rows.row(key)
+        if raw is None:
+            return None
+        row = RecalledRow.read(raw)
+        return None if row.last is None else Decided(row.effects(row.last, owner_key), key, raw)
+
+    async def decide(
+        self, told: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
+    ) -> Decided | None:
+        """None for one that was counted, or when nothing is kept of recalls. Raises Transient when the store is away.
+
+        A reader's clock that runs ahead makes nothing fresher than now.
+        """
+        if not self.policy.enabled and told.kind == "recalled":  # an access is counted whoever upholds memory
+            return None
+        row = recalled_row(rows, owner_key)
+        if row.last is not None and row.last.source == source:
+            return None
+        if told.recall_id in row.seen:
+            self.metrics.counted("duplicate")
+            return None
+        at = min(told.at, now)
+        found = await self._found(told, owner_key)
+        outcome = Outcome(
+            source=source,
+            writes=(*self._writes(told.tenant_id, found, at), *await self._accessed(told, owner_key, at)),
+            tenant_id=told.tenant_id,
+        )
+        links = recalled_together(
+            row.links,
+            [item.id for item in _best_first(told) if item.id in found][: self.policy.links_together],
+            at=at,
+            step=self.policy.link_step,
+            keep=self.policy.links_kept,
+        )
+        self.metrics.counted("recalled", len(found))
+        row = RecalledRow(
+            links=links,
+            seen=row.seen.add(told.recall_id, kept=SEEN),
+            last=outcome,
+            links_changed=not links.weighs_as(row.links),
+        )
+        return Decided(row.effects(outcome, owner_key), recalled_row_key(owner_key), row.to_bytes())
+
+    async def _found(self, told: RecallTold, owner_key: str) -> dict[str, tuple[str, Found]]:
+        """Collection and record by id; of this owner alone: whoever can write to the topic can name any id."""
+        found: dict[str, tuple[str, Found]] = {}
+        for tier, collection in COUNTED.items():
+            named = [item.id for item in told.items if item.tier == tier]
+            if named:
+                rows = await self.calls.call(
+                    "store",
+                    lambda c=collection, n=named: self.store.get(c, tenant_id=told.tenant_id, ids=n),  # type: ignore[misc]
+                )
+                mine = {each: row for each, row in rows.items() if row.payload.get("owner_key") == owner_key}
+                found |= {each: (collection, row) for each, row in mine.items()}
+        return found
+
+    async def _accessed(self, told: RecallTold, owner_key: str, at: datetime) -> list[SetFields]:
+        """Of a rehydration: the words that were given are kept their time anew."""
+        if told.kind != "rehydrated":
+            return []
+        named = [ids.archive_id(item.id) for item in told.items if item.tier == "episodic"]
+        found = await self.calls.call("store", lambda: self.store.get(ARCHIVE, tenant_id=told.tenant_id, ids=named))
+        rows = [Archived.from_payload(each.payload) for each in found.values()]
+        return [
+            SetFields(
+                collection=ARCHIVE, tenant_id=told.tenant_id, ids=(row.archive_id,), fields=on_archived(row, at=at)
+            )
+            for row in rows
+            if row.owner_key == owner_key
+        ]
+
+    def _writes(self, tenant_id: str, found: Mapping[str, tuple[str, Found]], at: datetime) -> Iterable[SetFields]:
+        """One write for all records of a collection that get the same fields."""
+        together: dict[tuple[str, str], list[str]] = {}
+        for identity, (collection, row) in found.items():
+            fields = self._fields(collection, row, at)
+            together.setdefault((collection, json.dumps(fields)), []).append(identity)
+        for (collection, fields_json), named in together.items():
+            yield SetFields(
+                collection=collection, tenant_id=tenant_id, ids=tuple(named), fields=json.loads(fields_json)
+            )
+
+    def _fields(self, collection: str, row: Found, at: datetime) -> dict[str, JsonValue]:
+        if collection == FACTS:
+            return on_fact(StoredFact.from_payload(row.payload), at=at)
+        return on_episode(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
+
+
+def _best_first(told: RecallTold) -> Sequence[RecalledRef]:
+    return sorted(told.items, key=lambda item: item.rank)

@@ -1,0 +1,85 @@
+"""Deep phase: what many episodes show together becomes a fact of the category pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ....memory.policies import ConsolidationPolicy
+from ....memory.upkeep.clusters import clusters, name_of
+from ....schemas.commands import Change
+from ...common.model_call import Asking, Question, Stopped, token_usage
+from ..owner_reads import Lookup, as_episode
+from ..prompts.insights import SCHEMA, TASK, InsightItem, InsightsPrompt, parse
+from ..rows import OwnerRow, PartName
+from .base import Asked, Did
+
+DERIVED_KEPT: Final = 64
+"""Clusters whose names are kept: one that was looked at is asked about again only when it has changed."""
+INSIGHTS_MAX: Final = 3
+SOURCES_MIN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """The largest cluster that was not looked at yet, in one question."""
+
+    lookup: Lookup
+    asking: Asking
+    policy: ConsolidationPolicy
+    part: PartName = "deep"
+
+    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+        if not self.policy.cluster:
+            return Did("nothing", row)
+        found = await self.lookup.episodes(asked, with_dense=True)
+        if len(found) < self.policy.cluster:
+            return Did("nothing", row)
+        together = clusters(
+            [(as_episode(each), each.dense) for each in found if each.dense is not None],
+            similarity=self.policy.cluster_similarity,
+            at_least=self.policy.cluster,
+        )
+        cluster = next((each for each in together if name_of(each) not in row.derived), None)
+        if cluster is None:
+            return Did("nothing", row)
+        prompt = InsightsPrompt(cluster)
+        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        answer = await self.asking.ask(asked.tenant_id, question)
+        looked_at = row.model_copy(update={"derived": (*row.derived, name_of(cluster))[-DERIVED_KEPT:]})
+        if isinstance(answer, Stopped):
+            return Did.stopped(answer, looked_at if answer.status == "failed" else row)
+        changes, dropped = [], {"invalid": answer.value.dropped, "no_source": 0}
+        for _, item in answer.value.items[:INSIGHTS_MAX]:
+            change = _proposed(item, prompt)
+            if change is None:
+                dropped["no_source"] += 1
+            else:
+                changes.append(change)
+        return Did(
+            "done",
+            looked_at,
+            {"clustered": len(cluster), "insights": len(changes)},
+            {reason: n for reason, n in dropped.items() if n},
+            changes=tuple(changes),
+            model=answer.model,
+            prompt=prompt.name,
+            usage=token_usage(answer.usage),
+        )
+
+
+def _proposed(item: InsightItem, prompt: InsightsPrompt) -> Change | None:
+    """None: fewer than two of the episodes that were shown bear it out."""
+    shown = prompt.episodes
+    sources = tuple(dict.fromkeys(shown[each].episode_id for each in item.episode_ids if each in shown))
+    if len(sources) < SOURCES_MIN:
+        return None
+    return Change(
+        action="new",
+        subject=prompt.shown[0].subject,
+        content=" ".join(item.content.split()),
+        category="pattern",
+        confidence=item.confidence,
+        reason=f"seen in {len(sources)} episodes",
+        source_episode_ids=sources,
+    )

@@ -1,0 +1,54 @@
+"""Prune: a model looks through an owner's facts for what should go; policy protects what should stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....memory.policies import PrunePolicy
+from ....memory.upkeep.pruning import looked_through, pruned, worth_it
+from ...common.model_call import Asking, Question, Stopped, token_usage
+from ..owner_reads import Lookup
+from ..prompts.prune import SCHEMA, TASK, PrunePrompt, parse
+from ..rows import OwnerRow, PartName
+from .base import Asked, Did
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """One question of at most 100 facts; the next one goes on where it stopped. `force`, from the command, asks
+    although little has changed; never of fewer facts than the policy wants, and never where it wants none."""
+
+    lookup: Lookup
+    asking: Asking
+    policy: PrunePolicy
+    part: PartName = "prune"
+
+    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+        if not self.policy.facts or (row.changed_facts < self.policy.changed and not asked.forced):
+            return Did("nothing", row)
+        facts = await self.lookup.facts(asked)
+        if not worth_it(len(facts), self.policy.changed if asked.forced else row.changed_facts, self.policy):
+            return Did("nothing", row, {"facts": len(facts)})
+        shown, stops = looked_through(facts, after=row.pruned_to, policy=self.policy)
+        prompt = PrunePrompt(shown)
+        counts = {"facts": len(facts), "facts_shown": len(shown)}
+        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        answer = await self.asking.ask(asked.tenant_id, question)
+        if isinstance(answer, Stopped):
+            if answer.status == "failed":  # asked again when as much has changed once more
+                row = row.model_copy(update={"changed_facts": 0})
+            return Did.stopped(answer, row, **counts)
+        found = pruned(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)
+        dropped = dict(found.dropped)
+        if answer.value.dropped:
+            dropped["invalid"] = dropped.get("invalid", 0) + answer.value.dropped
+        return Did(
+            "done",
+            row.model_copy(update={"changed_facts": 0, "pruned_to": stops}),
+            counts | {"removals": found.removals, "merges": found.merges},
+            dropped,
+            changes=found.changes,
+            model=answer.model,
+            prompt=prompt.name,
+            usage=token_usage(answer.usage),
+        )

@@ -1,0 +1,50 @@
+"""Deep phase: what several users know is proposed to the group that the operator named. No model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from qdrant_client import models
+
+from ....memory.policies import SharingPolicy
+from ....memory.upkeep.sharing import may_be_shared, worth_sharing
+from ....schemas.collections import FACTS
+from ....schemas.facts import StoredFact
+from ..owner_reads import READ_MAX, Lookup, oldest_first
+from ..rows import OwnerRow, PartName
+from .base import Asked, Did
+
+TEXTS_MAX: Final = 100
+"""Facts of the owner that one run looks for at others': the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The command goes to the group's key: its facts have the one writer that all others have."""
+
+    lookup: Lookup
+    policy: SharingPolicy
+    part: PartName = "deep"
+
+    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+        group = self.policy.shared_with
+        if group is None or asked.owner.scope != "user":
+            return Did("nothing", row)
+        mine = [each for each in await self.lookup.facts(asked) if may_be_shared(each, self.policy)][-TEXTS_MAX:]
+        if not mine:
+            return Did("nothing", row)
+        changes = worth_sharing(mine, await self._said(asked, mine), group=group, policy=self.policy)
+        if not changes:
+            return Did("nothing", row)
+        return Did("done", row, {"shared": len(changes)}, changes=changes, to=group)
+
+    async def _said(self, asked: Asked, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
+        """Rows of this tenant with these texts, whosever they are."""
+        texts = sorted({each.content_hash for each in mine})
+        where = models.Filter(must=[models.FieldCondition(key="content_hash", match=models.MatchAny(any=list(texts)))])
+        store, tenant_id = self.lookup.store, asked.tenant_id
+        found = await self.lookup.calls.call(
+            "store", lambda: store.select(FACTS, tenant_id=tenant_id, where=where, limit=READ_MAX)
+        )
+        return oldest_first(found)

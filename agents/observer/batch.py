@@ -1,0 +1,357 @@
+"""A round: up to so many turns of one session, shown to the model in one call, become one outcome.
+
+`ask` is the only effect (the call); everything after it is a pure function of the answer and the session's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from ...adapters.ports import Completion, CompletionRequest, Completions
+from ...memory.language.quotes import quote_in_folded
+from ...memory.policies import CapturePolicy, MemoryPolicy
+from ...memory.working_set.entries import Candidate, TurnApplied, apply_turn
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent, rfc3339
+from ...schemas.collections import WORKING
+from ...schemas.errors import Poison
+from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
+from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
+from ...schemas.topics import OBSERVATIONS
+from ...schemas.turns import SENSITIVITIES, Owner, Role, Turn
+from ...schemas.working_set import WorkingSet
+from ...streams.engine.retry import Calls
+from ...streams.log.port import Record
+from ..common.structured_output import Answer
+from ..common.turn_routing import occurred_at
+from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
+from .flush import origins_after
+from .prompt import ObservePrompt, ShownTurn, recent_messages
+from .rows import Origin, SessionRow
+from .turn_source import TurnSource
+
+_ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A turn on its way to be observed: new, or read back from its waiting row (`n`)."""
+
+    turn: Turn
+    owner: Owner
+    record: Record
+    occurred_at: datetime
+    shown: ShownTurn
+    n: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        turn: Turn,
+        owner: Owner,
+        record: Record,
+        policy: CapturePolicy,
+        *,
+        n: int | None = None,
+        source: TurnSource | None = None,
+    ) -> Pending:
+        at = occurred_at(turn, record)
+        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n)
+
+    @property
+    def turn_id(self) -> str:
+        return self.turn.turn_id
+
+    @property
+    def tokens(self) -> int:
+        """What a prompt shows of it."""
+        return self.shown.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
+
+    turn_id: str
+    record: Record
+    n: int
+    poison: Poison
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """An item that counts: its place in the answer, the short id of its turn, and who said it."""
+
+    place: int
+    turn: str
+    item: ObservationItem
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The turns of one round, and what came of them."""
+
+    session: SessionRow
+    observed: tuple[Observed, ...]
+    counted: tuple[str, ...]
+
+
+def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPolicy) -> ObservePrompt:
+    return ObservePrompt(
+        turns=tuple(item.shown for item in pending),
+        working=session.working,
+        recent=session.recent,
+        policy=policy.capture,
+        form=WORKING_ONLY if policy.tiers.working_only else WHOLE,
+    )
+
+
+async def ask(
+    prompt: ObservePrompt, *, tenant_id: str, completions: Completions, calls: Calls, patience: float
+) -> Completion[Answer[ObservationItem]] | None:
+    """The model's answer; None when nothing was said that it could be asked about. Raises Transient past `patience`
+    seconds, Poison when the answer is unusable after one repair."""
+    if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
+        return None
+    request = CompletionRequest(
+        task=TASK,
+        tenant_id=tenant_id,
+        messages=prompt.messages(),
+        json_schema=prompt.form.schema(len(prompt.turns)),
+        parse=prompt.form.parse,
+    )
+    return await calls.call(model_breaker(tenant_id), lambda: completions.complete(request), give_up_after=patience)
+
+
+def model_breaker(tenant_id: str) -> str:
+    """One breaker a tenant: a tenant whose model is dead holds up nobody else."""
+    return f"model:{tenant_id}"
+
+
+def conclude(
+    session: SessionRow,
+    pending: Sequence[Pending],
+    prompt: ObservePrompt,
+    answer: Completion[Answer[ObservationItem]] | None,
+    policy: MemoryPolicy,
+) -> Round:
+    """Turn by turn, in the order of the answer: working set, records, context for the next prompt."""
+    usable, counted = _checked(prompt, answer, policy)
+    observed: list[Observed] = []
+    names = _Names(prompt)
+    for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
+        candidates = [_candidate(item, each, names, counted) for each in usable if each.turn == name]
+        applied = apply_turn(session.working, candidates, policy=policy.working)
+        names.moved(applied)
+        counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
+        counted += ["evicted"] * len(applied.evicted_entries)
+        origins = origins_after(
+            session.origins, (_origin(item, each.observation) for each in candidates), applied.working
+        )
+        session = session.model_copy(
+            update={
+                "turns": session.turns + 1,
+                "working": applied.working,
+                # of what nobody downstream was told nothing becomes an episode later
+                "origins": () if policy.tiers.working_only else origins,
+                "recent": recent_messages(session.recent, shown, policy.capture),
+            }
+        )
+        observed.append(
+            Observed(
+                tenant_id=item.turn.tenant_id,
+                owner=item.owner,
+                user_id=item.turn.user_id,
+                session_id=item.turn.session_id,
+                turn_id=item.turn.turn_id,
+                turn_number=session.turns,
+                occurred_at=item.occurred_at,
+                agent_id=item.turn.agent_id,
+                observations=_recorded(candidates, applied),
+                evicted=applied.evicted,
+                cause=_cause(prompt, answer, with_usage=place == 0),
+            )
+        )
+    return Round(session=session, observed=tuple(observed), counted=tuple(counted))
+
+
+def _checked(
+    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, policy: MemoryPolicy
+) -> tuple[list[Usable], list[str]]:
+    """The items that may count: of a shown turn, with a quote from it, and not above the cap of their turn."""
+    if answer is None:
+        return [], []
+    counted = ["item_dropped"] * answer.value.dropped
+    usable: list[Usable] = []
+    per_turn: dict[str, set[tuple[str, str]]] = {}
+    for place, item in answer.value.items:
+        name = item.turn or "t1"
+        if len(prompt.turns) == 1 and name != "t1":  # which one is meant is no question
+            counted.append("unknown_id")
+            name = "t1"
+        turn = prompt.turn_ids.get(name) if item.turn or len(prompt.turns) == 1 else None
+        if turn is None:
+            counted.append("unknown_turn")
+            continue
+        role = source_role(turn, item.evidence) if item.evidence else speaker(turn)
+        known = per_turn.setdefault(name, set())
+        if role is None:
+            counted.append("invented")
+        elif (statement := (item.subject, ids.content_hash(item.content))) in known:
+            counted.append("repeated_observation")
+        elif len(known) >= policy.capture.max_per_turn:
+            counted.append("over_the_cap")
+        else:
+            known.add(statement)
+            usable.append(Usable(place, name, item, role))
+    return usable, counted
+
+
+def source_role(turn: ShownTurn, quote: str) -> Role | None:
+    """Who said it: the most trusted captured role whose words, as they were shown, hold the quote. Words that a source
+    put in place of what was said are a tool's."""
+    shown = _most_trusted(turn.folded, quote)
+    if shown is None or turn.messages is None:
+        return shown
+    return _most_trusted(turn.folded_messages, quote) or "tool"
+
+
+def speaker(turn: ShownTurn) -> Role | None:
+    """Who said what no quote was asked for: the most trusted of those who were shown."""
+    return next((role for role in _ROLE_ORDER for who, _ in turn.said if who == role), None)
+
+
+def _most_trusted(said: Sequence[tuple[Role, str]], quote: str) -> Role | None:
+    return next(
+        (role for role in _ROLE_ORDER for who, text in said if who == role and quote_in_folded(quote, text)), None
+    )
+
+
+class _Names:
+    """What `replaces` may name, as entry ids of now: the working entries that were shown, and the observations of this
+    answer that were applied. An entry that is said again may go by another id afterwards."""
+
+    def __init__(self, prompt: ObservePrompt) -> None:
+        self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
+
+    def entry_id(self, name: str) -> str | None:
+        return self._named.get(name)
+
+    def given(self, place: int, entry_id: str) -> None:
+        self._named[f"o{place}"] = entry_id
+
+    def moved(self, applied: TurnApplied) -> None:
+        for each in applied.refreshed:
+            for name, entry_id in self._named.items():
+                if entry_id in (each.entry_id_before, each.observation_id):
+                    self._named[name] = each.entry_id
+
+
+def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[str]) -> Candidate:
+    turn, item = pending.turn, usable.item
+    observation_id = ids.observation_id(turn.session_key, turn.turn_id, item.subject, item.content)
+    floor = turn.sensitivity or "public"
+    observation = Observation(
+        observation_id=observation_id,
+        entry_id=observation_id,
+        subject=item.subject,
+        content=item.content,
+        importance=item.importance,
+        durability=item.durability,
+        category=item.category,
+        is_correction=item.is_correction,
+        due_at=item.due_at if item.category == "task" else None,
+        valid_from=item.valid_from,
+        valid_to=item.valid_to,
+        sensitivity=max(item.sensitivity, floor, key=SENSITIVITIES.index),
+        source_role=usable.role,
+        evidence=item.evidence,
+    )
+    replaces = None if item.replaces is None else names.entry_id(item.replaces)
+    if item.replaces is not None and replaces is None:
+        counted.append("unknown_id")
+    names.given(usable.place, observation_id)
+    return Candidate(observation=observation, replaces=replaces, pinned=item.pinned)
+
+
+def _origin(pending: Pending, observation: Observation) -> Origin:
+    return Origin.of(
+        observation,
+        turn_id=pending.turn_id,
+        occurred_at=pending.occurred_at,
+        owner=pending.owner,
+        user_id=pending.turn.user_id,
+    )
+
+
+def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:
+    """The turn's observations, each with the observation that it replaced."""
+    replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced}
+    return tuple(
+        candidate.observation.model_copy(
+            update={"replaces_observation_id": replaced.get(candidate.observation.observation_id)}
+        )
+        for candidate in candidates
+        if candidate.observation.observation_id not in applied.skipped
+    )
+
+
+def _cause(
+    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, *, with_usage: bool
+) -> ObservedBy:
+    if answer is None:
+        return ObservedBy()
+    used = answer.usage
+    usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None)
+
+
+# ---------------------------------------------------------------------------------------------- what goes out
+def observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[OutRecord, ...]:
+    """One record a turn on memory.observations, keyed by owner."""
+    records = []
+    for item in observed:
+        session_key = ids.session_key(item.tenant_id, item.user_id, item.session_id)
+        owner_key = item.owner.key(item.tenant_id)
+        event = CloudEvent(
+            id=ids.observed_id(session_key, item.turn_id),
+            source="/memstream/observer",
+            type="memstream.turn.observed.v1",
+            subject=owner_key,
+            time=now,
+        )
+        records.append(OutRecord.of(OBSERVATIONS.name, owner_key, item, event))
+    return tuple(records)
+
+
+def projection(before: WorkingSet, after: WorkingSet, item: Pending, *, now: datetime) -> tuple[Write, ...]:
+    """The working set for readers in Qdrant: what is in it, and nothing that is not."""
+    turn = item.turn
+    writes: list[Write] = []
+    common: dict[str, JsonValue] = {
+        "tenant_id": turn.tenant_id,
+        "owner_key": item.owner.key(turn.tenant_id),
+        "user_id": turn.user_id,
+        "session_id": turn.session_id,
+        "turn_number": after.turn,
+        "updated_at": rfc3339(now),
+    }  # what StoredWorkingEntry has beside an entry's own fields; all of it was checked when the turn was decoded
+    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in after.entries)
+    if points:
+        writes.append(PutPoints(collection=WORKING, points=points))
+    kept = {entry.entry_id for entry in after.entries}
+    gone = tuple(entry.entry_id for entry in before.entries if entry.entry_id not in kept)
+    if gone:
+        writes.append(DeletePoints(collection=WORKING, tenant_id=turn.tenant_id, ids=gone))
+    return tuple(writes)
+
+
+def source_of(record: Record, event_id: str) -> Source:
+    position = record.position
+    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)

@@ -1,0 +1,94 @@
+"""`flush_important`: working entries that count become episodes, whatever their durability; pure.
+
+The reflector is the one writer of episodes, so these go to it as `episodes.keep` commands: their ids are derived, and
+they lie in the outcome that answers the flush. An entry knows too little for an episode: the session's row keeps the
+origin of each that stands in the working set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...schemas import ids
+from ...schemas.commands import KEPT_MAX, Command, EpisodesKeep, KeptObservation
+from ...schemas.observations import Observation
+from ...schemas.turns import Owner
+from ...schemas.working_set import WorkingEntry, WorkingSet
+from .rows import Origin, SessionRow
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """What goes to the reflector."""
+
+    commands: tuple[Command, ...]
+    entries: int
+    """How many they hold."""
+    left: int
+    """Entries that count and have no origin: put there by an earlier version, or where the working set was alone."""
+
+
+def origins_after(before: Iterable[Origin], new: Iterable[Origin], working: WorkingSet) -> tuple[Origin, ...]:
+    """Those of the entries that stand after a turn. An entry that was said again stands for one of its observations
+    (memory/working_set/entries.py), and has the origin of that one."""
+    standing = {entry.observation_id for entry in working.entries}
+    known = {each.observation_id: each for each in (*before, *new)}
+    return tuple(origin for observation_id, origin in known.items() if observation_id in standing)
+
+
+def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> Flushed:
+    """What of the working set goes into episodes, by owner: turns of one session may have several."""
+    assert flush.session is not None  # held by route
+    user = Owner(scope="user", id=flush.session.user_id)
+    origins = {origin.observation_id: origin for origin in session.origins}
+    important = [entry for entry in session.working.entries if entry.importance >= threshold]
+    by_owner: dict[str, tuple[Owner, list[KeptObservation]]] = {}
+    for entry in important:
+        origin = origins.get(entry.observation_id)
+        if origin is not None:
+            owner = origin.owner or user
+            _, kept = by_owner.setdefault(owner.key(flush.tenant_id), (owner, []))
+            kept.append(_kept(entry, origin))
+    parts = [(owner, part) for owner, kept in by_owner.values() for part in _in_commands(kept)]
+    commands = tuple(
+        Command(
+            command_id=ids.kept_command_id(flush.key, flush.command_id, n),
+            kind="episodes.keep",
+            tenant_id=flush.tenant_id,
+            owner=owner,
+            args=EpisodesKeep(
+                user_id=flush.session.user_id, session_id=flush.session.session_id, observations=tuple(part)
+            ).to_payload(),
+            issued_by=issued_by,
+            issued_at=now,
+        )
+        for n, (owner, part) in enumerate(parts)
+    )
+    sent = sum(len(kept) for _, kept in by_owner.values())
+    return Flushed(commands, entries=sent, left=len(important) - sent)
+
+
+def _in_commands(kept: Sequence[KeptObservation]) -> Iterable[Sequence[KeptObservation]]:
+    return (kept[at : at + KEPT_MAX] for at in range(0, len(kept), KEPT_MAX))
+
+
+def _kept(entry: WorkingEntry, origin: Origin) -> KeptObservation:
+    """The observation as it was told, in the words that the entry has: saying it again may have spelt it otherwise."""
+    observation = Observation(
+        observation_id=entry.observation_id,
+        entry_id=entry.entry_id,
+        subject=entry.subject,
+        content=entry.content,
+        importance=entry.importance,
+        durability=entry.durability,
+        category=entry.category,
+        valid_from=origin.valid_from,
+        valid_to=origin.valid_to,
+        sensitivity=entry.sensitivity,
+        emotion=origin.emotion,
+        source_role=origin.source_role,
+        evidence=origin.evidence,
+    )
+    return KeptObservation(turn_id=origin.turn_id, occurred_at=origin.occurred_at, observation=observation)

@@ -1,0 +1,82 @@
+"""memory.facts: the state of every fact, compacted. Its last record of a key must be the highest version, so what is
+sent is the row as it is now, and it is looked at once more after the send (contracts.md, "A fact's change")."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from datetime import datetime
+
+from ...adapters.ports import VectorStore
+from ...schemas import ids
+from ...schemas.collections import FACTS as FACTS_COLLECTION
+from ...schemas.errors import Fatal
+from ...schemas.facts import StoredFact
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import FACTS
+from ...streams.log.port import Log
+from .events import fact_state
+
+SendDurably = Callable[[OutRecord], Awaitable[None]]
+ROUNDS_MAX = 20
+SAMPLE = 100
+
+
+async def publish_state(
+    fact_ids: Sequence[str],
+    *,
+    tenant_id: str,
+    store: VectorStore,
+    send_durably: SendDurably,
+    now: Callable[[], datetime],
+) -> None:
+    """Send each row as it stands, until what was sent last is what stands. A row that is gone is passed over: who
+    erased it writes the tombstone."""
+    sent: dict[str, int] = {}
+    for _ in range(ROUNDS_MAX):
+        found = await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=fact_ids)
+        rows = [StoredFact.from_payload(found[each].payload) for each in fact_ids if each in found]
+        changed = [row for row in rows if sent.get(row.fact_id, 0) < row.version]
+        if not changed:
+            return
+        await asyncio.gather(*(send_durably(fact_state(row.public(), at=now())) for row in changed))
+        sent |= {row.fact_id: row.version for row in changed}
+    raise Fatal("facts change faster than their state can be sent: another writer lives")
+
+
+async def check_facts_present(*, store: VectorStore, log: Log) -> None:
+    """Before the collections are made: facts that the log knows and Qdrant does not would begin again at version 1.
+
+    Raises Fatal (exit 4) naming the command that mends it: the collection is missing, or it is empty of the first
+    facts in the log, while memory.facts is not empty.
+    """
+    if await log.partitions(FACTS.name) is None:
+        return
+    known = await _first_known(log)
+    if not known:
+        return
+    if await store.exists(FACTS_COLLECTION):
+        for tenant_id, fact_ids in known.items():
+            if await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=sorted(fact_ids)):
+                return
+    raise Fatal(
+        "Qdrant has lost its facts: the collection is missing or empty while memory.facts is not. "
+        "Run `memstream rebuild facts`, then start the reflector again"
+    )
+
+
+async def _first_known(log: Log) -> dict[str, set[str]]:
+    """Fact ids by tenant, of the first states in the log."""
+    known: dict[str, set[str]] = {}
+    count = 0
+    async with aclosing(log.read(FACTS.name)) as records:
+        async for record in records:
+            if record.key is None or record.value is None:
+                continue
+            tenant_id, fact_id = ids.split(record.key.decode())
+            known.setdefault(tenant_id, set()).add(fact_id)
+            count += 1
+            if count >= SAMPLE:
+                break
+    return known

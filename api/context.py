@@ -1,0 +1,85 @@
+"""`POST /v1/context`: what memory has for a prompt, as text between boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..memory.recall.context import Section
+from ..recall.context import PRESETS, TOKENS_DEFAULT, TOKENS_MAX, ContextRequest, Contexts, Preset, Switch
+from .credentials import Caller, Credentials, caller_with
+from .limits import Limits
+from .openapi import body_of
+from .owner_params import SessionHeader, bounded
+from .problems import MissingPart, missing_parts, silent
+from .recall import MemoryQuery
+from .request_body import json_body, model_of
+
+
+class ContextQuery(MemoryQuery):
+    """What the prompt is about, and what of memory goes into it."""
+
+    max_tokens: Annotated[int, Field(ge=1, le=TOKENS_MAX)] = TOKENS_DEFAULT
+    preset: Preset = "default"
+    sections: Annotated[
+        tuple[Switch, ...] | None, Field(max_length=6, description="Exactly these, instead of the preset.")
+    ] = None
+
+    def request(self, caller: Caller, header: str | None) -> ContextRequest:
+        """Held against the credential."""
+        about = self.about(caller, header)
+        return bounded(
+            lambda: ContextRequest(
+                tenant_id=about.tenant_id,
+                owner=about.owner,
+                session=about.session,
+                groups=self.groups,
+                cue=self.cue,
+                max_tokens=self.max_tokens,
+                switches=PRESETS[self.preset] if self.sections is None else frozenset(self.sections),
+                ceiling=self.ceiling,
+                as_of=self.as_of,
+                known_at=self.known_at,
+            )
+        )
+
+
+class ContextAnswer(BaseModel):
+    """`text` goes into the system prompt as it is: what is remembered stands in it as data. Empty: nothing is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    tokens: int
+    """As they were estimated."""
+    shown: dict[Section, list[str]]
+    """Ids by section, in the order of the text."""
+    tools: list[Literal["recall"]]
+    missing: list[MissingPart]
+
+
+def router(*, contexts: Contexts, credentials: Credentials, limits: Limits, now: Callable[[], datetime]) -> APIRouter:
+    routes = APIRouter(tags=["recall"])
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    @routes.post("/v1/context", summary="A context for a prompt", openapi_extra=body_of(ContextQuery))
+    async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
+        """Blocks, digest, facts, focus and episodes within a number of tokens."""
+        query = model_of(ContextQuery, await json_body(request, limit=limits.body))
+        made = await contexts.context(query.request(caller, session), now=now())
+        missing = missing_parts(made.missing)
+        if made.silent:
+            raise silent(missing, retry_after=limits.retry_seconds)
+        return ContextAnswer(
+            text=made.text,
+            tokens=made.tokens,
+            shown={section: list(ids) for section, ids in made.shown.items()},
+            tools=list(made.tools),
+            missing=missing,
+        )
+
+    return routes

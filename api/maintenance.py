@@ -1,0 +1,110 @@
+"""`POST /v1/reflect`: the maintenance run of an owner's memory (`memory_reflect`), asked for as a command."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..schemas.commands import Command, CommandResult
+from ..streams.engine.commands import Asks
+from .credentials import Caller, Credentials, caller_with
+from .limits import Limits
+from .openapi import body_of
+from .owner_params import Whose
+from .problems import Problem, busy
+from .request_body import json_body, model_of
+
+WAIT_DEFAULT, WAIT_MAX = 10.0, 20.0
+"""Seconds that a caller waits for what the run did; less than a request may take."""
+TOPIC_MAX = 200
+
+
+class ReflectQuery(Whose):
+    """Whose memory."""
+
+    topic: Annotated[str | None, Field(max_length=TOPIC_MAX, description="Reserved: it says nothing yet.")] = None
+    wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds; 0: not at all.")] = WAIT_DEFAULT
+
+
+class ReflectAnswer(BaseModel):
+    """What the run did; zeros when there was nothing to do, or a run was going on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command_id: str
+    run_id: str
+    pruned: int = 0
+    merged: int = 0
+    strengthened: int = 0
+    derived: int = 0
+    compacted: int = 0
+    reindexed: int = 0
+    duration_ms: int = 0
+
+
+class ReflectAccepted(BaseModel):
+    """The run goes on, or waits in the log for a worker. Its result lies on memory.commands.results."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command_id: str
+
+
+COUNTS = tuple(name for name in ReflectAnswer.model_fields if name not in ("command_id", "run_id"))
+
+
+def router(*, commands: Asks, credentials: Credentials, limits: Limits, now: Callable[[], datetime]) -> APIRouter:
+    routes = APIRouter(tags=["upkeep"])
+    writer = Depends(caller_with(credentials, "memory:write"))
+    waiting = asyncio.Semaphore(limits.commands)
+
+    @routes.post(
+        "/v1/reflect",
+        summary="Upkeep of an owner's memory, now",
+        openapi_extra=body_of(ReflectQuery),
+        response_model=ReflectAnswer,
+        responses={
+            202: {"model": ReflectAccepted, "description": "Taken; what it did was not waited for to its end."},
+            409: {"description": "The run was refused, or failed: `detail` says why."},
+        },
+    )
+    async def reflect(request: Request, caller: Caller = writer) -> ReflectAnswer | JSONResponse:
+        """Prunes what is forgotten, merges what says the same, strengthens links, derives insights where a model may be
+        asked, makes facts of episodes that are recalled often. One run at a time per owner."""
+        query = model_of(ReflectQuery, await json_body(request, limit=limits.body))
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind="hygiene",
+            tenant_id=query.tenant_of(caller),
+            owner=query.owner(caller),
+            args={"run": "reflect"},
+            issued_by="memstream serve",
+            issued_at=now(),
+        )
+        if waiting.locked():
+            raise busy(f"{limits.commands} commands are waited for already", retry_after=limits.retry_seconds)
+        async with waiting:
+            result = await commands.ask(command, patience=query.wait)
+        if result is None:
+            accepted = ReflectAccepted(command_id=command.command_id)
+            return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)
+        return _answer(result)
+
+    return routes
+
+
+def _answer(result: CommandResult) -> ReflectAnswer:
+    if result.status != "applied":
+        why = result.error.message if result.error is not None else result.status
+        raise Problem(HTTPStatus.CONFLICT, "not-run", f"the run was {result.status}: {why}")
+    told = result.result or {}
+    counts = {name: n for name in COUNTS if isinstance(n := told.get(name), int)}
+    return ReflectAnswer(command_id=result.command_id, run_id=str(told.get("run_id", "")), **counts)

@@ -1,0 +1,115 @@
+"""Whose memory a request asks for: parameters, held against the credential, and the types that they are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote
+
+from fastapi import Header, Path
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from ..schemas.base import GivenId, Instant
+from ..schemas.turns import Owner, Scope, Sensitivity
+from .credentials import Caller
+from .openapi import NO_CONTROL_CHARACTERS
+from .problems import wrong
+
+T = TypeVar("T")
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
+
+
+def _rfc3339(value: Any) -> Any:
+    """Pydantic would take numbers as seconds since 1970."""
+    if isinstance(value, str) and _RFC3339.fullmatch(value):
+        return datetime.fromisoformat(value.upper())
+    raise ValueError("expected a time as in RFC 3339, with its zone: 2026-11-20T10:00:00Z")
+
+
+Id = Annotated[GivenId, Field(json_schema_extra={"pattern": NO_CONTROL_CHARACTERS})]
+Moment = Annotated[Instant, BeforeValidator(_rfc3339)]
+Ceiling = Annotated[
+    Sensitivity, Field(description="The most sensitive to be read; `secret` needs the scope memory:read-secret.")
+]
+
+
+class Whose(BaseModel):
+    """Of which tenant and owner. What the token leaves no choice in may be left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
+    user: Annotated[Id | None, Field(description="The owner, or with `scope` and `id` the user of the session.")] = None
+    scope: Annotated[Scope | None, Field(description="With `id`: an owner who is no user.")] = None
+    id: Id | None = None
+
+    def tenant_of(self, caller: Caller) -> str:
+        return caller.tenant(self.tenant)
+
+    def owner(self, caller: Caller) -> Owner:
+        """The one that is named, or the token's only user."""
+        named = self._named()
+        if named is None:
+            return Owner(scope="user", id=caller.user(self.user))
+        caller.check_owner(named)
+        return named
+
+    def owner_or_all(self, caller: Caller) -> Owner | None:
+        """None: of all owners of the tenant. A token of some users has to name one of them."""
+        everybody = self._named() is None and self.user is None and caller.users is None
+        return None if everybody else self.owner(caller)
+
+    def _named(self) -> Owner | None:
+        if (self.scope is None) != (self.id is None):
+            raise wrong("scope" if self.id is None else "id", "scope and id go together")
+        if self.scope is None or self.id is None:
+            return None
+        return Owner(scope=self.scope, id=self.id)
+
+
+RecordId = Annotated[str, Path(min_length=1, max_length=64)]
+
+
+class RecordQuery(BaseModel):
+    """Of which tenant one record is, and how sensitive it may be."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
+    ceiling: Ceiling = "internal"
+
+    def tenant_of(self, caller: Caller) -> str:
+        """Both held against the credential."""
+        caller.check_ceiling(self.ceiling)
+        return caller.tenant(self.tenant)
+
+
+SessionHeader = Annotated[
+    str | None,
+    Header(
+        alias="X-Memstream-Session",
+        description="The session, percent-encoded, where the parameter is left out.",
+        max_length=128 * 12,
+    ),
+]
+_ID: TypeAdapter[str] = TypeAdapter(GivenId)
+
+
+def session_of(parameter: str | None, header: str | None) -> str | None:
+    if parameter is not None or header is None:
+        return parameter
+    try:
+        header.encode("ascii")
+        return _ID.validate_python(unquote(header, errors="strict"))
+    except (ValidationError, UnicodeError):
+        raise wrong("X-Memstream-Session", "is no session id, percent-encoded UTF-8") from None
+
+
+def bounded(make: Callable[[], T]) -> T:
+    """What a service's request says of its bounds, as a problem: 422."""
+    try:
+        return make()
+    except ValueError as error:
+        raise wrong("request", str(error)) from None

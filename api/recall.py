@@ -1,0 +1,188 @@
+"""`/v1/recall`: what memory has for a cue, ranked, each item explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..memory.recall.fusion import Rank
+from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, RecallRequest, SessionRef
+from ..recall.service import Recalls, Recollection
+from ..schemas.base import Subject
+from ..schemas.observations import Category
+from ..schemas.recall import TIERS, RecalledItem, Tier
+from ..schemas.turns import Owner, Sensitivity
+from .credentials import Caller, Credentials, caller_with
+from .limits import Limits
+from .openapi import body_of
+from .owner_params import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
+from .problems import MissingPart, forbidden, missing_parts, silent
+from .request_body import json_body, model_of
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose memory a read is about, as the credential allows it."""
+
+    tenant_id: str
+    owner: Owner
+    session: SessionRef | None
+
+
+class MemoryQuery(Whose):
+    """What every read across the tiers may say."""
+
+    session: Annotated[Id | None, Field(description="With the working set of this session of the user.")] = None
+    groups: Annotated[tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Whose memory is shared.")] = ()
+    cue: Annotated[str | None, Field(max_length=CUE_MAX, description="None: what counts most.")] = None
+    ceiling: Ceiling = "internal"
+    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
+    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+
+    def about(self, caller: Caller, header: str | None) -> About:
+        """Held against the credential. Two users may use one session id: it is the owner's, or `user`'s."""
+        caller.check_ceiling(self.ceiling)
+        if self.groups and caller.users is not None:
+            raise forbidden(f"the token {caller.name!r} is of users and may see no group")
+        tenant_id, owner, session = self.tenant_of(caller), self.owner(caller), session_of(self.session, header)
+        if session is None:
+            return About(tenant_id, owner, None)
+        user = owner.id if owner.scope == "user" else caller.user(self.user)
+        return About(tenant_id, owner, SessionRef(user, session))
+
+
+class RecallQuery(MemoryQuery):
+    """What is asked for. See docs/design/recall.md."""
+
+    limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
+    tiers: Annotated[
+        tuple[Tier, ...], Field(min_length=1, max_length=len(TIERS), json_schema_extra={"uniqueItems": True})
+    ] = TIERS
+    subject: Subject | None = None
+    category: Category | None = None
+    mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
+
+    def request(self, caller: Caller, header: str | None, *, limit: int) -> RecallRequest:
+        """Held against the credential."""
+        about = self.about(caller, header)
+        return bounded(
+            lambda: RecallRequest(
+                tenant_id=about.tenant_id,
+                owner=about.owner,
+                session=about.session,
+                groups=self.groups,
+                cue=self.cue,
+                limit=limit if self.limit is None else self.limit,
+                tiers=self.tiers,
+                subject=self.subject,
+                category=self.category,
+                ceiling=self.ceiling,
+                as_of=self.as_of,
+                known_at=self.known_at,
+                mood=self.mood,
+            )
+        )
+
+
+class RankOut(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    list: str
+    rank: int
+    """From 0."""
+
+
+class SourceOut(BaseModel):
+    """A turn that an item comes from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: str
+    turn_id: str | None
+    observation_id: str | None
+    occurred_at: datetime | None
+    quote: str | None
+
+
+class RecollectionOut(RecalledItem):
+    """An item, and why it is here."""
+
+    match: float
+    ranks: list[RankOut]
+    reranked: int | None
+    """Where the reranker put it, from 0; null: nobody reranked."""
+    sources: list[SourceOut]
+    sensitivity: Sensitivity
+    role: str | None
+    archived_at: datetime | None
+    """Of an episode whose text is a gist: since when. `/v1/episodes/{id}/verbatim` has its words."""
+
+
+class RecallAnswer(BaseModel):
+    """Best first. With something missing it is what could be found, not what there is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[RecollectionOut]
+    missing: list[MissingPart]
+
+
+def router(
+    *, recall: Recalls, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
+) -> APIRouter:
+    """`limit`: items of an answer, unless told."""
+    routes = APIRouter(tags=["recall"])
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    async def answer(request: RecallRequest) -> RecallAnswer:
+        recalled = await recall.recall(request, now=now())
+        missing = missing_parts(recalled.missing)
+        if recalled.silent:
+            raise silent(missing, retry_after=limits.retry_seconds)
+        return RecallAnswer(items=[_item(each) for each in recalled.items], missing=missing)
+
+    @routes.get("/v1/recall", summary="Recall")
+    async def get(
+        query: Annotated[RecallQuery, Query()], session: SessionHeader = None, caller: Caller = reader
+    ) -> RecallAnswer:
+        """Facts, episodes, the session's working set, and with a cue the messages themselves, best first."""
+        return await answer(query.request(caller, session, limit=limit))
+
+    @routes.post("/v1/recall", summary="Recall, asked in a body", openapi_extra=body_of(RecallQuery))
+    async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
+        """As with GET; a cue may be long, and what is asked stays out of logs of addresses."""
+        query = model_of(RecallQuery, await json_body(request, limit=limits.body))
+        return await answer(query.request(caller, session, limit=limit))
+
+    return routes
+
+
+def _item(each: Recollection) -> RecollectionOut:
+    return RecollectionOut(
+        **dict(each.item),
+        match=each.match,
+        ranks=[_rank(rank) for rank in each.ranks],
+        reranked=each.reranked,
+        sources=[
+            SourceOut(
+                session_id=source.session_id,
+                turn_id=source.turn_id,
+                observation_id=source.observation_id,
+                occurred_at=source.occurred_at,
+                quote=source.quote,
+            )
+            for source in each.sources
+        ],
+        sensitivity=each.sensitivity,
+        role=each.role,
+        archived_at=each.archived_at,
+    )
+
+
+def _rank(rank: Rank) -> RankOut:
+    return RankOut(list=rank.list, rank=rank.rank)

@@ -1,0 +1,305 @@
+"""Stored records as they stand: facts, one fact with its past, episodes, the digest, a session's words and what it
+attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from datetime import datetime
+from typing import Annotated, Literal, TypeVar
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..recall.paging import CURSOR_MAX, PAGE_MAX
+from ..recall.provenance import VERSIONS_DEFAULT, VERSIONS_MAX, Chain, FactRef, History, SeenIn, Tracing
+from ..recall.record_filters import Wanted
+from ..recall.record_reader import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, Reading
+from ..schemas.base import Subject
+from ..schemas.digests import Digest
+from ..schemas.episodes import Episode
+from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, FactUpdated
+from ..schemas.observations import Category, Observation
+from ..schemas.working_set import StoredMessage, StoredWorkingEntry
+from .credentials import Caller, Credentials, caller_with
+from .owner_params import Ceiling, Id, Moment, RecordId, RecordQuery, Whose
+from .problems import MissingPart, Problem, missing_parts, not_found, wrong
+
+T = TypeVar("T")
+TURNS_DEFAULT = 20
+Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the page before.")]
+SessionId = Annotated[Id, Path(description="Percent-encoded, also its slashes.")]
+
+
+# ------------------------------------------------------------------------------------------------ asked
+class PageQuery(Whose):
+    limit: Annotated[int, Field(ge=1, le=PAGE_MAX)] = PAGE_DEFAULT
+    cursor: Cursor = None
+    ceiling: Ceiling = "internal"
+
+
+class RecordsQuery(PageQuery):
+    """The newest first."""
+
+    session: Annotated[Id | None, Field(description="Only what was learnt in this session.")] = None
+    subject: Subject | None = None
+    category: Category | None = None
+    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
+    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+
+    def wanted(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> Wanted:
+        caller.check_ceiling(self.ceiling)
+        return Wanted(
+            self.tenant_of(caller),
+            owner=self.owner_or_all(caller),
+            session_id=self.session,
+            state=state,
+            subject=self.subject,
+            category=self.category,
+            as_of=self.as_of,
+            known_at=self.known_at,
+            ceiling=self.ceiling,
+        )
+
+
+class FactsQuery(RecordsQuery):
+    state: Annotated[Literal[FactState, "all"] | None, Field(description="None: what is believed.")] = None
+
+
+class DigestQuery(Whose):
+    ceiling: Ceiling = "internal"
+
+
+class FactQuery(RecordQuery):
+    def ref(self, caller: Caller, fact_id: str) -> FactRef:
+        return FactRef(self.tenant_of(caller), fact_id, caller.sees, self.ceiling)
+
+
+class HistoryQuery(FactQuery):
+    limit: Annotated[int, Field(ge=1, le=VERSIONS_MAX)] = VERSIONS_DEFAULT
+    cursor: Cursor = None
+
+
+class SessionQuery(BaseModel):
+    """Whose session: two users may use one session id."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
+    user: Annotated[Id | None, Field(description="Needed unless the token has exactly one.")] = None
+    ceiling: Ceiling = "internal"
+
+    def wanted(self, caller: Caller, session_id: str) -> Wanted:
+        caller.check_ceiling(self.ceiling)
+        return Wanted(
+            caller.tenant(self.tenant), user_id=caller.user(self.user), session_id=session_id, ceiling=self.ceiling
+        )
+
+
+class SessionTurnsQuery(SessionQuery):
+    limit: Annotated[int, Field(ge=1, le=TURNS_MAX)] = TURNS_DEFAULT
+    cursor: Cursor = None
+
+
+# ------------------------------------------------------------------------------------------------ answered
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FactsPage(_Answer):
+    items: list[Fact]
+    next: str | None
+    """The cursor of the page that follows; null at the end."""
+
+
+class EpisodesPage(_Answer):
+    items: list[Episode]
+    next: str | None
+
+
+class HistoryAnswer(_Answer):
+    """A fact's changes, oldest first; the log forgets after its retention."""
+
+    fact: Fact
+    events: list[FactUpdated]
+    missing: list[MissingPart]
+    next: str | None
+
+
+class DecisionMade(_Answer):
+    version: int
+    event_id: str
+    action: FactAction
+    at: datetime
+    reason: str
+    decision: Decision | None
+    cause: FactCause
+
+
+class ObservationMade(_Answer):
+    user_id: str
+    session_id: str
+    turn_id: str
+    observation: Observation
+
+
+class TraceAnswer(_Answer):
+    """The chain back, each part oldest first."""
+
+    fact: Fact
+    versions: list[Fact]
+    decisions: list[DecisionMade]
+    observations: list[ObservationMade]
+    turns: list[StoredMessage]
+    missing: list[MissingPart]
+
+
+class SessionTurn(_Answer):
+    """A turn word by word."""
+
+    user_id: str
+    session_id: str
+    turn_id: str
+    occurred_at: datetime
+    messages: list[StoredMessage]
+
+
+class SessionTurnsPage(_Answer):
+    """The newest first."""
+
+    items: list[SessionTurn]
+    next: str | None
+
+
+class WorkingSetAnswer(_Answer):
+    """What a session attends to now, the most salient first."""
+
+    items: list[StoredWorkingEntry]
+
+
+# ------------------------------------------------------------------------------------------------ routes
+def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> APIRouter:
+    routes = APIRouter(responses={404: {"description": "No such record, for who asks."}})
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    @routes.get("/v1/facts", tags=["facts"], summary="Facts, the newest first")
+    async def facts(query: Annotated[FactsQuery, Query()], caller: Caller = reader) -> FactsPage:
+        wanted = query.wanted(caller, state=query.state)
+        page = await within_bounds(reading.facts(wanted, limit=query.limit, cursor=query.cursor))
+        return FactsPage(items=list(page.items), next=page.next)
+
+    @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact as it stands")
+    async def fact(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
+        found = await tracing.fact(query.ref(caller, fact_id))
+        if found is None:
+            raise _no_fact(fact_id)
+        return found
+
+    @routes.get("/v1/facts/{fact_id}/history", tags=["facts"], summary="A fact's changes")
+    async def history(
+        fact_id: RecordId, query: Annotated[HistoryQuery, Query()], caller: Caller = reader
+    ) -> HistoryAnswer:
+        ref = query.ref(caller, fact_id)
+        found = await within_bounds(tracing.history(ref, limit=query.limit, cursor=query.cursor))
+        if found is None:
+            raise _no_fact(fact_id)
+        return _history(found)
+
+    @routes.get("/v1/facts/{fact_id}/trace", tags=["facts"], summary="Why a fact is believed")
+    async def trace(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
+        """Its versions, the decisions, the observations, and the turns word by word."""
+        found = await tracing.trace(query.ref(caller, fact_id))
+        if found is None:
+            raise _no_fact(fact_id)
+        return _trace(found)
+
+    @routes.get("/v1/episodes", tags=["episodes"], summary="Episodes, the newest first")
+    async def episodes(query: Annotated[RecordsQuery, Query()], caller: Caller = reader) -> EpisodesPage:
+        wanted = query.wanted(caller)
+        page = await within_bounds(reading.episodes(wanted, limit=query.limit, cursor=query.cursor))
+        return EpisodesPage(items=list(page.items), next=page.next)
+
+    @routes.get("/v1/digest", tags=["digest"], summary="The summary of what is known and has happened")
+    async def digest(query: Annotated[DigestQuery, Query()], caller: Caller = reader) -> Digest:
+        """At most 400 tokens of prose, made anew by consolidation when facts or episodes have changed."""
+        caller.check_ceiling(query.ceiling)
+        owner = query.owner(caller)
+        found = await reading.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
+        if found is None:
+            raise not_found(f"there is no digest of {owner.scope} {owner.id} yet, or it may not be read")
+        return found
+
+    @routes.get("/v1/sessions/{session_id:path}/turns", tags=["sessions"], summary="What was said, the newest first")
+    async def turns(
+        session_id: SessionId, query: Annotated[SessionTurnsQuery, Query()], caller: Caller = reader
+    ) -> SessionTurnsPage:
+        wanted = query.wanted(caller, session_id)
+        page = await within_bounds(reading.log(wanted, limit=query.limit, cursor=query.cursor))
+        return SessionTurnsPage(items=[_turn(each) for each in page.items], next=page.next)
+
+    @routes.get("/v1/sessions/{session_id:path}/working", tags=["sessions"], summary="What a session attends to")
+    async def working(
+        session_id: SessionId, query: Annotated[SessionQuery, Query()], caller: Caller = reader
+    ) -> WorkingSetAnswer:
+        page = await reading.working(query.wanted(caller, session_id))
+        return WorkingSetAnswer(items=list(page.items))
+
+    return routes
+
+
+async def within_bounds(read: Awaitable[T]) -> T:
+    """What a service says of a limit or a cursor, as a problem: 422."""
+    try:
+        return await read
+    except ValidationError:  # of a stored record: nobody's fault who asks
+        raise
+    except ValueError as error:
+        raise wrong("cursor", str(error)) from None
+
+
+def _no_fact(fact_id: str) -> Problem:
+    return not_found(f"there is no fact {fact_id} here, or it may not be read")
+
+
+def _history(found: History) -> HistoryAnswer:
+    return HistoryAnswer(
+        fact=found.fact, events=list(found.events), missing=missing_parts(found.missing), next=found.next
+    )
+
+
+def _trace(found: Chain) -> TraceAnswer:
+    return TraceAnswer(
+        fact=found.fact,
+        versions=[event.fact for event in found.events],
+        decisions=[_decision(event) for event in found.events],
+        observations=[_seen(each) for each in found.observations],
+        turns=list(found.turns),
+        missing=missing_parts(found.missing),
+    )
+
+
+def _decision(event: FactUpdated) -> DecisionMade:
+    return DecisionMade(
+        version=event.fact.version,
+        event_id=event.event_id,
+        action=event.action,
+        at=event.at,
+        reason=event.reason,
+        decision=event.decision,
+        cause=event.cause,
+    )
+
+
+def _seen(each: SeenIn) -> ObservationMade:
+    return ObservationMade(
+        user_id=each.user_id, session_id=each.session_id, turn_id=each.turn_id, observation=each.observation
+    )
+
+
+def _turn(each: LoggedTurn) -> SessionTurn:
+    return SessionTurn(
+        user_id=each.user_id,
+        session_id=each.session_id,
+        turn_id=each.turn_id,
+        occurred_at=each.occurred_at,
+        messages=list(each.messages),
+    )

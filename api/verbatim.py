@@ -1,0 +1,58 @@
+"""`/v1/episodes/{episode_id}/verbatim`: the words of an episode of which a gist is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict
+
+from ..recall.verbatim import EpisodeRef, Nothing, Rehydrating
+from .credentials import Caller, Credentials, caller_with
+from .owner_params import RecordId, RecordQuery
+from .problems import not_found
+
+
+class VerbatimAnswer(BaseModel):
+    """The words as they were said, checked against the SHA-256 that was archived with them; or null, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    episode_id: str
+    verbatim_content: str | None
+    archived_at: datetime | None
+    sha256: str | None
+    kept_until: datetime | None
+    """Unless somebody asks again."""
+    nothing: Nothing | None
+    """whole: it was never compressed. gone: its time in the archive is over. damaged: what the archive has is not what
+    was put there."""
+
+
+def router(*, rehydrating: Rehydrating, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
+    routes = APIRouter(tags=["episodes"], responses={404: {"description": "No such record, for who asks."}})
+    reader = Depends(caller_with(credentials, "memory:read"))
+
+    @routes.get("/v1/episodes/{episode_id}/verbatim", summary="The words of an episode of which a gist is left")
+    async def verbatim(
+        episode_id: RecordId,
+        query: Annotated[RecordQuery, Query()],
+        caller: Caller = reader,
+    ) -> VerbatimAnswer:
+        """Each access is logged before the words are given, and keeps them longer."""
+        ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
+        found = await rehydrating.rehydrate(ref, now=now())
+        if found is None:
+            raise not_found(f"there is no episode {episode_id} here, or it may not be read")
+        return VerbatimAnswer(
+            episode_id=found.episode_id,
+            verbatim_content=found.content,
+            archived_at=found.archived_at,
+            sha256=found.sha256,
+            kept_until=found.kept_until,
+            nothing=found.nothing,
+        )
+
+    return routes

@@ -1,0 +1,126 @@
+"""R9: how soon a turn can be found verbatim, and how soon its fact is told (less the model's time of that call)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from memstream.adapters.ports import EmbedderIdentity, VectorStore
+from memstream.adapters.vectors.factory import open_store
+from memstream.schemas import ids
+from memstream.schemas.collections import TURNS
+from memstream.schemas.errors import Transient
+from memstream.schemas.topics import FACTS_UPDATED, StageName
+from memstream.streams.log.port import Record
+
+from .report import Figure
+from .turns import TENANT, Said, Speakers, percentile, produce_evenly, watched
+from .world import World
+
+STAGES: tuple[StageName, ...] = ("recorder", "observer", "reflector", "consolidation")
+FOUND_TARGET, TOLD_TARGET = 150.0, 400.0
+"""Milliseconds, p95."""
+LOOK_SECONDS = 0.01
+WITHIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    rate: float
+    turns: int
+    latency: float
+    warm_up: int
+
+
+FULL = Load(rate=10.0, turns=120, latency=0.2, warm_up=20)
+QUICK = Load(rate=10.0, turns=5, latency=0.02, warm_up=2)
+
+
+async def measure(world: World, load: Load) -> list[Figure]:
+    await world.model.reset(latency=load.latency)
+    start_all(world)
+    async with _store(world) as store, watched(world.log, FACTS_UPDATED.name, _mark_of_fact) as told:
+        speakers = Speakers(f"r9-{world.kind}", sessions=1_000_000)
+        warm = speakers.turns(load.warm_up)
+        await produce_evenly(world.log, warm, rate=load.rate)
+        await told.all_of((each.mark for each in warm), within=WITHIN)
+        said = speakers.turns(load.turns)
+        looking = {each.mark: asyncio.create_task(_found_at(store, each)) for each in said}
+        sent = await produce_evenly(world.log, said, rate=load.rate)
+        await told.all_of(sent, within=WITHIN)
+        found = {mark: await task for mark, task in looking.items()}
+    took = {mark: seconds for marks, _, seconds in await world.model.each_call() for mark in marks}
+    await world.settled(*STAGES)
+    await world.stop()
+    return [
+        _figure(
+            world, load, "turn produced → found verbatim", FOUND_TARGET, [found[m] - at for m, (at, _) in sent.items()]
+        ),
+        _figure(
+            world,
+            load,
+            "turn produced → fact told, less the model",
+            TOLD_TARGET,
+            [told.at[m] - at - took[m] for m, (at, _) in sent.items()],
+        ),
+    ]
+
+
+def start_all(world: World, **env: str) -> None:
+    """A process a stage, as on a cluster; in a folder one process has them all."""
+    processes: Sequence[tuple[StageName, ...]] = [(stage,) for stage in STAGES] if world.kind == "kafka" else [STAGES]
+    for stages in processes:
+        world.worker(*stages, **env)
+
+
+def _figure(world: World, load: Load, what: str, target: float, seconds: list[float]) -> Figure:
+    return Figure(
+        ratio="R9",
+        what=f"{what}, p95 at {load.rate:g} turns/s",
+        on=world.kind,
+        value=1_000 * percentile(seconds, 0.95),
+        unit="ms",
+        target=target,
+        better="lower",
+        detail={"p50": 1_000 * percentile(seconds, 0.5), "turns": len(seconds)},
+    )
+
+
+def _mark_of_fact(record: Record) -> str:
+    return str(json.loads(record.value or b"{}")["fact"]["content"]).rpartition("Cat")[2]
+
+
+@asynccontextmanager
+async def _store(world: World) -> AsyncIterator[VectorStore]:
+    """For reading, beside the workers; tried until a worker serves it (a folder)."""
+    end = time.monotonic() + WITHIN
+    while True:
+        try:
+            store = await open_store(
+                world.stores["MEMSTREAM_QDRANT"],
+                embedder=EmbedderIdentity(name="hashing", dimension=0),
+                api_key=world.stores.get("QDRANT_API_KEY"),
+                holds_folder=False,
+            )
+            break
+        except Transient as error:  # no worker serves it yet
+            if time.monotonic() > end:
+                raise TimeoutError(f"no store within {WITHIN:.0f} s") from error
+            await asyncio.sleep(0.2)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _found_at(store: VectorStore, said: Said) -> float:
+    """When its message was found first. Begins to look when the turn is due."""
+    session = said.key.decode()
+    point = ids.message_id(session, said.mark, 0)
+    while point not in await store.get(TURNS, tenant_id=TENANT, ids=[point]):  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(LOOK_SECONDS)
+    return time.time()

@@ -1,0 +1,155 @@
+"""The machinery alone: a stage that decodes nothing, waits as long as a model would, and sends the value on.
+
+As a process, `python -m bench.overhead JSON`: it shows what lanes, table, sends and commits cost without prompts,
+models and stores. With `table` each record also writes a row with its outcome, as the real stages do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
+
+from memstream.cli.output import logs
+from memstream.schemas.outcomes import Outcome, OutRecord, Source
+from memstream.schemas.topics import Topic, changelog_name
+from memstream.streams.engine.handler import Decided, Routed, Rows
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import Calls
+from memstream.streams.faust.app import AppSettings
+from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
+from memstream.streams.faust.table import open_rows
+from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.port import Log, Record, TopicWanted
+
+from .world import Worker, World
+
+SLEPT = "slept"
+"""Header of what comes out: seconds that the stage waited."""
+TABLE = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    name: str
+    """Of the stage: its group, folder and changelog are its own."""
+    broker: str
+    folder: str
+    source: str
+    sink: str
+    partitions: int
+    in_flight: int = 64
+    table: bool = False
+    pause: float = 0.0
+
+
+class Row(BaseModel):
+    count: int = 0
+    last: Outcome | None = None
+
+
+class Echo:
+    """What comes in goes out under the same key."""
+
+    name: Literal["observer"] = "observer"
+
+    def __init__(self, *, source: str, sink: str, table: bool, pause: float) -> None:
+        self.reads = (Topic(source, "any", "delete", None, (), ()),)
+        self._sink = sink
+        self._table = table
+        self._pause = pause
+
+    def letters(self, topic: str) -> bool:
+        return True
+
+    def route(self, record: Record) -> Routed[str]:
+        key = (record.key or b"").decode()
+        return Routed(key, key)
+
+    def last(self, work: str, rows: Rows) -> Decided | None:
+        raw = rows.row(work) if self._table else None
+        row = Row() if raw is None else Row.model_validate_json(raw)
+        return None if row.last is None else Decided(row.last, work, raw)
+
+    async def decide(self, work: str, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+        position = record.position
+        raw = rows.row(work) if self._table else None
+        row = Row() if raw is None else Row.model_validate_json(raw)
+        source = Source(topic=position.topic, partition=position.partition, offset=position.offset, id=work)
+        if row.last is not None and row.last.source == source:
+            return
+        began = time.time()
+        if self._pause:
+            await asyncio.sleep(self._pause)
+        slept = str(time.time() - began).encode()
+        sent = OutRecord(topic=self._sink, key=record.key, value=record.value, headers=((SLEPT, slept),))
+        outcome = Outcome(source=source, records=(sent,))
+        if self._table:
+            yield Decided(outcome, work, Row(count=row.count + 1, last=outcome).model_dump_json().encode())
+        else:
+            yield Decided(outcome)
+
+    async def store(self, outcome: Outcome) -> None:
+        return None
+
+    async def publish_state(self, outcome: Outcome) -> None:
+        return None
+
+    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+        return None
+
+    async def background(self) -> None:
+        return None
+
+
+async def start(world: World, options: Options) -> Worker:
+    """The process. What it writes its changelog to is made first."""
+    if options.table:
+        changelog = changelog_name(options.name, TABLE)
+        await world.log.create([TopicWanted(changelog, world.partitions, 1, {"cleanup.policy": "compact"})])
+    return world.process(["bench.overhead", json.dumps(asdict(options))], options.name)
+
+
+async def run(options: Options) -> int:
+    client: Log = (
+        EmbeddedLog(folder=embedded_folder(options.broker))
+        if is_embedded(options.broker)
+        else KafkaLog(servers=kafka_servers(options.broker))
+    )
+    await client.start()
+    runner = StageRunner(
+        name=options.name,
+        settings=RunnerSettings(
+            broker=options.broker,
+            datadir=Path(options.folder) / options.name,
+            app=AppSettings(partitions=options.partitions, session_timeout=6),
+            in_flight=options.in_flight,
+        ),
+        log_client=client,
+    )
+    if options.table:
+        runner.rows = open_rows(runner.app, TABLE)
+    stage = Echo(source=options.source, sink=options.sink, table=options.table, pause=options.pause)
+    runner.attach(stage, calls=Calls(), metrics=StageMetrics(Metrics(CollectorRegistry()), options.name))
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    try:
+        return await run_worker([runner], stopping=stopping)
+    finally:
+        await client.close()
+
+
+if __name__ == "__main__":
+    logs.configure()
+    sys.exit(asyncio.run(run(Options(**json.loads(sys.argv[1])))))

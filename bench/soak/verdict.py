@@ -1,0 +1,92 @@
+"""Whether a soak held what it has to: pure, but for the history checker, which reads log and store."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from bench.soak.sampling import Used
+from bench.soak.traffic import Sent
+from bench.soak.world import World
+from memstream.adapters.completions.offline import NAME as OFFLINE_MODEL
+from memstream.cli.wiring.settings import load
+from memstream.verification import Expected, Reading, Verdict, Violation, read_history, verify
+from tests.support.verification import store_of
+
+WARM_UP = 300.0
+"""Seconds of a process's life that say nothing of its slope: it imports, the heap finds its size, and RocksDB fills its
+caches and the write buffer of each partition, which takes some minutes at the soak's rate."""
+AT_LEAST = 240.0
+"""Seconds that a line needs to have a slope that is judged."""
+LIMIT = 1.0
+"""MB a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """The straight line through a process's memory over the last half of the soak, without its warm-up."""
+
+    name: str
+    pid: int
+    began: float
+    ended: float
+    mb_a_minute: float | None
+    """None: too short to say."""
+    first: float
+    """MB at the beginning of the line."""
+    last: float
+    most: float
+
+    @property
+    def within(self) -> bool:
+        return self.mb_a_minute is None or self.mb_a_minute <= LIMIT
+
+
+def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str]) -> list[Slope]:
+    """A line a process: a worker that was started again begins a new one. `half` and `end` in seconds of the soak."""
+    found: list[Slope] = []
+    mine = sorted((each for each in used if each.name in names), key=lambda each: (each.name, each.pid, each.at))
+    for (name, pid), samples in groupby(mine, key=lambda each: (each.name, each.pid)):
+        life = list(samples)
+        line = [each for each in life if max(half, life[0].at + WARM_UP) <= each.at <= end]
+        slope = None
+        if line and line[-1].at - line[0].at >= AT_LEAST:
+            fit = statistics.linear_regression([each.at / 60 for each in line], [each.rss for each in line])
+            slope = fit.slope
+        shown = line or life
+        found.append(
+            Slope(name, pid, shown[0].at, shown[-1].at, slope, shown[0].rss, shown[-1].rss, max(e.rss for e in life))
+        )
+    return found
+
+
+def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> Verdict:
+    """I8, from what was seen while the workers ran. After they have stopped it cannot be told: a timer's command that
+    was sent at that moment waits in the log for the next ones."""
+    left = () if gone_after is not None else tuple(Violation(f"{stage} is {n} behind") for stage, n in lag.items() if n)
+    return Verdict("I8", "lag comes back to zero", len(lag), left)
+
+
+async def history_verdicts(world: World, sent: Sent) -> tuple[Verdict, ...]:
+    """Every other invariant, over the whole log and the store."""
+    policy = load(config=world.folder / "memstream.toml")[1]
+    log = world.log()
+    await log.start()
+    try:
+        async with store_of(world.environment()) as store:
+            history = await read_history(log=log, store=store, reading=Reading(policy=policy))
+    finally:
+        await log.close()
+    verdicts = verify(
+        history,
+        Expected(
+            policy=policy,
+            tier="standard",
+            free_models=frozenset((OFFLINE_MODEL,)),
+            acknowledged=frozenset(sent.turns),
+            refused_by_model=frozenset(sent.unspeakable),
+        ),
+    )
+    return tuple(each for each in verdicts if each.invariant != "I8")

@@ -1,0 +1,52 @@
+"""How long a worker tries to reach its servers at its start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import structlog
+
+from ...schemas.errors import Transient
+from ..errors import CommandFailed, Exit
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+WORKER_SECONDS = 60.0
+PAUSE = 1.0
+
+
+@dataclass(slots=True)
+class Patience:
+    """One deadline over all servers. Past it CommandFailed (exit 3) says who was away and what to do."""
+
+    seconds: float = WORKER_SECONDS
+    pause: float = PAUSE
+    _until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = time.monotonic() + self.seconds
+
+    async def __call__(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Await `attempt()` until it does not raise `Transient`."""
+        last: Transient | None = None
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, self._until - time.monotonic())):
+                    return await attempt()
+            except TimeoutError:
+                raise self._given_up(what, last) from None
+            except Transient as error:
+                last = error
+                log.warning("server_away", what=what, why=str(error), remedy=error.remedy)
+            if time.monotonic() + self.pause >= self._until:
+                raise self._given_up(what, last) from last
+            await asyncio.sleep(self.pause)
+
+    def _given_up(self, what: str, last: Transient | None) -> CommandFailed:
+        why = f": {last}" if last is not None else ""
+        remedy = f" ({last.remedy})" if last is not None and last.remedy else ""
+        return CommandFailed(Exit.UNREACHABLE, f"{what} was not reached within {self.seconds:.0f} s{why}{remedy}")

@@ -1,0 +1,70 @@
+"""What this process may spend: ceilings from tier and policy, the budget over the store, and what is said of it at
+start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from ...adapters.completions.router import CompletionsByTask
+from ...adapters.spend_meter import Meter, Reserved, Unmetered
+from ...memory.policies import BudgetPolicy
+from ...memory.policies.budget import LINE_OF, NO_CEILING, Ceiling, Line, Tier
+from ...schemas.topics import StageName
+
+log = structlog.get_logger(__name__)
+
+
+class LateMeter:
+    """A meter for models that are made before the store is: their settings can be wrong, and that is said first."""
+
+    def __init__(self) -> None:
+        self.meter: Meter = Unmetered()
+
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+        return await self.meter.reserve(tenant_id=tenant_id, task=task, model=model, input_tokens=input_tokens)
+
+
+def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
+    """Of the lines that have one. Raises ValueError for a tier that is incomplete."""
+    every: dict[Line, Ceiling] = {
+        "observation": policy.observation.ceiling,
+        "consolidation": policy.tier(tier).ceiling,
+    }
+    return {line: each for line, each in every.items() if (each.tokens, each.cost) != (None, None)}
+
+
+def needs_accounts(lines: Mapping[Line, Ceiling], completions: CompletionsByTask) -> bool:
+    """Whether anything is ever counted: a line that spends nothing, or only on models that cost nothing, is not."""
+    return any(
+        not lines[line].forbids and completions.of(task).costs_money for task, line in LINE_OF.items() if line in lines
+    )
+
+
+def tell(names: tuple[StageName, ...], *, tier: Tier, policy: BudgetPolicy, completions: CompletionsByTask) -> None:
+    """At start: what is paused by the tier, and which ceiling cannot hold because nobody said what a model costs."""
+    lines = ceilings(tier, policy)
+    consolidating = completions.of("consolidation")
+    if "consolidation" in names and lines.get("consolidation", NO_CEILING).forbids and consolidating.costs_money:
+        log.warning(
+            "consolidation_paused",
+            tier=tier,
+            model=consolidating.model,
+            remedy="set MEMSTREAM_TIER=standard to let it call a model that costs money",
+        )
+    unpriced = {
+        (line, model)
+        for task, line in LINE_OF.items()
+        if line in lines and lines[line].cost is not None and not lines[line].forbids
+        for model in completions.paid_models(task)
+        if policy.price(model) is None
+    }
+    for line, model in sorted(unpriced):
+        log.warning(
+            "budget_without_price",
+            line=line,
+            model=model,
+            why="its calls count as tokens and cost nothing: the ceiling of cost does not hold for them",
+            remedy=f'write [memory.budget.prices."{model}"] with input and output, USD a million tokens',
+        )

@@ -1,0 +1,180 @@
+"""What a person has a stage do to memory now: a run of consolidation, or the flush of a session. The command, its
+result, and the verdicts of what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from pydantic import JsonValue
+
+from ...memory.policies import MemoryPolicy
+from ...schemas import ids
+from ...schemas.commands import Command, CommandResult, SessionRef
+from ...schemas.topics import TURNS, StageName, group_of
+from ...schemas.turns import Owner
+from ...streams.engine.commands import CommandSender
+from ...streams.log.partitioner import partition_for
+from ...streams.log.port import Log
+from ..output import console
+from .local_stages import stages_or_beside
+from .settings import Settings
+
+PATIENCE: Final = 60.0
+"""Seconds."""
+LOOK_SECONDS: Final = 0.1
+EARLY_MAX: Final = 1_000
+"""Results, mostly of others, that are kept until the run's own tells which of them are its verdicts."""
+WAITING: Final = "waiting"
+Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
+
+
+@dataclass(slots=True)
+class Run:
+    """What came of a command so far. `status` is that of its result; `waiting` until there is one."""
+
+    command_id: str
+    run_id: str = ""
+    status: str = WAITING
+    episodes: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    """What its parts did, by name."""
+    command_ids: tuple[str, ...] = ()
+    """Of what it proposed; each has a result of its own."""
+    verdicts: dict[str, CommandResult] = field(default_factory=dict)
+    """By command."""
+    why: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.status != WAITING and all(each in self.verdicts for each in self.command_ids)
+
+    @property
+    def changes(self) -> list[JsonValue]:
+        """Of facts, in the order in which they were proposed."""
+        return [{name: each.get(name) for name in ("action", "fact_id", "verdict")} for each in self._told("changes")]
+
+    @property
+    def made(self) -> list[JsonValue]:
+        """Verdicts of episodes that were proposed, in their order."""
+        return [*self._told("episodes")]
+
+    def _told(self, what: str) -> list[dict[str, JsonValue]]:
+        taken = [self.verdicts[each] for each in self.command_ids if each in self.verdicts]
+        results: list[dict[str, Any]] = [each.result or {} for each in taken]
+        return [each for result in results for each in result.get(what) or ()]
+
+    def payload(self) -> dict[str, JsonValue]:
+        return {"run_id": self.run_id, "status": self.status, "episodes": self.episodes, "changes": self.changes}
+
+    def session_payload(self, *counts: str) -> dict[str, JsonValue]:
+        """Of a command on a session's log: these counts, and what became of each episode."""
+        return {"status": self.status, **{name: self.counts.get(name, 0) for name in counts}, "episodes": self.made}
+
+    def take(self, result: CommandResult) -> None:
+        """Its own result, or a verdict; others are passed over."""
+        if result.command_id == self.command_id:
+            self._ran(result)
+        elif result.command_id in self.command_ids:
+            self.verdicts[result.command_id] = result
+        else:
+            return
+        if result.error is not None:
+            self.why = result.error.message
+
+    def _ran(self, result: CommandResult) -> None:
+        fields: dict[str, Any] = result.result or {}
+        self.status = result.status
+        self.run_id = str(fields.get("run_id") or self.run_id)
+        self.episodes = int(fields.get("episodes") or 0)
+        parts = fields.get("phases", (fields,))  # a flush has none
+        self.counts = {name: n for part in parts for name, n in part.items() if isinstance(n, int)}
+        self.command_ids = tuple(str(each) for each in fields.get("command_ids") or ())
+
+
+async def ran(
+    kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
+) -> Run:
+    """Ask, and wait for all that comes of it, at most 60 s. Beside a worker, or with the stages in this process."""
+    command = Command(
+        command_id=str(uuid.uuid4()),
+        kind=kind,
+        tenant_id=tenant,
+        owner=owner,
+        args=dict(args),
+        issued_by=f"memstream {kind}",
+        issued_at=datetime.now(UTC),
+    )
+    run = Run(command.command_id, ids.run_id(command.key, command.command_id))
+    async with _log_of("consolidation", settings, policy, purpose=kind) as log:
+        return await _answered(command, run, log, until=time.monotonic() + PATIENCE)
+
+
+async def flushed(
+    settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
+) -> Run:
+    """The same for `flush_important`, once the observer has read the turns that the session's partition has by now."""
+    command = Command(
+        command_id=str(uuid.uuid4()),
+        kind="flush_important",
+        tenant_id=tenant,
+        session=session,
+        args=dict(args),
+        issued_by="memstream flush",
+        issued_at=datetime.now(UTC),
+    )
+    until = time.monotonic() + PATIENCE
+    async with _log_of("observer", settings, policy, purpose="flush") as log:
+        await _turns_are_read(log, command.key, until=until)
+        return await _answered(command, Run(command.command_id), log, until=until)
+
+
+@asynccontextmanager
+async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Log]:
+    async with stages_or_beside(settings, policy, purpose=purpose) as ports:
+        if not await ports.log.members(group_of(stage)):
+            console.advice(f"no {stage} worker is running: the command waits in the log for one")
+        yield ports.log
+
+
+async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
+    """Until the observer is where the session's partition ends now, or nobody is there to read it."""
+    ends = await log.ends(TURNS.name)
+    partition = partition_for(session_key.encode(), len(ends))
+    group = group_of("observer")
+    while time.monotonic() < until and await log.members(group):
+        if ((await log.committed(group, TURNS.name))[partition] or 0) >= ends[partition]:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _answered(command: Command, run: Run, log: Log, *, until: float) -> Run:
+    sender = CommandSender(log, command.kind)
+    async with aclosing(sender.results(await sender.send(command))) as results:
+        await followed(results, run, patience=max(0.0, until - time.monotonic()))
+    if not run.complete:
+        run.why = run.why or f"not all of it was done within {PATIENCE:.0f} s; it goes on"
+    return run
+
+
+async def followed(results: AsyncIterator[CommandResult], run: Run, *, patience: float) -> None:
+    """Everybody's results, until this run's and a verdict for each of its commands were seen, or the time is over. A
+    verdict may come before the run's own: it lies on another partition."""
+    early: deque[CommandResult] = deque(maxlen=EARLY_MAX)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            async for result in results:
+                run.take(result)
+                if run.status == WAITING:
+                    early.append(result)
+                while early and run.status != WAITING:
+                    run.take(early.popleft())
+                if run.complete:
+                    return

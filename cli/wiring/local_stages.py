@@ -1,0 +1,71 @@
+"""All stages in the process of a command (`demo`, `chat`), or those of another process when it holds the folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from ...adapters.ports import VectorStore
+from ...memory.policies import MemoryPolicy
+from ...schemas.topics import STAGES
+from ...streams.log.port import Log
+from ..errors import CommandFailed, Exit
+from .broker import opened_log
+from .ports import new_store, reader_identity, tried_folders
+from .settings import Settings
+from .worker import Stages, built_stages
+
+READY_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a conversation needs: the log, the store, and who runs the stages."""
+
+    log: Log
+    store: VectorStore
+    model: str
+    stages_here: bool
+
+
+@asynccontextmanager
+async def stages_or_beside(settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Beside]:
+    """Embedded and free: all stages run here, ready when this yields. Else the stages are another process's."""
+    async with AsyncExitStack() as stack:
+        folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
+        if settings.folders and folders.held == frozenset(settings.folders) and settings.broker_folder is not None:
+            stages = await stack.enter_async_context(
+                built_stages(STAGES, settings=settings, policy=policy, folders=folders)
+            )
+            await stack.enter_async_context(_running(stages))
+            yield Beside(stages.log, stages.store, stages.completions.model, stages_here=True)
+            return
+        log = await stack.enter_async_context(opened_log(settings))
+        store = await new_store(settings, identity=reader_identity(settings), folders=folders)
+        stack.push_async_callback(store.close)
+        yield Beside(log, store, settings.model_names[0], stages_here=False)
+
+
+@asynccontextmanager
+async def _running(stages: Stages) -> AsyncIterator[None]:
+    """Started, ready, and drained at the end. CommandFailed with the worker's exit code when it ends by itself."""
+    stopping = asyncio.Event()
+    work = asyncio.create_task(stages.run(stopping=stopping))
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while not stages.ready():
+                if work.done():
+                    raise CommandFailed(Exit(work.result()), "the stages ended while they were starting")
+                await asyncio.sleep(LOOK_SECONDS)
+        yield
+    except TimeoutError as error:
+        why = ", ".join(f"{name}: {why}" for name, (ready, why) in stages.readiness().items() if not ready)
+        raise CommandFailed(Exit.BROKEN, f"the stages were not ready within {READY_SECONDS:.0f} s: {why}") from error
+    finally:
+        stopping.set()
+        code = await work
+    if code != Exit.DONE:
+        raise CommandFailed(Exit(code), "a stage ended with an error; run again with -v to see why")

@@ -1,0 +1,119 @@
+"""Whether the models that are configured can be asked: the first, its fallbacks, and those of single tasks.
+
+The server is asked once which models it has; nothing is generated, so nothing is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+
+from ...adapters.completions.factory import OFFLINE, names_in
+from ...schemas.tasks import Task
+from .broker import COMMAND_TIMEOUT
+from .checks import Check
+from .ports import secret
+from .settings import Settings
+
+DEFAULT_SERVER = "https://api.openai.com/v1"
+FIRST = "first"
+NAMED = 5
+"""Models of a server that are named for who has to choose one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredModel:
+    """A model, and for what it is asked."""
+
+    name: str
+    uses: tuple[str, ...]
+    """`first`, `fallback`, `judge`, `fallback for digest` …"""
+    setting: str
+    """By which it was named first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """What the models' server said. `known` is empty where it does not list its models."""
+
+    address: str
+    known: frozenset[str] = frozenset()
+    trouble: str = ""
+    fix: str = ""
+
+
+def configured(first: tuple[str, ...], of_tasks: Mapping[Task, str]) -> list[ConfiguredModel]:
+    """Each once, in the order of the settings: MEMSTREAM_MODEL, then the table [models]."""
+    uses: dict[str, list[str]] = {}
+    setting: dict[str, str] = {}
+    chains = [("MEMSTREAM_MODEL", "", first)]
+    chains += [(f"{task} under [models]", task, names_in(names)) for task, names in of_tasks.items()]
+    for named_by, task, names in chains:
+        for place, name in enumerate(names):
+            use = (task or FIRST) if place == 0 else f"fallback for {task}" if task else "fallback"
+            uses.setdefault(name, []).append(use)
+            setting.setdefault(name, named_by)
+    return [ConfiguredModel(name, tuple(dict.fromkeys(uses[name])), setting[name]) for name in uses]
+
+
+async def check_models(settings: Settings, of_tasks: Mapping[Task, str]) -> list[Check]:
+    """A line for each model: `model` for the first, `model <name>` for the others."""
+    models = configured(settings.model_names, of_tasks)
+    server = _Server("")
+    if any(each.name != OFFLINE for each in models):
+        server = await _asked(settings)
+    return [
+        _checked(each, server, "model" if place == 0 else f"model {each.name}") for place, each in enumerate(models)
+    ]
+
+
+def _checked(model: ConfiguredModel, server: _Server, check: str) -> Check:
+    uses = ", ".join(model.uses)
+    if model.name == OFFLINE:
+        better = "; set OPENAI_API_KEY for a model" if FIRST in model.uses else ""
+        return Check(check, True, f"offline ({uses}): rules for simple English{better}")
+    if server.trouble:
+        return Check(check, False, f"{model.name} ({uses}): {server.trouble}", server.fix)
+    if not server.known:
+        return Check(check, True, f"{model.name} ({uses}): {server.address} answers, and lists no models: not proved")
+    if model.name not in server.known:
+        some = ", ".join(sorted(server.known)[:NAMED])
+        return Check(
+            check, False, f"{server.address} has no {model.name} ({uses})", f"set {model.setting} to one of {some} …"
+        )
+    return Check(check, True, f"{model.name} ({uses}) at {server.address}")
+
+
+async def _asked(settings: Settings) -> _Server:
+    key = secret(settings.openai_api_key)
+    address = (settings.openai_base_url or DEFAULT_SERVER).rstrip("/")
+    if key is None and settings.openai_base_url is None:
+        return _Server(
+            address, trouble="needs a key", fix="set OPENAI_API_KEY, or OPENAI_BASE_URL of a server of yours"
+        )
+    headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+    try:
+        async with httpx.AsyncClient(timeout=COMMAND_TIMEOUT) as client:
+            answer = await client.get(f"{address}/models", headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return _Server(
+            address,
+            trouble=f"{address}: {type(error).__name__}: {error}",
+            fix="look at OPENAI_BASE_URL and the network",
+        )
+    if answer.status_code in (401, 403):
+        return _Server(address, trouble=f"{address} refuses the key ({answer.status_code})", fix="set OPENAI_API_KEY")
+    if answer.status_code == 404:
+        return _Server(address)
+    if answer.status_code >= 400:
+        return _Server(address, trouble=f"{address} answers {answer.status_code}", fix="look at that server")
+    return _Server(address, known=frozenset(_names(answer)))
+
+
+def _names(answer: httpx.Response) -> list[str]:
+    try:
+        return [str(each["id"]) for each in answer.json()["data"]]
+    except (ValueError, KeyError, TypeError):
+        return []

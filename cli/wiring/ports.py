@@ -1,0 +1,154 @@
+"""The composition root: settings → log (broker.py), embedder, store; stages.py and running.py go on from there.
+
+Of an embedded folder one process holds the lock. A command tries it: free, and the command holds it while it runs;
+held, and it reads and appends beside the holder and reaches the engine through the holder's loopback endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from ...adapters.batching.embedder import LOCAL, REMOTE, BatchingEmbedder
+from ...adapters.embedders.factory import create_embedder
+from ...adapters.folder_lock import FolderLock
+from ...adapters.ports import Embedder, EmbedderIdentity, Usage, UsageSink
+from ...adapters.vectors.factory import open_store
+from ...adapters.vectors.store import QdrantStore
+from ...streams.log.port import Log
+from ..errors import usage
+from .broker import opened_log
+from .settings import Settings
+
+FOLDER_PATIENCE = 10.0
+"""Seconds that a worker waits for a folder that another process holds."""
+
+
+class NoUsage:
+    """For commands: nobody reads their metrics."""
+
+    def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None:
+        return
+
+
+def secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
+    try:
+        embedder = create_embedder(
+            settings.embedder,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            sink=sink,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+    return batching(embedder, settings.embedder)
+
+
+def batching(embedder: Embedder, name: str) -> Embedder:
+    """Concurrent events share calls where a call costs more than its texts. Hashing is a function: nothing to share."""
+    policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
+    return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy)
+
+
+# ------------------------------------------------------------------------------------------------ folders
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Which embedded folders this process holds."""
+
+    held: frozenset[Path]
+
+    def holds(self, folder: Path | None) -> bool:
+        return folder in self.held
+
+
+@asynccontextmanager
+async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
+    """For a command: hold what is free."""
+    locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
+    try:
+        held = frozenset(lock.folder for lock in locks if _try(lock))
+        yield Folders(held)
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+@asynccontextmanager
+async def own_folders(settings: Settings, *, purpose: str, patience: float = FOLDER_PATIENCE) -> AsyncIterator[Folders]:
+    """For a worker: hold them all, waiting `patience` seconds; then CommandFailed (exit 2) names the holder."""
+    locks: list[FolderLock] = []
+    try:
+        for folder in settings.folders:
+            lock = FolderLock(folder=folder, purpose=purpose)
+            if not await _acquire(lock, patience):
+                raise usage(
+                    f"{folder} is held by {lock.holder()}: one worker at a time uses an embedded folder. End that "
+                    "process, run all stages in it (memstream worker all), or set MEMSTREAM_BROKER to Kafka"
+                )
+            locks.append(lock)
+        yield Folders(frozenset(lock.folder for lock in locks))
+    finally:
+        for lock in reversed(locks):
+            lock.release()
+
+
+def _try(lock: FolderLock) -> bool:
+    try:
+        return lock.try_acquire()
+    except OSError as error:
+        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+
+
+async def _acquire(lock: FolderLock, patience: float) -> bool:
+    try:
+        return await lock.acquire(timeout=patience)
+    except OSError as error:
+        raise usage(f"{lock.folder} cannot be written: {error.strerror or error}") from error
+
+
+# ------------------------------------------------------------------------------------------------ the store
+def reader_identity(settings: Settings) -> EmbedderIdentity:
+    """For commands that read and never embed: they work while the embedder's server is away. Such a store must not
+    make collections."""
+    return EmbedderIdentity(name=settings.embedder, dimension=0)
+
+
+async def new_store(
+    settings: Settings, *, identity: EmbedderIdentity, folders: Folders, serve_loopback: bool = False
+) -> QdrantStore:
+    """The store, open, its collections not looked at."""
+    return await open_store(
+        settings.qdrant,
+        embedder=identity,
+        api_key=secret(settings.qdrant_api_key),
+        holds_folder=folders.holds(settings.qdrant_folder),
+        serve_loopback=serve_loopback,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a command that reads works with."""
+
+    log: Log
+    store: QdrantStore
+
+
+@asynccontextmanager
+async def opened(settings: Settings, *, purpose: str) -> AsyncIterator[Opened]:
+    """Log and store for a command that reads; closed in the opposite order."""
+    async with AsyncExitStack() as stack:
+        folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
+        log = await stack.enter_async_context(opened_log(settings))
+        store = await new_store(settings, identity=reader_identity(settings), folders=folders)
+        stack.push_async_callback(store.close)
+        yield Opened(log, store)

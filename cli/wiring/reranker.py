@@ -1,0 +1,44 @@
+"""Which reranker `[memory.recall]` means."""
+
+from __future__ import annotations
+
+from ...adapters.ports import Reranker, UsageSink
+from ...memory.policies import MemoryPolicy
+from ..errors import usage
+from .settings import OFFLINE, Settings
+
+
+def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> Reranker | None:
+    """None: Reciprocal Rank Fusion alone. Loads and connects nothing; CommandFailed (exit 2) says what is missing."""
+    try:
+        match policy.recall.reranker:
+            case "rrf":
+                return None
+            case "cross-encoder":
+                from ...adapters.rerankers.cross_encoder import CrossEncoder  # only who uses it pays for its imports
+
+                return CrossEncoder(policy.recall.cross_encoder)
+            case "model":
+                return _judge(settings, policy, sink)
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def _judge(settings: Settings, policy: MemoryPolicy, sink: UsageSink) -> Reranker:
+    from ...adapters.completions.factory import create_completions, names_in
+    from ...recall.llm_reranker import ModelJudge
+    from .ports import secret
+
+    if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
+        raise ValueError('memory.recall.reranker = "model" needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL')
+    return ModelJudge(
+        completions=create_completions(
+            model=settings.model or None,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=settings.in_flight,
+            sink=sink,
+            models=policy.models.given,
+        )
+    )

@@ -1,0 +1,287 @@
+"""The HTTP server and what stands behind it: the log, the store, the embedder, and perhaps the stages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from ...adapters.ports import Embedder, Reranker
+from ...adapters.vectors.store import QdrantStore
+from ...api.app import SOURCE, Services, create_app, new_followers
+from ...api.credentials import Credentials
+from ...api.health import LOG
+from ...api.limits import Limits
+from ...memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, TiersPolicy
+from ...recall.context import Contexts
+from ...recall.provenance import Tracing
+from ...recall.recall_events import LogTeller, NoTeller, Teller, TellingRecall, ToldMetrics
+from ...recall.record_reader import Reading
+from ...recall.search import COLLECTION_OF
+from ...recall.service import Recall
+from ...recall.tier_filter import KeptTiers
+from ...recall.verbatim import Rehydrating
+from ...schemas.errors import Fatal, Transient
+from ...schemas.topics import STAGES, TURNS
+from ...streams.engine.commands import CommandSender
+from ...streams.engine.metrics import Metrics
+from ...streams.engine.turn_sender import TurnSender
+from ...streams.log.port import Log
+from ..errors import usage
+from ..process.probe import Probe
+from ..process.startup_retry import Patience
+from .broker import new_log
+from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
+from .reranker import new_reranker
+from .settings import Settings
+from .stages import UsageMetrics
+from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, prepare_topics
+
+log = structlog.get_logger(__name__)
+PURPOSE = "serve"
+
+
+# ------------------------------------------------------------------------------------------------ what stands behind
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What the routes stand on; `stages` only when they run in this process."""
+
+    log: Log
+    store: QdrantStore
+    embedder: Embedder
+    reranker: Reranker | None
+    metrics: Metrics
+    stages: Stages | None = None
+
+
+@asynccontextmanager
+async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[Behind]:
+    """Reached and prepared. Stages run here when they are asked for, and when this process holds the folder: while it
+    does, nobody else could run them. CommandFailed: 2, 3 (see `built_stages`)."""
+    async with AsyncExitStack() as stack:
+        entered = own_folders if with_stages else tried_folders
+        folders = await stack.enter_async_context(entered(settings, purpose=PURPOSE))
+        if with_stages or (settings.folders and folders.held == frozenset(settings.folders)):
+            stages = await stack.enter_async_context(
+                built_stages(STAGES, settings=settings, policy=policy, folders=folders)
+            )
+            yield Behind(
+                log=stages.log,
+                store=stages.store,
+                embedder=stages.embedder,
+                reranker=await _reranker(stack, settings, policy, stages.metrics),
+                metrics=stages.metrics,
+                stages=stages,
+            )
+        else:
+            yield await _beside(stack, settings, policy, folders)
+
+
+async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> Behind:
+    """The stages are other processes'."""
+    patience = Patience()
+    metrics = Metrics(CollectorRegistry())
+    embedder = new_embedder(settings, sink=UsageMetrics(metrics))
+    stack.push_async_callback(embedder.close)
+    client = new_log(settings)
+    stack.push_async_callback(client.close)
+    await patience("the log", client.start)
+    await patience("the log", lambda: prepare_topics(client, settings))
+    await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
+    store = await patience("Qdrant", lambda: new_store(settings, identity=embedder.identity, folders=folders))
+    stack.push_async_callback(store.close)
+    try:
+        there = [name for name in COLLECTION_OF.values() if await store.exists(name)]
+        if there:
+            await store.ensure(*there)
+    except Transient as away:
+        log.warning("server_away", what="Qdrant", why=str(away), remedy=away.remedy)  # turns are taken all the same
+    except Fatal as error:  # another embedder filled them
+        raise usage(str(error)) from error
+    reranker = await _reranker(stack, settings, policy, metrics)
+    return Behind(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
+
+
+async def _reranker(
+    stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, metrics: Metrics
+) -> Reranker | None:
+    reranker = new_reranker(settings, policy, sink=UsageMetrics(metrics))
+    if reranker is not None:
+        stack.push_async_callback(reranker.close)
+    return reranker
+
+
+# ------------------------------------------------------------------------------------------------ credentials, ports
+def read_credentials(settings: Settings, host: str) -> Credentials:
+    """Without a file of tokens, on the loopback interface alone. CommandFailed (exit 2) names what is wrong."""
+    if settings.tokens is not None:
+        try:
+            return Credentials.read(settings.tokens.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: cannot be read: {error}") from error
+        except ValueError as error:
+            raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
+    if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
+        raise usage(
+            f"--host {host}: without tokens memstream serves this machine alone (127.0.0.1). Make one with "
+            "`memstream tokens new`, and name the file in MEMSTREAM_TOKENS"
+        )
+    return Credentials(None)
+
+
+def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise usage(f"--host {host}: {error}") from error
+    return list(dict.fromkeys((family, str(address[0]).partition("%")[0]) for family, _, _, _, address in found))
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Bound, so that a port that is taken is told before anything else; port 0 is any free one. CommandFailed: 2."""
+    with contextlib.ExitStack() as stack:
+        sockets: list[socket.socket] = []
+        for family, address in _addresses(host, port):
+            bound = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family is socket.AF_INET6:
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                bound.bind((address, sockets[0].getsockname()[1] if sockets else port))
+                bound.listen()
+            except OSError as error:
+                raise usage(f"--port {port} on {address}: {os.strerror(error.errno or 0)}; name a free one") from error
+            sockets.append(bound)
+        yield sockets
+
+
+# ------------------------------------------------------------------------------------------------ the server
+class Server(uvicorn.Server):
+    """Signals are the command's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@dataclass(slots=True, kw_only=True)
+class Serving:
+    """The server over what stands behind it. `run` ends when it is told to, or when the stages do."""
+
+    behind: Behind
+    policy: RecallPolicy
+    credentials: Credentials
+    limits: Limits = field(default_factory=Limits)
+    hygiene: HygienePolicy = field(default_factory=HygienePolicy)
+    gist: GistPolicy = field(default_factory=GistPolicy)
+    tiers: TiersPolicy = field(default_factory=TiersPolicy)
+    _log: Probe = field(init=False)
+    _store: Probe = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._log = Probe(lambda: self.behind.log.ends(TURNS.name))
+        self._store = Probe(self.behind.store.ping)
+
+    def readiness(self) -> Mapping[str, tuple[bool, str]]:
+        stages = self.behind.stages
+        mine = {LOG: (self._log.reached, self._log.why), "qdrant": (self._store.reached, self._store.why)}
+        return mine if stages is None else {**stages.readiness(), **mine}
+
+    @asynccontextmanager
+    async def _telling(self) -> AsyncIterator[Teller]:
+        """Of what is recalled here, where anything is kept of it."""
+        if not self.hygiene.enabled:
+            yield NoTeller()
+            return
+        teller = LogTeller(log=self.behind.log, metrics=ToldMetrics.on(self.behind.metrics.registry))
+        async with teller.running():
+            yield teller
+
+    async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
+        """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
+        answered, then the stages drained; and what was recalled is told until then."""
+        async with self._telling() as teller:
+            return await self._run(sockets, teller, stopping=stopping)
+
+    async def _run(self, sockets: list[socket.socket], teller: Teller, *, stopping: asyncio.Event) -> int:
+        followers = new_followers(self.behind.log, self.limits)
+        recall = Recall(
+            store=self.behind.store,
+            embedder=self.behind.embedder,
+            policy=self.policy,
+            reranker=self.behind.reranker,
+        )
+        kept = KeptTiers(recall, self.tiers)
+        reading = Reading(store=self.behind.store)
+        services = Services(
+            sender=TurnSender(self.behind.log, SOURCE),
+            commands=CommandSender(self.behind.log, SOURCE),
+            followers=followers,
+            recall=TellingRecall(inner=kept, teller=teller),
+            contexts=Contexts(recall=kept, digests=reading if self.tiers.digest else None, teller=teller),
+            reading=reading,
+            tracing=Tracing(store=self.behind.store, log=self.behind.log),
+            rehydrating=Rehydrating(store=self.behind.store, log=self.behind.log, gist=self.gist, recall=self.policy),
+            readiness=self.readiness,
+            registry=self.behind.metrics.registry,
+            recall_limit=self.policy.limit,
+        )
+        server = Server(
+            server_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits)
+        )
+        watching = [asyncio.create_task(self._log.watch()), asyncio.create_task(self._store.watch())]
+        draining = asyncio.Event()
+        stages = asyncio.create_task(self._stages(draining))
+        serving = asyncio.create_task(server.serve(sockets))
+        asked = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait((serving, asked, stages), return_when=asyncio.FIRST_COMPLETED)
+            followers.close()
+            server.should_exit = True
+            await serving
+            draining.set()
+            return await stages
+        finally:
+            for task in (*watching, asked, serving, stages):
+                task.cancel()
+
+    async def _stages(self, draining: asyncio.Event) -> int:
+        """Until they are told to stop, or one of them ends; the worker's exit code."""
+        if self.behind.stages is None:
+            await draining.wait()
+            return 0
+        return await self.behind.stages.run(stopping=draining)
+
+
+def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=limits.header,
+        limit_concurrency=limits.connections,
+        timeout_keep_alive=round(limits.idle_seconds),
+        timeout_graceful_shutdown=round(limits.drain_seconds),
+    )
+
+
+def url_of(sockets: list[socket.socket]) -> str:
+    """Of the first address."""
+    host, port = sockets[0].getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,262 @@
+"""Settings: the environment, and a TOML file for the rest (contracts.md, "Settings").
+
+The environment wins over the file. A wrong name or value is refused at start, by its name; nothing is guessed. Secrets
+come from the environment only, so that no configuration file has to be kept secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from ...memory.policies import MemoryPolicy, ModelsPolicy
+from ...memory.policies.budget import TASKS_OF, Tier
+from ...memory.policies.effective_policy import only_kept
+from ...schemas.errors import Fatal
+from ...schemas.topics import STAGES
+from ...streams.engine.crash_points import CrashPoint
+from ...streams.log.broker_url import EMBEDDED, embedded_folder, is_embedded, kafka_servers
+from ..errors import usage
+from .policy_file import policy_from
+
+PREFIX = "MEMSTREAM_"
+DEFAULT_FILE = Path("memstream.toml")
+DEFAULT_MODEL = "gpt-5-mini"
+OFFLINE = "offline"
+KAFKA_PARTITIONS = 12
+SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY"}
+PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
+TESTS_OWN = f"{PREFIX}TEST_"
+"""Variables of the test suite, read by nobody here."""
+
+
+def _broker(value: str) -> str:
+    try:
+        if is_embedded(value):
+            return f"{EMBEDDED}{embedded_folder(value)}"
+        kafka_servers(value)
+    except Fatal as error:
+        raise ValueError(str(error).partition(": ")[2] or str(error)) from error
+    return value
+
+
+def _qdrant(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme in ("http", "https") and parts.hostname:
+        return value.rstrip("/")
+    if value.startswith(f"{EMBEDDED}/") and parts.path not in ("", "/"):
+        return value
+    raise ValueError("expected http://host:6333, https://host or embedded:///folder with an absolute path")
+
+
+def _embedder(value: str) -> str:
+    kind, _, rest = value.partition(":")
+    if value == "hashing" or (kind in ("fastembed", "openai") and rest):
+        return value
+    raise ValueError("expected hashing, fastembed:<name or folder> or openai:<model>")
+
+
+class Settings(BaseSettings):
+    """What a process runs with. Names of the environment: `MEMSTREAM_` and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+
+    broker: Annotated[str, AfterValidator(_broker)] = ""
+    qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
+    model: str = ""
+    embedder: Annotated[str, AfterValidator(_embedder)] = "hashing"
+    datadir: Path = Path(".memstream")
+    tier: Tier = "free"
+    worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] | None = None
+    health_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64
+    model_timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    session_timeout: Annotated[float, Field(ge=1, le=40)] = 20.0
+    observe_together: Annotated[int, Field(ge=1, le=64)] = 8
+    partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    replication: Annotated[int, Field(ge=1, le=100)] = 1
+    tokens: Path | None = None
+    testing: bool = False
+    crash_point: str | None = None
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    qdrant_api_key: SecretStr | None = Field(default=None, validation_alias="QDRANT_API_KEY")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment before file (the file is handed in as arguments)."""
+        return env_settings, init_settings
+
+    @field_validator("datadir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return Path(os.path.abspath(value.expanduser()))
+
+    @field_validator("model")
+    @classmethod
+    def _names(cls, value: str) -> str:
+        if value and not all(name.strip() for name in value.split(",")):
+            raise ValueError("expected a model name, or several with commas")
+        return value
+
+    @field_validator("crash_point")
+    @classmethod
+    def _only_in_tests(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None:
+            if not info.data.get("testing"):
+                raise ValueError("works only with MEMSTREAM_TESTING=1")
+            CrashPoint.parse(value, stages=STAGES)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_addresses(cls, values: Any) -> Any:
+        """No address: one folder for log and engine, under the data directory."""
+        datadir = Path(os.path.abspath(Path(values.get("datadir", ".memstream")).expanduser()))
+        return {"broker": f"{EMBEDDED}{datadir}", "qdrant": f"{EMBEDDED}{datadir}"} | values
+
+    # ------------------------------------------------------------------------------------------------ derived
+    @property
+    def broker_folder(self) -> Path | None:
+        """The folder of the log on disk; None on Kafka."""
+        return embedded_folder(self.broker) if is_embedded(self.broker) else None
+
+    @property
+    def qdrant_folder(self) -> Path | None:
+        """The folder of the embedded engine; None for a server."""
+        return Path(self.qdrant.removeprefix(EMBEDDED)) if self.qdrant.startswith(EMBEDDED) else None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that one process holds at a time, in a fixed order (so that two never wait for each other)."""
+        return tuple(sorted({folder for folder in (self.broker_folder, self.qdrant_folder) if folder is not None}))
+
+    @property
+    def partition_count(self) -> int:
+        return self.partitions or (KAFKA_PARTITIONS if self.broker_folder is None else 1)
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The model and its fallbacks; `offline` without a key."""
+        if self.model:
+            return tuple(name.strip() for name in self.model.split(","))
+        return (DEFAULT_MODEL,) if self.openai_api_key is not None else (OFFLINE,)
+
+    @property
+    def crash(self) -> CrashPoint | None:
+        return CrashPoint.parse(self.crash_point, stages=STAGES) if self.crash_point else None
+
+
+def variable(field: str) -> str:
+    """The name by which a person sets a field."""
+    return (SECRETS | PLAIN).get(field) or f"{PREFIX}{field.upper()}"
+
+
+def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
+    """Read settings and policy. Raises CommandFailed (exit 2) that names what is wrong, all of it at once."""
+    file = config if config is not None else DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    table = _read(file) if file is not None else {}
+    policy_table = table.pop("memory", {})
+    models_table = table.pop("models", {})
+    problems = [*_unknown_variables(os.environ), *_unknown_names(table, file)]
+    settings = None
+    try:
+        settings = Settings(**{name: value for name, value in table.items() if name in Settings.model_fields})
+    except ValidationError as error:
+        problems += [_told(item["loc"], item["msg"], file) for item in error.errors(include_url=False)]
+    policy, wrong = policy_from(MemoryPolicy, policy_table, path="memory")
+    models, wrong_models = policy_from(ModelsPolicy, models_table, path="models")
+    problems += [f"{file}: {line}" for line in (*wrong, *wrong_models)]
+    if policy is not None and policy.models != ModelsPolicy():
+        problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
+    if settings is not None and policy is not None and models is not None:
+        policy = only_kept(replace(policy, models=models))
+        problems += _tier_problems(settings, policy)
+    if problems or settings is None or policy is None:
+        raise usage("\n".join(dict.fromkeys(problems)))
+    return settings, policy
+
+
+def _tier_problems(settings: Settings, policy: MemoryPolicy) -> list[str]:
+    """What the tier `custom` lacks; the others are whole."""
+    if settings.tier != "custom":
+        return []
+    try:
+        tier = policy.budget.tier(settings.tier)
+    except ValueError as error:
+        return [f"MEMSTREAM_TIER=custom: {error}"]
+    if settings.model or settings.openai_api_key is not None:
+        return []
+    return [
+        f"MEMSTREAM_TIER=custom: the phase {phase} has no model for its task {task}: "
+        f'set MEMSTREAM_MODEL or OPENAI_API_KEY, or write {task} = "<model>" under [models]'
+        for phase in tier.phases
+        for task in TASKS_OF[phase]
+        if task not in policy.models.given
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ what is wrong
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as stream:
+            return tomllib.load(stream)
+    except tomllib.TOMLDecodeError as error:
+        raise usage(f"{file}: is no TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise usage(f"{file}: cannot be read: {error}") from error
+
+
+def _unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    known = [variable(field) for field in Settings.model_fields]
+    return [
+        f"{name}: there is no such setting{_perhaps(name, known)}"
+        for name in sorted(environment)
+        if name.startswith(PREFIX) and not name.startswith(TESTS_OWN) and name not in known
+    ]
+
+
+def _unknown_names(table: Mapping[str, Any], file: Path | None) -> list[str]:
+    lines = [
+        f"{file}: {name}: secrets belong into the environment, as {SECRETS[name]}" for name in SECRETS if name in table
+    ]
+    known = [name for name in Settings.model_fields if name not in SECRETS]
+    lines += [
+        f"{file}: {name}: there is no such setting{_perhaps(name, [*known, 'memory', 'models'])}"
+        for name in table
+        if name not in known and name not in SECRETS
+    ]
+    return lines
+
+
+def _perhaps(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _told(loc: tuple[int | str, ...], message: str, file: Path | None) -> str:
+    field = str(loc[0]) if loc else ""
+    name = field if field in (SECRETS | PLAIN).values() else variable(field)
+    value = os.environ.get(name)
+    text = message.removeprefix("Value error, ")
+    if name in SECRETS.values():
+        return f"{name}: {text}"
+    if value is None and file is not None:
+        return f"{file}: {field}: {text}"
+    return f"{name}={value!r}: {text}"

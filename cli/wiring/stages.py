@@ -1,0 +1,158 @@
+"""Stages from ports: which class a name stands for, and what it is given. Used by `worker`, `demo` and `chat`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ...adapters.ports import Completions, Embedder, Usage, VectorStore
+from ...agents.common.tier_spending import Spending
+from ...agents.consolidation.stage import Consolidation
+from ...agents.observer.stage import Observer
+from ...agents.observer.turn_source import TurnSource
+from ...agents.recorder import Recorder
+from ...agents.reflector.stage import Reflector
+from ...memory.policies import MemoryPolicy
+from ...schemas.errors import Fatal
+from ...schemas.topics import TURNS, StageName
+from ...streams.engine.crash_points import CrashPoint
+from ...streams.engine.handler import Stage
+from ...streams.engine.metrics import Metrics, StageMetrics
+from ...streams.engine.retry import Calls
+from ...streams.faust.app import AppSettings
+from ...streams.faust.runner import RunnerSettings, StageRunner
+from ...streams.log.port import Log
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePorts:
+    """What the stages of one process share."""
+
+    broker: str
+    log: Log
+    store: VectorStore
+    embedder: Embedder
+    completions: Completions
+    policy: MemoryPolicy
+    spending: Spending
+    source: TurnSource | None
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """What one worker process is told. `datadir` of a stage: the folder of this stage and worker alone."""
+
+    datadirs: dict[StageName, Path]
+    app: AppSettings
+    in_flight: int
+    crash: CrashPoint | None = None
+
+
+class UsageMetrics:
+    """Model usage into the metrics, per tenant and task."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None:
+        self._metrics.model_calls.labels(tenant_id, task, model).inc(usage.calls)
+        self._metrics.model_tokens.labels(tenant_id, task, model, "in").inc(usage.input_tokens)
+        self._metrics.model_tokens.labels(tenant_id, task, model, "out").inc(usage.output_tokens)
+
+
+async def build_runners(
+    names: Sequence[StageName], *, ports: StagePorts, settings: WorkerSettings
+) -> list[StageRunner]:
+    """One runner a stage; nothing is started. Raises Fatal when the topics are not there."""
+    partitions = await ports.log.partitions(TURNS.name)
+    if partitions is None:
+        raise Fatal(f"there is no topic {TURNS.name}: run `memstream topics create`")
+    runners = []
+    for name in names:
+        runner = StageRunner(
+            name=name,
+            settings=RunnerSettings(
+                broker=ports.broker,
+                datadir=settings.datadirs[name],
+                app=settings.app,
+                in_flight=settings.in_flight,
+                crash=settings.crash,
+            ),
+            log_client=ports.log,
+        )
+        metrics = StageMetrics(ports.metrics, name)
+        calls = Calls(on_retry=metrics.retried)
+        stage = build_stage(
+            name, ports=ports, settings=settings, runner=runner, calls=calls, metrics=metrics, partitions=partitions
+        )
+        runner.attach(stage, calls=calls, metrics=metrics)
+        runners.append(runner)
+    return runners
+
+
+def build_stage(
+    name: StageName,
+    *,
+    ports: StagePorts,
+    settings: WorkerSettings,
+    runner: StageRunner,
+    calls: Calls,
+    metrics: StageMetrics,
+    partitions: int,
+) -> Stage[Any]:
+    """The one place that says what each stage is made of."""
+    if name == "recorder":
+        return Recorder(
+            store=ports.store,
+            embedder=ports.embedder,
+            calls=calls,
+            metrics=metrics,
+            partitions=partitions,
+            default_scope=ports.policy.routing.scope,
+        )
+    if name == "observer":
+        return Observer(
+            store=ports.store,
+            completions=ports.completions,
+            calls=calls,
+            metrics=metrics,
+            send_durably=runner.sender.durable,
+            policy=ports.policy,
+            partitions=partitions,
+            next_is_here=runner.next_is_here,
+            ahead=lambda partition: runner.ahead(TURNS.name, partition),
+            now=utc_now,
+            source=ports.source,
+        )
+    if name == "reflector":
+        return Reflector(
+            store=ports.store,
+            embedder=ports.embedder,
+            calls=calls,
+            metrics=metrics,
+            send_durably=runner.sender.durable,
+            policy=ports.policy,
+            partitions=partitions,
+            now=utc_now,
+        )
+    if name == "consolidation":
+        return Consolidation(
+            store=ports.store,
+            completions=ports.completions,
+            calls=calls,
+            metrics=metrics,
+            send_durably=runner.sender.durable,
+            policy=ports.policy,
+            partitions=partitions,
+            spending=ports.spending,
+            now=utc_now,
+        )
+    raise Fatal(f"the stage {name} is not there yet")

@@ -1,0 +1,285 @@
+"""Stages in this process, from settings to a clean end: what `worker`, `demo` and `chat` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from ...adapters.completions.factory import create_completions
+from ...adapters.completions.router import CompletionsByTask
+from ...adapters.folder_lock import FolderLock
+from ...adapters.ports import Completions, Embedder, UsageSink
+from ...adapters.spend_meter import Meter
+from ...adapters.vectors.store import QdrantStore
+from ...agents.common.budget_client import Budget
+from ...agents.common.tier_spending import Spending
+from ...agents.observer.turn_source import TurnSource, load_source
+from ...agents.reflector.fact_state_topic import check_facts_present
+from ...memory.policies import ConflictPolicy, MemoryPolicy
+from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
+from ...schemas.errors import Fatal
+from ...schemas.topics import StageName
+from ...streams.engine.health import PortTaken, Readiness, served
+from ...streams.engine.metrics import Metrics
+from ...streams.engine.retry import Calls
+from ...streams.faust.app import AppSettings
+from ...streams.faust.runner import StageRunner, run_worker
+from ...streams.log import topic_admin
+from ...streams.log.port import Log
+from ..errors import usage
+from ..output.tier_report import tell_tiers
+from ..process.malloc_trim import give_back
+from ..process.probe import Probe
+from ..process.startup_retry import Patience
+from .broker import deployment, new_log
+from .budget_setup import LateMeter, ceilings, needs_accounts, tell
+from .ports import Folders, new_embedder, new_store, secret
+from .settings import Settings
+from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc_now
+
+log = structlog.get_logger(__name__)
+
+COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
+    "recorder": (TURNS,),
+    "observer": (WORKING,),
+    "reflector": (EPISODES, FACTS),
+    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS),
+}
+SLOTS = 1_000
+PROBE_TEXT = PROBE_TENANT = "memstream"
+"""Embedded at the start: it tells whether the embedder answers, and its dimension."""
+TELL_EVERY = 1.0
+"""Seconds between two looks at what is ready, for the log."""
+START_SECONDS = 15.0
+"""So long a worker that starts may not be ready without a word."""
+
+
+def new_completions(
+    settings: Settings, policy: MemoryPolicy, *, sink: UsageSink, meter: Meter | None = None
+) -> CompletionsByTask:
+    try:
+        return create_completions(
+            model=settings.model or None,
+            api_key=secret(settings.openai_api_key),
+            base_url=settings.openai_base_url,
+            timeout=settings.model_timeout,
+            concurrency=settings.in_flight,
+            sink=sink,
+            models=policy.models.given,
+            patience=policy.observe.patience,
+            meter=meter,
+        )
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def new_source(policy: MemoryPolicy) -> TurnSource | None:
+    """The operator's own function that says what of a turn is shown; None: there is none."""
+    try:
+        return load_source(policy.capture.source) if policy.capture.source else None
+    except ValueError as error:
+        raise usage(str(error)) from error
+
+
+def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
+    """The policy of the file, with what the environment says of it and with the zones of the embedder: similarities
+    of the hashing embedder mean words in common, not meaning, so it has no HOT zone."""
+    if "observe_together" in settings.model_fields_set:
+        policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
+    if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
+        policy = replace(policy, conflict=replace(policy.conflict, lexical=True, hot=None))
+    return policy
+
+
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """The stages of this process, built, not running yet."""
+
+    log: Log
+    store: QdrantStore
+    embedder: Embedder
+    completions: Completions
+    runners: Sequence[StageRunner]
+    metrics: Metrics
+    budget: Budget
+    health_port: int = 0
+    probe: Probe = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.probe = Probe(self.store.ping)
+
+    def readiness(self) -> Mapping[str, tuple[bool, str]]:
+        """Per part: ready or why not."""
+        return {runner.name: runner.ready() for runner in self.runners} | {
+            "qdrant": (self.probe.reached, self.probe.why)
+        }
+
+    def ready(self) -> bool:
+        return all(ready for ready, _ in self.readiness().values())
+
+    async def run(self, *, stopping: asyncio.Event) -> int:
+        """Until `stopping` is set or a stage ends; the exit code."""
+        beside = (self.probe.watch(), tell_changes(self.readiness), self.budget.run(), give_back())
+        watching = [asyncio.create_task(each) for each in beside]
+        try:
+            async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
+                return await run_worker(self.runners, stopping=stopping)
+        except PortTaken as taken:
+            raise usage(str(taken)) from taken
+        finally:
+            for watch in watching:
+                watch.cancel()
+
+
+async def tell_changes(readiness: Readiness) -> None:
+    """In the log: which part is no longer ready and why, and when it is again. What every start begins with is told
+    only when it lasts."""
+    told: dict[str, bool] = {}
+    """By part, what was told last."""
+    began = time.monotonic()
+    while True:
+        starting = time.monotonic() - began < START_SECONDS
+        for part, (ready, why) in readiness().items():
+            if ready:
+                if told.get(part) is False:
+                    log.warning("ready_again", stage=part)
+                told[part] = True
+            elif told.get(part, not starting):
+                told[part] = False
+                log.warning("not_ready", stage=part, why=why)
+        await asyncio.sleep(TELL_EVERY)
+
+
+@asynccontextmanager
+async def built_stages(
+    names: Sequence[StageName], *, settings: Settings, policy: MemoryPolicy, folders: Folders
+) -> AsyncIterator[Stages]:
+    """Everything that the stages need, reached and prepared, in the order in which it can fail.
+
+    Raises CommandFailed: 2 for what settings or topics have wrong, 3 for a server that is away for 60 s; Fatal when
+    `facts` is lost.
+    """
+    patience = Patience()
+    metrics = Metrics(CollectorRegistry())
+    sink = UsageMetrics(metrics)
+    policy = effective_policy(settings, policy)
+    async with AsyncExitStack() as stack:
+        embedder = new_embedder(settings, sink=sink)
+        stack.push_async_callback(embedder.close)
+        source = new_source(policy) if "observer" in names else None
+        meter = LateMeter()
+        completions = new_completions(settings, policy, sink=sink, meter=meter)
+        stack.push_async_callback(completions.close)
+        datadirs = {name: stack.enter_context(_slot(settings, name)) for name in names}
+        client = new_log(settings)
+        stack.push_async_callback(client.close)
+        await patience("the log", client.start)
+        await patience("the log", lambda: prepare_topics(client, settings))
+        await patience("the embedder", lambda: embedder.embed([PROBE_TEXT], tenant_id=PROBE_TENANT))
+        store = await new_store(settings, identity=embedder.identity, folders=folders, serve_loopback=True)
+        stack.push_async_callback(store.close)
+        await patience("Qdrant", lambda: prepare_collections(client, store, names))
+        lines = ceilings(settings.tier, policy.budget)
+        meter.meter = budget = Budget(store=store, calls=Calls(), policy=policy.budget, ceilings=lines, now=utc_now)
+        stack.push_async_callback(budget.close)
+        if needs_accounts(lines, completions):
+            await patience("Qdrant", lambda: store.ensure(BUDGETS))
+        tell(tuple(names), tier=settings.tier, policy=policy.budget, completions=completions)
+        tell_tiers(names, policy.tiers)
+        runners = await build_runners(
+            names,
+            ports=StagePorts(
+                broker=settings.broker,
+                log=client,
+                store=store,
+                embedder=embedder,
+                completions=completions,
+                policy=policy,
+                spending=Spending(policy.budget.tier(settings.tier), completions_of=completions.of),
+                source=source,
+                metrics=metrics,
+            ),
+            settings=WorkerSettings(
+                datadirs=datadirs,
+                app=AppSettings(
+                    partitions=settings.partition_count,
+                    replication=settings.replication,
+                    session_timeout=settings.session_timeout,
+                    worker_id=settings.worker_id,
+                ),
+                in_flight=settings.in_flight,
+                crash=settings.crash,
+            ),
+        )
+        yield Stages(
+            log=client,
+            store=store,
+            embedder=embedder,
+            completions=completions,
+            runners=runners,
+            metrics=metrics,
+            budget=budget,
+            health_port=settings.health_port,
+        )
+
+
+async def prepare_topics(client: Log, settings: Settings) -> None:
+    """In a folder: made. On Kafka: compared, and what would break is refused (exit 2)."""
+    if settings.broker_folder is not None:
+        reports = await topic_admin.create(client, deployment=deployment(settings))
+    else:
+        reports = await topic_admin.check(client, deployment=deployment(settings))
+    wrong = [f"{report.topic} {report.detail}; mend: {report.fix}" for report in reports if not report.ok]
+    if wrong:
+        raise usage("\n".join(["the topics are not as they must be:", *wrong]))
+    for report in reports:
+        if ";" in report.detail:
+            log.info("topic_differs", topic=report.topic, detail=report.detail)
+
+
+async def prepare_collections(client: Log, store: QdrantStore, names: Sequence[StageName]) -> None:
+    """Make what is missing. Raises Fatal when facts are lost, CommandFailed (exit 2) for another embedder's."""
+    wanted = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
+    if FACTS in wanted:
+        await check_facts_present(store=store, log=client)
+    try:
+        await store.ensure(*wanted)
+    except Fatal as error:
+        raise usage(str(error)) from error
+
+
+def _slot(settings: Settings, stage: StageName) -> _Slot:
+    return _Slot(settings.datadir / stage, settings.worker_id)
+
+
+class _Slot:
+    """The data folder of this stage and worker alone: by its id, else the first whose lock is free."""
+
+    def __init__(self, folder: Path, worker_id: str | None) -> None:
+        self._folder = folder
+        self._worker_id = worker_id
+        self._held = ExitStack()
+
+    def __enter__(self) -> Path:
+        names = [self._worker_id] if self._worker_id is not None else [str(n) for n in range(SLOTS)]
+        lock = FolderLock(folder=self._folder / names[0], purpose="worker")
+        for name in names:
+            lock = FolderLock(folder=self._folder / name, purpose="worker")
+            try:
+                taken = lock.try_acquire()
+            except OSError as error:
+                raise usage(f"MEMSTREAM_DATADIR: {lock.folder} cannot be written: {error.strerror or error}") from error
+            if taken:
+                self._held.callback(lock.release)
+                return lock.folder
+        raise usage(f"MEMSTREAM_WORKER_ID={self._worker_id}: {lock.folder} is in use by {lock.holder()}")
+
+    def __exit__(self, *exc: object) -> None:
+        self._held.close()

@@ -1,0 +1,1 @@
+"""Facts: how statements become facts, meet the known ones and change them."""

@@ -1,0 +1,365 @@
+"""The conflict pipeline: every statement on its way into the facts passes it (memory-model §6; contracts.md, "How a
+replaced or corrected statement changes facts").
+
+`resolve` asks the stages in their order; the first that has an answer decides. `carry_out` turns the decision into
+transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; the table in `weighing.py` puts
+both together. What is left is admitted as pending, for the model to judge (`judging.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from ...schemas.facts import Decision, StoredFact, Zone
+from ..language.locales import locale
+from ..language.parsing import full_names
+from ..policies import ConflictPolicy, MemoryPolicy
+from .neighbour_relations import Verdict, Weighed, weigh
+from .relations import SAME_STATEMENT, Relation
+from .similarity import Near
+from .statements import Statement
+from .transitions import (
+    Stamp,
+    Transition,
+    add_detail,
+    admit_as_history,
+    backdate,
+    create,
+    create_pending,
+    invalidate,
+    newest_evidence,
+    reinforce,
+    supersede,
+)
+
+Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
+"""admit: a new row. pending: a new row that is not believed yet. dedup: a row that says it gets the evidence. detail:
+that row gets the new words too. replace: the old rows were true until now. correct: they were never true. history: the
+new row was true before the old one. nothing: it is too late to take back, or makes no fact."""
+
+_WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What the stages may look at: rows of the same owner, active or pending, as this outcome has left them."""
+
+    replaced: StoredFact | None = None
+    """The fact that the replaced working entry became."""
+    equal: StoredFact | None = None
+    """Same subject, same content hash."""
+    near: tuple[Near, ...] = ()
+    """Same subject: the nearest by embedding, and those with the same single-valued predicate."""
+    closed: tuple[StoredFact, ...] = ()
+    """Same subject, same content hash, no longer believed. Looked at for proposals only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    statement: Statement
+    makes_fact: bool
+    """False: the statement goes no further than to close what it replaces (a retraction, or routed elsewhere)."""
+    neighbours: Neighbours
+    weighed: tuple[Weighed, ...]
+    """The nearest first."""
+    now: datetime
+
+    @property
+    def begun(self) -> bool:
+        """A clock that is ahead of ours makes no future."""
+        return self.statement.begins <= max(self.now, self.statement.occurred_at)
+
+    def one_of(self, *verdicts: Verdict) -> Weighed | None:
+        """The neighbour for the first of these verdicts that there is; the nearest of several."""
+        return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
+
+    def contradicted(self) -> tuple[Weighed, ...]:
+        """Of what a correction may mean without saying it, the nearest alone."""
+        rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
+        certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
+        return certain or tuple(rows[:1])
+
+    def _holds(self, fact: StoredFact) -> bool:
+        """Whether the row is believed for the time that the statement is about."""
+        over = self.statement.valid_to is not None and self.statement.valid_to <= self.now
+        ended = fact.valid_to is not None and fact.valid_to <= self.statement.begins
+        ahead = fact.state == "pending" and fact.valid_from > self.statement.begins
+        return not (over or ended or ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What shall be done, and why. Rows are as they were looked at."""
+
+    kind: Kind
+    stage: str
+    reason: str
+    closes: tuple[StoredFact, ...] = ()
+    """The old rows of replace and correct; of history and pending those that the new one would close."""
+    into: StoredFact | None = None
+    """The existing row that takes the evidence (dedup, detail), or the place of the old ones."""
+    overtaken_by: tuple[StoredFact, ...] = ()
+    """Rows that were said later and cannot hold beside it: what takes the place of the old one is history already."""
+    weighed: Weighed | None = None
+    makes_fact: bool = True
+
+    def decision(self, other: str | None) -> Decision:
+        weighed = self.weighed
+        return Decision(
+            stage=self.stage,
+            zone=weighed.zone if weighed else _WITHOUT_NEIGHBOURS.get(self.stage),
+            similarity=weighed.similarity if weighed else None,
+            other_fact_id=other,
+        )
+
+
+def resolve(
+    statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
+) -> Resolution:
+    weighed = weigh(statement, neighbours.near, policy)
+    question = Question(statement, makes_fact, neighbours, weighed, now)
+    return next(found for stage in STAGES if (found := stage(question)) is not None)
+
+
+def predicates_looked_up(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
+    """By which predicates rows have to be found that no similarity finds."""
+    return full_names(statement.content, locale(policy.locale))
+
+
+def contradicted(
+    statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy, *, now: datetime
+) -> tuple[StoredFact, ...]:
+    """The rows that cannot hold beside it, late or not."""
+    question = Question(statement, True, Neighbours(near=near), weigh(statement, near, policy), now)
+    return tuple(each.fact for each in question.contradicted())
+
+
+def said_already(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
+    """The rows that say it too, in other words, with less or with more; nearness alone says nothing of that."""
+    return tuple(each.fact for each in weigh(statement, near, policy) if each.relation in SAME_STATEMENT)
+
+
+# ------------------------------------------------------------------------------------------------------ stages
+def _replaces(question: Question) -> Resolution | None:
+    """The speaker said which statement this one takes the place of: no similarity is looked at. Whatever else it
+    contradicts gives way with it."""
+    old, statement = question.neighbours.replaced, question.statement
+    if old is None or _same(old, statement):
+        return None
+    into = _believed_already(question, old) if question.makes_fact else None
+    others = () if not question.makes_fact else _in_time(question, old)
+    if statement.is_correction:
+        return Resolution(
+            "correct",
+            "replaces",
+            "corrected: it was never true",
+            closes=(old, *others),
+            into=into,
+            makes_fact=question.makes_fact,
+        )
+    if is_late(statement, old):
+        if not question.makes_fact:
+            return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
+        if into is not None:
+            return None  # the row that says it takes the evidence; nothing is closed
+        return Resolution(
+            "history", "replaces", "told late: it was so before what is known now", closes=(old,), makes_fact=True
+        )
+    return Resolution(
+        "replace",
+        "replaces",
+        "replaced by a newer statement" if question.makes_fact else "taken back by the speaker",
+        closes=(old, *others),
+        into=into,
+        overtaken_by=_newer(question, old) if question.makes_fact and into is None else (),
+        makes_fact=question.makes_fact,
+    )
+
+
+def _routed_elsewhere(question: Question) -> Resolution | None:
+    """Without a row to close, a statement that makes no fact has nothing to do here."""
+    return None if question.makes_fact else Resolution("nothing", "route", "makes no fact")
+
+
+def _exact(question: Question) -> Resolution | None:
+    equal = question.neighbours.equal
+    return None if equal is None else Resolution("dedup", "exact", "said again", into=equal)
+
+
+def _same_statement(question: Question) -> Resolution | None:
+    """Said already, in other words or with less; or said again with more. What it contradicts besides gives way."""
+    found = question.one_of("reinforce", "updated")
+    if found is None:
+        return None
+    others = _in_time(question, found.fact) if found.fact.state == "active" else ()
+    if others:
+        return Resolution("replace", found.stage, found.relation.value, closes=others, into=found.fact, weighed=found)
+    kind: Kind = "detail" if found.verdict == "updated" else "dedup"
+    return Resolution(kind, found.stage, found.relation.value, into=found.fact, weighed=found)
+
+
+def _contradicts(question: Question) -> Resolution | None:
+    """It closes what cannot hold beside it, unless it was said before that, or begins only later."""
+    against = question.contradicted()
+    if not against:
+        return None
+    first, statement = against[0], question.statement
+    rows = tuple(each.fact for each in against)
+    if not question.begun:
+        waits = tuple(row for row in rows if row.state == "active")
+        return Resolution("pending", first.stage, "it begins in the future", closes=waits, weighed=first)
+    if statement.is_correction:
+        return Resolution("correct", first.stage, "corrected: it was never true", closes=rows, weighed=first)
+    newer = tuple(row for row in rows if is_late(statement, row))
+    if newer:
+        reason = "told late: it was so before what is known now"
+        return Resolution("history", first.stage, reason, closes=newer, weighed=first)
+    return Resolution("replace", first.stage, first.relation.value, closes=rows, weighed=first)
+
+
+def _open(question: Question) -> Resolution | None:
+    """A model has to weigh it against a row that is believed; or its time has not come."""
+    against = question.one_of("pending")
+    if against is not None and against.fact.state == "active":
+        return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
+    return None if question.begun else Resolution("pending", "admit", "it begins in the future")
+
+
+def _admit(question: Question) -> Resolution:
+    nearest = next(iter(question.weighed), None)
+    return Resolution("admit", "admit", nearest.relation.value if nearest else "new", weighed=nearest)
+
+
+STAGES: tuple[Callable[[Question], Resolution | None], ...] = (
+    _replaces,
+    _routed_elsewhere,
+    _exact,
+    _same_statement,
+    _contradicts,
+    _open,
+    _admit,
+)
+
+
+def is_late(statement: Statement, old: StoredFact) -> bool:
+    """A turn that is older than the newest that speaks for the old row. The date it tells of does not matter, and a
+    correction is never late."""
+    newest = newest_evidence(old)
+    return not statement.is_correction and newest is not None and statement.occurred_at < newest
+
+
+def _same(old: StoredFact, statement: Statement) -> bool:
+    """Saying the same once more is a refresh, not a replacement."""
+    return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
+
+
+def _believed_already(question: Question, old: StoredFact) -> StoredFact | None:
+    """The row, another than the replaced one, that says what the statement says."""
+    equal, same = question.neighbours.equal, question.one_of("reinforce")
+    found = equal or (same.fact if same is not None else None)
+    return found if found is not None and found.fact_id != old.fact_id else None
+
+
+def _in_time(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+    """Other rows that it contradicts, of those that are not newer than it."""
+    rows = (each.fact for each in question.contradicted())
+    return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
+
+
+def _newer(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+    """Other rows that it contradicts, of those that were said later."""
+    rows = (each.fact for each in question.contradicted())
+    return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))
+
+
+# -------------------------------------------------------------------------------------------------- transitions
+def carry_out(
+    resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
+) -> tuple[Transition, ...]:
+    """The transitions of a decision, the old rows' first."""
+    into, reason = resolution.into, resolution.reason
+    first = next(iter(resolution.closes), None)
+    other = first or (resolution.weighed.fact if resolution.weighed else None)
+    decision = resolution.decision(other.fact_id if other else None)
+    match resolution.kind:
+        case "nothing":
+            return ()
+        case "admit":
+            return (create(statement, stamp, reason=reason, decision=decision),)
+        case "pending":
+            waits_for = first.fact_id if first else None
+            return (create_pending(statement, stamp, waits_for=waits_for, reason=reason, decision=decision),)
+        case "history":
+            return (_as_history(resolution.closes, statement, stamp, reason=reason, decision=decision),)
+        case "dedup" | "detail":
+            assert into is not None
+            decision = resolution.decision(None)
+            if resolution.kind == "detail":
+                return (add_detail(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
+            return _said_again(resolution, into, statement, stamp, policy, decision)
+        case _:
+            return _close(resolution, statement, stamp, policy)
+
+
+def _said_again(
+    resolution: Resolution,
+    into: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    decision: Decision,
+) -> tuple[Transition, ...]:
+    """An equal text only reinforces; the same statement in other words, from earlier on, takes that over."""
+    reason = resolution.reason
+    if resolution.stage != "exact" and statement.begins < into.valid_from:
+        return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
+    again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=decision)
+    return (again,) if again else ()
+
+
+def _as_history(
+    newer: tuple[StoredFact, ...], statement: Statement, stamp: Stamp, *, reason: str, decision: Decision
+) -> Transition:
+    closed_at = min(max(row.valid_from, statement.begins) for row in newer)
+    return admit_as_history(statement, stamp, closed_at=closed_at, reason=reason, decision=decision)
+
+
+def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
+    """The old rows close, whatever becomes of the new statement; what takes their place is linked both ways (to the
+    first of several)."""
+    olds, into, reason = resolution.closes, resolution.into, resolution.reason
+    opens = resolution.makes_fact and not resolution.overtaken_by
+    successor = into.fact_id if into else (statement.fact_id if opens else None)
+    decision = resolution.decision(successor)
+    closed = tuple(_closed(resolution, old, successor, statement, stamp, decision) for old in olds)
+    decision = resolution.decision(olds[0].fact_id)
+    first = olds[0].fact_id
+    reason = "corrects an earlier statement" if resolution.kind == "correct" else "replaces an older statement"
+    if into is not None:
+        again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=decision, supersedes=first)
+        return (*closed, again) if again else closed
+    if not resolution.makes_fact:
+        return closed
+    if resolution.overtaken_by:
+        reason = "told late: it was so before what is known now"
+        return (*closed, _as_history(resolution.overtaken_by, statement, stamp, reason=reason, decision=decision))
+    valid_from = statement.valid_from or olds[0].valid_from if resolution.kind == "correct" else None
+    opened = create(statement, stamp, reason=reason, decision=decision, valid_from=valid_from, supersedes=first)
+    return (*closed, opened)
+
+
+def _closed(
+    resolution: Resolution,
+    old: StoredFact,
+    successor: str | None,
+    statement: Statement,
+    stamp: Stamp,
+    decision: Decision,
+) -> Transition:
+    if resolution.kind == "correct":
+        return invalidate(old, stamp, by=successor, reason=resolution.reason, decision=decision)
+    valid_to = max(old.valid_from, statement.begins)
+    return supersede(old, stamp, by=successor, valid_to=valid_to, reason=resolution.reason, decision=decision)

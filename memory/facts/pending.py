@@ -1,0 +1,110 @@
+"""How a pending fact is settled (contracts.md, "A fact's change"; memory-model §6 and §7, light phase).
+
+A pending fact waits to be judged against one other, which its metadata names (`Fact.waits_for`), or only for the time
+when it begins. A judgement comes from a model, or from `settles_without_model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ...schemas.commands import Judgement
+from ...schemas.facts import Decision, StoredFact
+from ..policies import ConflictPolicy, MemoryPolicy
+from .neighbour_relations import weigh
+from .similarity import Near
+from .statements import of_fact
+from .transitions import READABLE, Stamp, Transition, approve, newest_evidence, reinforce, supersede
+
+STAGE = "judge"
+_DEFAULT = ConflictPolicy()
+
+
+def settles_without_model(
+    pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
+) -> Judgement | None:
+    """The judgement that needs no model; None where one is needed, or the fact's time has not come.
+
+    `known` is the row that it waits for, as it stands; None: it waits for none, or that row is gone. What it waited for
+    may have been closed or taken back meanwhile; it may say by now what the pending row says; or the pending row has
+    only waited for its time, and rules out what it waited for.
+    """
+    if known is not None and known.content_hash == pending.content_hash:
+        return "duplicate"
+    if pending.valid_from > now:
+        return None
+    if known is None or known.state not in READABLE:
+        return "coexist"
+    (weighed,) = weigh(of_fact(pending), (Near(known),), policy)
+    return "supersede" if weighed.verdict == "supersede" else None
+
+
+def settle_pending(
+    pending: StoredFact,
+    known: StoredFact | None,
+    judgement: Judgement,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    *,
+    why: str,
+    rivals: Sequence[StoredFact] = (),
+) -> tuple[Transition, ...]:
+    """The transitions of a judgement, the old rows' first.
+
+    coexist: approved. supersede: the known row closes where the new one begins; one that is closed already stays as it
+    is. duplicate: the pending row closes, and the known one, if it is still believed, takes its evidence. A pending row
+    of an older turn than the newest that speaks for the known one does not take its place: it is history (late rule).
+    `rivals` are other believed rows that it contradicts (said since it began to wait): it takes their place, or is
+    history, likewise.
+    """
+    decision = Decision(stage=STAGE, other_fact_id=known.fact_id if known else pending.waits_for)
+    if known is not None and judgement == "duplicate":
+        return _duplicate(pending, known, stamp, policy, why=why or "says the same", decision=decision)
+    waited_for = (known,) if known is not None and judgement == "supersede" and known.state in READABLE else ()
+    closes = (*waited_for, *rivals)
+    newer = [row for row in closes if _is_newer(row, pending)]
+    if newer:
+        reason = "told late: it was so before what is known now"
+        closed_at = min(max(row.valid_from, pending.valid_from) for row in newer)
+        return (supersede(pending, stamp, by=None, valid_to=closed_at, reason=reason, decision=decision),)
+    if not closes:
+        reason = why or ("both hold" if judgement == "coexist" else "what it waited for is closed")
+        return (approve(pending, stamp, reason=reason, decision=decision),)
+    why = why or "replaced by a newer statement"
+    other = decision.model_copy(update={"other_fact_id": pending.fact_id})
+    closed = (
+        supersede(
+            row,
+            stamp,
+            by=pending.fact_id,
+            valid_to=max(row.valid_from, pending.valid_from),
+            reason=why,
+            decision=other,
+        )
+        for row in closes
+    )
+    return (*closed, approve(pending, stamp, supersedes=closes[0].fact_id, reason=why, decision=decision))
+
+
+def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
+    newest = newest_evidence(row)
+    return newest is not None and speaks_from(pending) < newest
+
+
+def speaks_from(fact: StoredFact) -> datetime:
+    """When it was last said; what was told ahead speaks from the time it begins."""
+    newest = newest_evidence(fact)
+    return fact.valid_from if newest is None else max(newest, fact.valid_from)
+
+
+def _duplicate(
+    pending: StoredFact, known: StoredFact, stamp: Stamp, policy: MemoryPolicy, *, why: str, decision: Decision
+) -> tuple[Transition, ...]:
+    """It holds for no time of its own: what it says, the known row says."""
+    gone = supersede(pending, stamp, by=known.fact_id, valid_to=pending.valid_from, reason=why, decision=decision)
+    if known.state not in READABLE:
+        return (gone,)
+    decision = decision.model_copy(update={"other_fact_id": pending.fact_id})
+    again = reinforce(known, of_fact(pending), stamp, policy.confidence, reason=why, decision=decision)
+    return (gone, again) if again else (gone,)

@@ -1,0 +1,221 @@
+"""What a `facts.apply` command proposes, one change at a time (contracts.md, "Between stages").
+
+A proposal was made from facts as they stood a while ago. What changed meanwhile: a target that is no longer active is
+`stale`; one that is active in another version is reinforced or invalidated as it is, an update becomes a candidate
+against it, and what would remove rows (prune, merge) is refused: in doubt they are kept. A judgement is about a pending
+row; one that is pending no more is `stale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...schemas.commands import Change, VerdictName
+from ...schemas.facts import Decision, StoredFact
+from ..policies import MemoryPolicy
+from .conflict import Neighbours, carry_out, contradicted, resolve, said_already
+from .pending import settle_pending
+from .similarity import words
+from .statements import Statement, of_fact
+from .transitions import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
+
+STAGE = "proposal"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The verdict on one change, and the transitions that carry it out."""
+
+    verdict: VerdictName
+    reason: str
+    fact_id: str | None = None
+    transitions: tuple[Transition, ...] = ()
+
+
+def settle(
+    change: Change,
+    statement: Statement,
+    *,
+    targets: Sequence[StoredFact],
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+) -> Settled:
+    """`targets` are the rows that the change names, in its order (target_fact_id, for a merge source_fact_ids, for a
+    judgement both), each of this owner; the caller has answered for unknown ones. `statement` is the proposal as a
+    candidate."""
+    if change.action == "new":
+        return _admitted(statement, neighbours, stamp, policy)
+    if change.action == "judge":
+        return _judged(change, targets, neighbours, stamp, policy)
+    gone = next((target for target in targets if target.state != "active"), None)
+    if gone is not None:
+        return Settled("stale", f"{gone.fact_id} is {gone.state}", gone.fact_id)
+    target = targets[0]
+    moved = change.expected_version is not None and change.expected_version != target.version
+    why, decision = change.reason or f"proposed: {change.action}", Decision(stage=STAGE)
+    if change.action == "reinforce":
+        again = reinforce(target, statement, stamp, policy.confidence, reason=why, decision=decision)
+        if again is None:
+            return Settled("duplicate", "its evidence was known already", target.fact_id)
+        return Settled("applied", why, target.fact_id, (again,))
+    if change.action == "invalidate":
+        return Settled("applied", why, target.fact_id, (invalidate(target, stamp, reason=why, decision=decision),))
+    if change.action == "update":
+        return _updated(change, target, statement, neighbours, stamp, policy, why=why, moved=moved)
+    if moved:
+        reason = f"version {target.version} stands, {change.expected_version} was expected: in doubt it is kept"
+        return Settled("refused", reason, target.fact_id)
+    if change.action == "prune":
+        return Settled("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
+    return _merged(change, targets, statement, neighbours, stamp, policy, why)
+
+
+def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> Settled:
+    over = next((row for row in neighbours.closed if says_nothing_new(row, statement)), None)
+    if over is not None and neighbours.equal is None:
+        # An old fact may become true again, but not from the very turns that it was believed from.
+        return Settled("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
+    resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
+    transitions = carry_out(resolution, statement, stamp, policy)
+    into = resolution.into
+    if into is not None and not transitions:
+        return Settled("duplicate", "it is known, and so is its evidence", into.fact_id)
+    return Settled("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
+
+
+def _judged(
+    change: Change, targets: Sequence[StoredFact], neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
+) -> Settled:
+    assert change.judgement is not None  # held by Change
+    pending, known = targets[0], next(iter(targets[1:]), None)
+    if pending.state != "pending":
+        return Settled("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
+    if known is None and change.judgement == "duplicate":
+        return Settled("unknown", "what it was compared with is gone", pending.fact_id)
+    if change.judgement != "duplicate" and pending.valid_from > stamp.now:
+        reason = f"it begins at {pending.valid_from.isoformat()}: it stays pending until then"
+        return Settled("refused", reason, pending.fact_id)
+    rivals = tuple(
+        row
+        for row in contradicted(of_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
+        if row.state == "active" and row.fact_id != (known.fact_id if known else None)
+    )
+    transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
+    return Settled("applied", transitions[-1].reason, pending.fact_id, transitions)
+
+
+def _updated(
+    change: Change,
+    target: StoredFact,
+    statement: Statement,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    *,
+    why: str,
+    moved: bool,
+) -> Settled:
+    """As proposed when the target is the row that was looked at; else what the two texts alone allow to say."""
+    equal = neighbours.equal
+    if equal is not None and equal.fact_id != target.fact_id:
+        return _became_another(target, equal, statement, stamp, policy, why)
+    if statement.content == target.content and change.category in (None, target.category):
+        again = reinforce(
+            target, statement, stamp, policy.confidence, reason="said again", decision=Decision(stage="exact")
+        )
+        if again is None:
+            return Settled("duplicate", "it says that already", target.fact_id)
+        return Settled("applied", "said again", target.fact_id, (again,))
+    against = _held_by_another((target,), statement, neighbours, stamp, policy)
+    if against is not None:
+        return against
+    if not moved:
+        done = update(target, statement, stamp, reason=why, decision=Decision(stage=STAGE))
+        return Settled("applied", why, target.fact_id, (done,))
+    old, new = words(target.content), words(statement.content)
+    if old <= new:
+        done = update(target, statement, stamp, reason=why, decision=Decision(stage="detail"))
+        return Settled("applied", "it adds detail to what stands", target.fact_id, (done,))
+    if new < old:
+        reason = "what stands says more"
+        again = reinforce(target, statement, stamp, policy.confidence, reason=reason, decision=Decision(stage="detail"))
+        return Settled("applied" if again else "duplicate", reason, target.fact_id, (again,) if again else ())
+    return _admitted(statement, neighbours, stamp, policy)
+
+
+def _held_by_another(
+    targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
+) -> Settled | None:
+    """A rewording may say neither what a row that it does not name rules out, which would be a change of that row, nor
+    what such a row says already: it would be believed twice."""
+    named = {target.fact_id for target in targets}
+
+    def other(rows: Iterable[StoredFact]) -> StoredFact | None:
+        return next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
+
+    against = other(contradicted(statement, neighbours.near, policy.conflict, now=stamp.now))
+    if against is not None:
+        return Settled("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
+    double = other(said_already(statement, neighbours.near, policy.conflict))
+    if double is not None:
+        return Settled("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
+    return None
+
+
+def _became_another(
+    target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
+) -> Settled:
+    """The new text is another row's already: that row takes the evidence and the target's place."""
+    decision = Decision(stage="exact", other_fact_id=equal.fact_id)
+    closed = supersede(
+        target,
+        stamp,
+        by=equal.fact_id,
+        valid_to=max(target.valid_from, statement.begins),
+        reason=why,
+        decision=decision,
+    )
+    again = reinforce(
+        equal,
+        statement,
+        stamp,
+        policy.confidence,
+        reason=why,
+        decision=Decision(stage="exact", other_fact_id=target.fact_id),
+        supersedes=target.fact_id,
+    )
+    return Settled("applied", why, equal.fact_id, (closed, again) if again else (closed,))
+
+
+def _merged(
+    change: Change,
+    targets: Sequence[StoredFact],
+    statement: Statement,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    why: str,
+) -> Settled:
+    if len({target.fact_id for target in targets}) < len(targets):
+        return Settled("refused", "a fact cannot be merged with itself", targets[0].fact_id)
+    if len({target.subject for target in targets}) > 1:
+        return Settled("refused", "facts of different subjects cannot be merged", targets[0].fact_id)
+    equal = neighbours.equal
+    if equal is not None and equal.fact_id not in {target.fact_id for target in targets}:
+        return Settled("refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id)
+    against = _held_by_another(targets, statement, neighbours, stamp, policy)
+    if against is not None:
+        return against
+    assert change.content is not None  # held by Change
+    transitions = merge(
+        targets,
+        content=change.content,
+        predicate=statement.predicate,
+        confidence=change.confidence,
+        stamp=stamp,
+        reason=why,
+        stage=STAGE,
+    )
+    return Settled("applied", why, targets[0].fact_id, transitions)

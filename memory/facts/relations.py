@@ -1,0 +1,270 @@
+"""How a new statement stands to a known one, by what both claim (memory-model §6, stages 3 and 4); pure.
+
+Similarity is not looked at here: the zones weigh what these rules leave open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..language.claims import Claim
+from ..language.locales import Locale
+from ..language.tokenizer import Segment, akin, compared, compared_all, generals, tells_when
+
+
+class Relation(Enum):
+    """In the order in which one claim outweighs another of the same text."""
+
+    DENIED = "a marker differs"
+    VALUE = "the same statement with another number"
+    OTHER = "another value of a predicate that has one at a time"
+    CORRECTED = "corrected by the speaker"
+    REORDERED = "the same words in another order"
+    GUESSED = "a plan or a guess about what is known"
+    DIFFERS = "each says what the other does not"
+    UNCLEAR = "nothing is known of the predicate"
+    SAME = "the same statement"
+    MORE = "the same statement with more detail"
+    LESS = "what is known says more"
+    BESIDE = "another value of a predicate that may have several"
+    APART = "about something else"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    relation: Relation
+    same_predicate: bool
+    """Both name the same known predicate."""
+    shares: bool = False
+    """They have a word in common beyond that."""
+
+
+SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
+_CONTRADICTIONS = (Relation.DENIED, Relation.VALUE, Relation.OTHER)
+_OPEN = (Relation.REORDERED, Relation.GUESSED, Relation.DIFFERS, Relation.UNCLEAR, Relation.BESIDE)
+
+
+def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> Related:
+    """Of two texts: the weightiest relation among their claims; one statement only if all claims find their like."""
+    table = [[_relate(mine, theirs, pack) for theirs in new] for mine in old]
+    found = {relation for row in table for relation in row}
+    same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
+    shares = any(set(mine.said) & set(theirs.said) for mine in old for theirs in new if mine.about == theirs.about)
+    for relation in _CONTRADICTIONS:
+        if relation in found:
+            return Related(relation, same, shares)
+    told = all(any(each in (Relation.SAME, Relation.MORE) for each in row) for row in table)
+    known = bool(found & {Relation.SAME, Relation.LESS}) and all(
+        any(row[place] in (Relation.SAME, Relation.LESS) for row in table) or claim.denied
+        for place, claim in enumerate(new)
+    )
+    if told or known:
+        return Related(Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same, shares)
+    return Related(next((each for each in _OPEN if each in found), Relation.APART), same, shares)
+
+
+def _one_predicate(old: Claim, new: Claim) -> bool:
+    return old.predicate is not None and (old.about, old.predicate) == (new.about, new.predicate)
+
+
+def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
+    if new.former and not old.denied and _gave_way(old, new, pack):
+        return Relation.DENIED
+    if old.about != new.about:
+        return Relation.APART
+    if old.hedged or new.hedged:
+        return _guessed(old, new, pack)
+    if old.past != new.past:
+        return (
+            Relation.UNCLEAR
+            if new.past and _one_predicate(old, new) and _within(new.said, old.said, pack)
+            else Relation.APART
+        )
+    if old.denied != new.denied:
+        denial, claim = (old, new) if old.denied else (new, old)
+        if _denies(denial, claim, pack):
+            return Relation.DENIED
+        open_ = None in (denial.predicate, claim.predicate) and set(denial.words) & set(_all(claim))
+        return Relation.UNCLEAR if open_ else Relation.APART
+    return _compared(old, new, pack)
+
+
+def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
+    """What the new one says that it was before is what the old one says."""
+    differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
+    one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
+    if differ and not one_of_its_kind and new.predicate not in _all(old):
+        return False  # but `Emil is a cousin`: has a brother named Emil
+    whom = () if new.about == old.about else new.about
+    return _within(whom, _all(old), pack) and _names(new.former, old, pack)
+
+
+def _all(claim: Claim) -> Segment:
+    return (*claim.about, *claim.words, *claim.said)
+
+
+def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
+    """Plans and guesses close nothing; what was planned gives way when it has come about, or is planned no longer."""
+    if old.hedged and new.hedged:
+        compared = _compared(old, new, pack) if old.denied == new.denied else Relation.DENIED
+        if compared is Relation.DENIED:
+            return compared if _denies(*((old, new) if old.denied else (new, old)), pack) else Relation.APART
+        return compared if compared in SAME_STATEMENT else Relation.BESIDE
+    if new.hedged:
+        touches = _one_predicate(old, new) or (bool(new.words) and _within(new.words, _all(old), pack))
+        return Relation.GUESSED if touches else Relation.APART
+    came_about = _one_predicate(old, new) and bool(old.said) and _within(old.said, new.said, pack)
+    return Relation.DENIED if came_about and not new.past and old.denied == new.denied else Relation.APART
+
+
+def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
+    """A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse."""
+    if denial.predicate is None and claim.predicate in pack.lasting:
+        return False  # who drops a course still knows what he learned
+    if denial.predicate is not None and claim.predicate is not None:
+        if denial.predicate != claim.predicate:
+            return False
+        first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
+        said = tuple(word for word in denial.said if not tells_when(word, pack))
+        return first or _names(said, claim, pack)
+    return bool(denial.words) and _names(denial.words, claim, pack)
+
+
+def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
+    """Whether these words, but for those that say when, say what the claim is about, or what that is a kind of: the
+    car is no car loan, wine is alcohol."""
+    words = tuple(word for word in words if not tells_when(word, pack)) or words
+    every = _with_kinds(_all(claim), pack)
+    words = words if _within(words, every, pack) else _shelled(words, pack)
+    if not words or not _within(words, every, pack):
+        return not words
+    things = (*claim.object, claim.about, claim.words[:1])
+    ends = {segment[-1] for each in things for segment in (each, _shelled(each, pack)) if segment}
+    named = claim.names | frozenset(word for segment in claim.object for word in segment if word in claim.names)
+    return any(akin(words[-1], end, pack) for end in _with_kinds(tuple(ends | named), pack))
+
+
+def _shelled(words: Segment, pack: Locale) -> Segment:
+    """`Gym membership` without the membership."""
+    while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
+        words = words[:-1]
+    return words
+
+
+def _with_kinds(words: Segment, pack: Locale) -> Segment:
+    return (*words, *(general for word in words for general in generals(pack).get(word, ())))
+
+
+def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
+    return all(any(akin(word, other, pack) for other in every) for word in some)
+
+
+def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
+    """Of one polarity and time."""
+    if old.predicate is not None and new.predicate is not None and old.predicate != new.predicate:
+        return Relation.SAME if _names_what_one_has(old, new, pack) else Relation.APART
+    if new.switched and _of_one_kind(old, new, pack):
+        return Relation.OTHER
+    alike = _one_predicate(old, new)
+    relation = _objects(old, new, pack) if alike else _texts(old, new, pack)
+    if relation in SAME_STATEMENT:
+        return relation
+    if new.added or old.added or (new.denied and relation is not Relation.REORDERED):
+        return Relation.BESIDE
+    if relation in (Relation.VALUE, Relation.REORDERED) or not alike:
+        return relation
+    if old.past or new.valued == "multi":
+        return Relation.BESIDE
+    return Relation.OTHER if new.valued == "single" else Relation.DIFFERS
+
+
+def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
+    """`Has a dog named Rex`, `the dog is called Rex`."""
+    has, other = (old, new) if old.predicate == pack.owning else (new, old)
+    named = bool(other.names) and other.names <= has.names
+    return has.predicate == pack.owning and named and has.said == (compared(other.predicate or "", pack), *other.said)
+
+
+def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
+    """`Switched to day shifts` is about shifts, and not about the same ones."""
+    if old.predicate in pack.lasting or not new.object:
+        return False
+    said, head = set(new.object[0]), new.object[0][-1:]
+    if any(said <= set(segment) or set(segment) <= said for segment in old.object):
+        return False
+    mine = {segment[-1] for segment in old.object if segment}
+    return not set(_with_kinds(tuple(mine), pack)).isdisjoint(_with_kinds(head, pack))
+
+
+def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
+    """Of the same predicate."""
+    if sorted(old.said) == sorted(new.said):
+        in_order = old.said == new.said or new.valued == "single" or (old.either_way and new.either_way)
+        return Relation.SAME if in_order else Relation.REORDERED
+    if _counts_another(old.said, new.said, old, new):
+        return Relation.VALUE
+    if old.valued == "unsure" and old.object[:1] != new.object[:1]:
+        return Relation.DIFFERS  # prefers coffee to tea: prefers tea
+    if not old.object or _covers(new.object, old.object, new, pack):
+        return Relation.MORE
+    if not new.object or _covers(old.object, new.object, old, pack):
+        return Relation.LESS
+    if old.numbers and new.numbers and not old.numbers & new.numbers:
+        mine, theirs = _masked_object(old), _masked_object(new)
+        if _covers(theirs, mine, new, pack) or _covers(mine, theirs, old, pack):
+            return Relation.VALUE
+    same_thing = old.object[0] == new.object[0] and len(old.object) > 1 and len(new.object) > 1
+    beyond = _particulars(old, new), _particulars(new, old)
+    if same_thing and new.valued == "single" and not all(beyond):
+        return Relation.LESS  # the same value, with other particulars
+    return Relation.DIFFERS
+
+
+def _particulars(one: Claim, other: Claim) -> set[str]:
+    """What the one says of the object beyond the other, but for numbers."""
+    return set(one.said) - set(other.said) - one.numbers
+
+
+def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
+    """Where a predicate is unknown."""
+    if old.words == new.words:
+        return Relation.SAME
+    if sorted(old.words) == sorted(new.words):
+        return Relation.SAME if old.either_way and new.either_way else Relation.REORDERED
+    if _counts_another(old.words, new.words, old, new):
+        return Relation.VALUE
+    if old.words[:1] == new.words[:1]:
+        if _covers(new.object, old.object, new, pack):
+            return Relation.MORE
+        if _covers(old.object, new.object, old, pack):
+            return Relation.LESS
+    each_has_more = set(old.words) - set(new.words) and set(new.words) - set(old.words)
+    return Relation.DIFFERS if each_has_more else Relation.UNCLEAR
+
+
+def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> bool:
+    """Whether they differ in numbers alone."""
+    numbered = bool(old.numbers) and bool(new.numbers)
+    return numbered and _masked(mine, old.numbers) == _masked(theirs, new.numbers)
+
+
+def _masked(words: Segment, numbers: frozenset[str]) -> list[str]:
+    return sorted("#" if word in numbers else word for word in words)
+
+
+def _masked_object(claim: Claim) -> list[Segment]:
+    return [tuple("#" if word in claim.numbers else word for word in segment) for segment in claim.object]
+
+
+def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack: Locale) -> bool:
+    """Whether each thing that is named in the one is named in the other, perhaps more closely: a dog, a small dog.
+    Tea is no tea towel: the last word is what it is, unless it is a name that goes on."""
+    return bool(small) and all(any(_is_kind(more, less, of, pack) for more in large) for less in small)
+
+
+def _is_kind(more: Segment, less: Segment, of: Claim, pack: Locale) -> bool:
+    if not set(less) <= set(more) or (set(more) - set(less)) & compared_all(pack.altering, pack):
+        return False
+    return akin(more[-1], less[-1], pack) or (more[: len(less)] == less and more[-1] in of.names)

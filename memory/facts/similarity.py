@@ -1,0 +1,75 @@
+"""How near two statements are, in the terms of the embedder that measured it (memory-model §6, conflict pipeline 2)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...schemas import ids
+from ...schemas.facts import StoredFact, Zone
+from ..policies import ConflictPolicy
+from .relations import SAME_STATEMENT, Related, Relation
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A neighbour and its cosine similarity, -1 to 1; None: it was not found by nearness."""
+
+    fact: StoredFact
+    similarity: float | None = None
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(ids.canonical(text)))
+
+
+def jaccard(one: str, other: str) -> float:
+    """Shared words over all words, 0–1."""
+    mine, theirs = words(one), words(other)
+    return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    norm = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(x * x for x in other))
+    return sum(x * y for x, y in zip(one, other, strict=True)) / norm if norm else 0.0
+
+
+def similarity_of(content: str, near: Near, policy: ConflictPolicy) -> float | None:
+    """What the zone goes by. Under a lexical embedder nearness is the share of common words."""
+    if policy.lexical:
+        return round(jaccard(content, near.fact.content), 6)
+    return None if near.similarity is None else round(min(1.0, max(-1.0, near.similarity)), 6)
+
+
+def zone_of(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+    """By similarity, but for what the texts tell better: the same statement in other words is at least NEAR-DUP
+    however far its words lie, and the same words in another order are CONFLICT-CHECK however near.
+
+    Under a lexical embedder there is no HOT, and CONFLICT-CHECK needs the same predicate.
+    """
+    if related.relation is Relation.REORDERED:
+        return "CONFLICT-CHECK"
+    measured = _lexical(similarity, related, policy) if policy.lexical else _dense(similarity, policy)
+    if related.relation in SAME_STATEMENT and measured != "HOT":
+        return "NEAR-DUP"
+    return measured
+
+
+def _lexical(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+    if similarity is not None and similarity >= policy.jaccard_near_dup:
+        return "NEAR-DUP"
+    return "CONFLICT-CHECK" if related.same_predicate else "COLD"
+
+
+def _dense(similarity: float | None, policy: ConflictPolicy) -> Zone:
+    if similarity is None:
+        return "COLD"
+    if policy.hot is not None and similarity >= policy.hot:
+        return "HOT"
+    if similarity >= policy.near_dup:
+        return "NEAR-DUP"
+    return "CONFLICT-CHECK" if similarity > policy.conflict_check else "COLD"

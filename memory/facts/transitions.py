@@ -1,0 +1,349 @@
+"""How a fact changes: pure transitions, each one version and one event (contracts.md, "A fact's change").
+
+Every function returns new rows; nothing is overwritten. `applied` gets the cause of the outcome once, so that a
+compare and set can tell its own write from another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...schemas import ids
+from ...schemas.facts import (
+    APPLIED_KEPT,
+    EVIDENCE_KEPT,
+    SOURCE_EPISODES_MAX,
+    WAITS_FOR,
+    Decision,
+    Evidence,
+    FactAction,
+    FactState,
+    StoredFact,
+)
+from ...schemas.turns import SENSITIVITIES
+from ..policies import ConfidencePolicy
+from .statements import TRUST, Statement
+
+READABLE: tuple[FactState, ...] = ("active", "pending")
+"""States in which a row can still be changed by a new statement."""
+CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
+"""States of what was believed once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When, by what and for which embedder a transition is made."""
+
+    now: datetime
+    cause: str
+    """Of the whole outcome: it stands in `applied`."""
+    embedder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One change of one fact. `fact` is one version above `before`."""
+
+    action: FactAction
+    fact: StoredFact
+    before: StoredFact | None
+    reason: str
+    decision: Decision
+
+
+def newest_evidence(fact: StoredFact) -> datetime | None:
+    return max((each.occurred_at for each in fact.evidence), default=None)
+
+
+def create(
+    statement: Statement,
+    stamp: Stamp,
+    *,
+    reason: str,
+    decision: Decision,
+    valid_from: datetime | None = None,
+    supersedes: str | None = None,
+) -> Transition:
+    """A new active row. `valid_from` overrides the statement's (a correction inherits the old row's)."""
+    fact = _row(statement, stamp, valid_from=valid_from or statement.begins)
+    fact = fact.model_copy(update={"supersedes": supersedes})
+    return Transition("new", fact, None, reason, decision)
+
+
+def create_pending(
+    statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
+) -> Transition:
+    """A row that is not believed yet: it waits to be judged against another, or (None) only for its time."""
+    fact = _row(statement, stamp, valid_from=statement.begins)
+    metadata = {WAITS_FOR: waits_for} if waits_for else {}
+    return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
+
+
+def approve(
+    fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
+) -> Transition:
+    """A pending row is believed, and so on record, from now on."""
+    fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": stamp.now}
+    return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def admit_as_history(
+    statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
+) -> Transition:
+    """A row that was true before what is believed now: written once, closed already, linked to nothing."""
+    fact = _row(statement, stamp, valid_from=statement.begins)
+    fact = fact.model_copy(update={"state": "superseded", "valid_to": closed_at, "closed_at": stamp.now})
+    return Transition("superseded", fact, None, reason, decision)
+
+
+def reinforce(
+    fact: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: ConfidencePolicy,
+    *,
+    reason: str,
+    decision: Decision,
+    supersedes: str | None = None,
+) -> Transition | None:
+    """The same was said in another turn: +0.05 confidence (at most 1) and one more on the count for each new turn.
+    None when it brings no new turn. The first spelling is kept."""
+    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    if not added:
+        return None
+    update = {
+        "confidence": _reinforced(fact, added, policy),
+        "last_reinforced_at": stamp.now,
+        "supersedes": fact.supersedes or supersedes,
+        **_strengthened(fact, statement, evidence, added),
+    }
+    return Transition("reinforced", _next(fact, stamp, update), fact, reason, decision)
+
+
+def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
+    """Same statement, better wording or more detail: the row stays the same row."""
+    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    fields = {
+        **_reworded(statement, stamp),
+        "category": statement.category,
+        "confidence": statement.confidence,
+        "valid_from": min(fact.valid_from, statement.valid_from or fact.valid_from),
+        **_strengthened(fact, statement, evidence, added),
+    }
+    if added:
+        fields["last_reinforced_at"] = stamp.now
+    return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def add_detail(
+    fact: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: ConfidencePolicy,
+    *,
+    reason: str,
+    decision: Decision,
+) -> Transition:
+    """The same was said again with more: the row takes the new words, and their time if that began earlier."""
+    fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
+    return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def backdate(
+    fact: StoredFact,
+    statement: Statement,
+    stamp: Stamp,
+    policy: ConfidencePolicy,
+    *,
+    reason: str,
+    decision: Decision,
+) -> Transition:
+    """The same was said again, and that it holds from earlier on: the row keeps its words and takes that over."""
+    return Transition(
+        "updated", _next(fact, stamp, _heard_again(fact, statement, stamp, policy)), fact, reason, decision
+    )
+
+
+def supersede(
+    fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
+) -> Transition:
+    """It was true until `valid_to`. `by` is the row that took its place; None: it was only taken back."""
+    gone = _next(fact, stamp, _gave_way(fact, stamp, by=by, valid_to=valid_to))
+    return Transition("superseded", gone, fact, reason, decision)
+
+
+def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
+    """It was never true: we stop believing it now; its valid times stay as they were and are not read."""
+    fields = {"state": "invalidated", "expired_at": stamp.now, "superseded_by": by or fact.superseded_by}
+    return Transition("invalidated", _next(fact, stamp, fields), fact, reason, decision)
+
+
+def prune(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
+    """Not worth keeping: it expires now."""
+    return Transition(
+        "pruned", _next(fact, stamp, {"state": "expired", "expired_at": stamp.now}), fact, reason, decision
+    )
+
+
+def merge(
+    sources: Sequence[StoredFact],
+    *,
+    content: str,
+    predicate: str | None,
+    confidence: float | None,
+    stamp: Stamp,
+    reason: str,
+    stage: str,
+) -> tuple[Transition, ...]:
+    """Several rows say one thing: the first survives under the merged text with the evidence of all, from the
+    earliest of their times on; the others are superseded by it, and, since it covers their time, hold for none
+    (an empty half-open interval). The sources' events come first."""
+    first, *others = sources
+    survivor = first
+    evidence, added = first.evidence, 0
+    for other in others:
+        evidence, more = _with_evidence(evidence, other.evidence)
+        added += more
+    episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
+    survivor = _next(
+        first,
+        stamp,
+        {
+            "content": content,
+            "predicate": predicate,
+            "content_hash": ids.content_hash(content),
+            "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
+            "valid_from": min(source.valid_from for source in sources),
+            "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
+            "trust": min((source.trust for source in sources), key=TRUST.index),
+            "embedder": stamp.embedder,
+            "evidence": evidence,
+            "reinforcement_count": _count(first, added),
+            "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
+        },
+    )
+    gone = tuple(
+        Transition(
+            "merged",
+            _next(other, stamp, _gave_way(other, stamp, by=first.fact_id, valid_to=other.valid_from)),
+            other,
+            reason,
+            Decision(stage=stage, other_fact_id=first.fact_id),
+        )
+        for other in others
+    )
+    return (*gone, Transition("merged", survivor, first, reason, Decision(stage=stage)))
+
+
+def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime) -> dict[str, object]:
+    return {
+        "state": "superseded",
+        "superseded_by": by,
+        "valid_to": valid_to,
+        "closed_at": _believed_until(fact, stamp),
+    }
+
+
+def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
+    """A pending row never was."""
+    return fact.recorded_at if fact.state == "pending" else stamp.now
+
+
+def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredFact:
+    evidence, _ = _with_evidence((), statement.evidence)
+    return StoredFact(
+        fact_id=statement.fact_id,
+        version=1,
+        tenant_id=statement.tenant_id,
+        owner=statement.owner,
+        subject=statement.subject,
+        predicate=statement.predicate,
+        content=statement.content,
+        category=statement.category,
+        confidence=statement.confidence,
+        state="active",
+        sensitivity=statement.sensitivity,
+        trust=statement.trust,
+        valid_from=valid_from,
+        valid_to=statement.valid_to,
+        recorded_at=stamp.now,
+        reinforcement_count=max(0, len(evidence) - 1),
+        embedder=stamp.embedder,
+        content_hash=statement.content_hash,
+        evidence=evidence,
+        source_episode_ids=statement.source_episode_ids,
+        owner_key=statement.owner.key(statement.tenant_id),
+        applied=(stamp.cause,),
+    )
+
+
+def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> StoredFact:
+    applied = fact.applied if stamp.cause in fact.applied else (*fact.applied, stamp.cause)[-APPLIED_KEPT:]
+    changed = {**fields, "version": fact.version + 1, "applied": applied}
+    if fact.state == "pending" and fields.get("state", "pending") != "pending":
+        changed["metadata"] = {name: value for name, value in fact.metadata.items() if name != WAITS_FOR}
+    return fact.model_copy(update=changed)
+
+
+def _strengthened(
+    fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int
+) -> dict[str, object]:
+    """What any further evidence does: it is kept, counted, and its secrecy and trust are taken over."""
+    episodes = tuple(dict.fromkeys((*fact.source_episode_ids, *statement.source_episode_ids)))
+    trusts = (fact.trust, statement.trust) if added else (fact.trust,)
+    return {
+        "evidence": evidence,
+        "reinforcement_count": _count(fact, added),
+        "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITIES.index),
+        "trust": max(trusts, key=TRUST.index),
+        "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
+    }
+
+
+def _reinforced(fact: StoredFact, added: int, policy: ConfidencePolicy) -> float:
+    return max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))
+
+
+def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
+    return {
+        "content": statement.content,
+        "content_hash": statement.content_hash,
+        "predicate": statement.predicate,
+        "embedder": stamp.embedder,
+    }
+
+
+def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy) -> dict[str, object]:
+    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    return {
+        "confidence": _reinforced(fact, added, policy),
+        "valid_from": min(fact.valid_from, statement.begins),
+        "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
+        **_strengthened(fact, statement, evidence, added),
+    }
+
+
+def _count(fact: StoredFact, added: int) -> int:
+    """Distinct turns less one; the count goes on when the evidence is no longer kept whole."""
+    return fact.reinforcement_count + added if fact.evidence else max(0, added - 1)
+
+
+def says_nothing_new(fact: StoredFact, statement: Statement) -> bool:
+    """Whether all turns that speak for the statement speak for the row already."""
+    return bool(statement.evidence) and not _with_evidence(fact.evidence, statement.evidence)[1]
+
+
+def _with_evidence(kept: tuple[Evidence, ...], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int]:
+    """One entry per (session, turn), oldest first, the first 32 and the last 32; and how many turns were new."""
+    turns = {(each.session_id, each.turn_id) for each in kept}
+    fresh: list[Evidence] = []
+    for each in new:
+        if (each.session_id, each.turn_id) not in turns:
+            turns.add((each.session_id, each.turn_id))
+            fresh.append(each)
+    merged = tuple(sorted((*kept, *fresh), key=lambda each: each.occurred_at))
+    if len(merged) > 2 * EVIDENCE_KEPT:
+        merged = merged[:EVIDENCE_KEPT] + merged[-EVIDENCE_KEPT:]
+    return merged, len(fresh)

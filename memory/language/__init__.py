@@ -1,0 +1,1 @@
+"""Language: statements taken apart into claims, with locale packs."""

@@ -1,0 +1,64 @@
+"""The English pack, put together: verbs and the predicates that they name, markers, and the words that make no
+difference. A module a field of life; what belongs to none stands in `words.py` and `markers.py`.
+"""
+
+from __future__ import annotations
+
+from ..pack import Locale
+from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence
+from .verbs import VERBS
+
+ENGLISH = Locale(
+    name="en",
+    rules=(*residence.RULES, *relationships.RULES, *employment.RULES, *attributes.RULES, *habits.RULES),
+    lasting=attributes.LASTING,
+    ends=tuple(dict.fromkeys((*employment.ENDS, *residence.ENDS, *relationships.ENDS, *habits.ENDS))),
+    ends_work=employment.ENDS_WORK,
+    ended=relationships.ENDED,
+    begins=habits.BEGINS,
+    carriers=habits.CARRIERS,
+    switches=habits.SWITCHES,
+    shells=habits.SHELLS,
+    sets=(("change", "to"), ("update", "to"), ("reset", "to"), ("rename", "to"), ("reschedule", "to"), ("set", "to")),
+    becomes=lexicon.BECOMES,
+    markers=markers.MARKERS,
+    contractions=markers.CONTRACTIONS,
+    copulas=frozenset(("be", "become")),
+    states=frozenset(("be",)),
+    auxiliaries={
+        "have": frozenset(("past", "participle")),
+        "do": frozenset(("base",)),
+        "can": frozenset(("base",)),
+        "go": frozenset(("ongoing",)),
+    },
+    joins=frozenset(("and", "but", "then")),
+    verbs=VERBS,
+    subjects=frozenset(("user", "he", "she", "they", "i", "we", "it", "person", "speaker")),
+    people=relationships.PEOPLE,
+    occupation=employment.OCCUPATION,
+    owning="has",
+    implied=employment.IMPLIED,
+    not_employers=employment.DEPARTMENTS,
+    occupations=employment.OCCUPATIONS,
+    occupation_endings=employment.OCCUPATION_ENDINGS,
+    not_occupations=employment.NOT_OCCUPATIONS,
+    stop_words=lexicon.STOP_WORDS,
+    adverbs=lexicon.ADVERBS,
+    manner=lexicon.MANNER,
+    not_manner=lexicon.NOT_MANNER,
+    articles=lexicon.ARTICLES,
+    aliases=lexicon.ALIASES,
+    name_word=lexicon.NAME_WORD,
+    separators=lexicon.SEPARATORS,
+    both_ways=lexicon.BOTH_WAYS,
+    name_makers=lexicon.NAME_MAKERS,
+    times=lexicon.TIMES,
+    reasons=lexicon.REASONS,
+    numbers=lexicon.NUMBERS,
+    multiples=lexicon.MULTIPLES,
+    same_words=lexicon.SAME_WORDS,
+    suffixes=lexicon.SUFFIXES,
+    agents=lexicon.AGENTS,
+    kinds=kinds.KINDS,
+    altering=kinds.ALTERING,
+)

@@ -1,0 +1,157 @@
+"""Markers of a clause: negations, endings, hedges, additions, and what it says that it was before.
+
+They are taken out, so that what is left says only what the statement is about (memory-model §6, stage 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .locales import Locale
+from .phrase_index import book, heard
+from .tokenizer import Segment, Token, content
+
+_MARKERS_WITHIN = 5
+"""Negations and hedges stand this near to a clause's beginning, or they are said of something else."""
+
+
+@dataclass(slots=True)
+class Clause:
+    """A clause while its markers are taken out."""
+
+    tokens: list[Token]
+    denied: bool = False
+    hedged: bool = False
+    added: bool = False
+    past: bool = False
+    over: bool = False
+    """It was so, or never was: whichever its tense, it speaks of now."""
+    ongoing: bool = False
+    """`is moving`: of what happens once, it is still to come."""
+    former: Segment = ()
+    moved: bool = False
+    """`From tea to coffee`: what it was before is told with what it is now."""
+
+
+def take_markers(clause: Clause, pack: Locale) -> None:
+    markers = pack.markers
+    while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
+        clause.hedged = True
+    while _take(clause, markers.endings, within=len(clause.tokens)):
+        clause.denied = clause.over = True
+    clause.over |= _take(clause, markers.never, within=_negatable(clause.tokens))
+    negated = _take(clause, markers.negations, within=_negatable(clause.tokens))
+    clause.denied |= clause.over or negated
+    while _take(clause, markers.additive, within=len(clause.tokens)):
+        clause.added = True
+    for place in range(1, len(clause.tokens)):
+        phrase = next((each for each in markers.contrasts if starts(clause.tokens[place:], each)), None)
+        if phrase is not None:
+            clause.former = content(clause.tokens[place + len(phrase.split()) :], pack)
+            del clause.tokens[place:]
+            break
+
+
+def take_auxiliaries(clause: Clause, pack: Locale) -> None:
+    """Has worked → worked, and not past; is working → working; did not work → past; had to give up → gave up."""
+    clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
+    if not _take_auxiliary(clause, pack):
+        clause.past = bool(clause.tokens) and clause.tokens[0].tense == "past"
+        _take_until(clause, pack)
+    while _take_carrier(clause, pack):
+        pass
+
+
+def _take_auxiliary(clause: Clause, pack: Locale) -> bool:
+    found = clause.tokens
+    if len(found) > 1 and found[1].tense in pack.auxiliaries.get(found[0].base, ()):
+        clause.past = found[0].tense == "past" and found[1].tense == "base"
+        found = found[1:]
+        if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
+            found = found[1:]
+        clause.tokens = found
+        return True
+    if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
+        clause.past = found[0].tense == "past"
+        clause.ongoing = True
+        clause.tokens = found[1:]
+        return True
+    return False
+
+
+def _take_until(clause: Clause, pack: Locale) -> None:
+    """`Was on leave until May`: it is over."""
+    found = clause.tokens
+    over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
+    if clause.over:
+        clause.past = False
+    if clause.past and over is not None:
+        clause.denied, clause.past, clause.tokens = True, False, found[:over]
+
+
+def _take_carrier(clause: Clause, pack: Locale) -> bool:
+    """`Started dating`, `had to give up`: the verb that tells what was done, or is done from then on, stands behind."""
+    found, shelves = clause.tokens, book(pack)
+    begins = heard(found, shelves.begins, pack)
+    if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
+        clause.past, clause.tokens = False, found[begins.end :]
+        return True
+    carries = heard(found, shelves.carriers, pack) if found and found[0].tense == "past" else None
+    if carries is not None and _goes_on(found[carries.end :], "base", "ongoing"):
+        clause.tokens = found[carries.end :]
+        return True
+    return False
+
+
+def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
+    return bool(found) and found[0].tense in tenses
+
+
+def take_former(clause: Clause, pack: Locale) -> None:
+    for before, after in pack.markers.former:
+        if not starts(clause.tokens, before):
+            continue
+        rest = clause.tokens[len(before.split()) :]
+        place = next((place for place, token in enumerate(rest) if token.text == after), None)
+        if place is not None:
+            clause.former, clause.moved = content(rest[:place], pack), True
+            verb = clause.tokens[: max(1, len(before.split()) - 1)]  # went up *from* 5 *to* 6: went up to 6
+            clause.tokens = verb + rest[place:]
+            return
+
+
+def begins_with_marker(found: Sequence[Token], pack: Locale) -> bool:
+    markers = pack.markers
+    return any(
+        starts(found, phrase)
+        for phrase in (*markers.hedges, *markers.endings, *markers.never, *markers.negations, *markers.additive)
+    )
+
+
+def starts(found: Sequence[Token], phrase: str) -> bool:
+    if not found or phrase.partition(" ")[0] not in (found[0].base, found[0].text):
+        return False  # most phrases
+    words = phrase.split()
+    return len(found) >= len(words) and all(
+        word in (token.base, token.text) and not token.is_name for word, token in zip(words, found, strict=False)
+    )
+
+
+def _take(clause: Clause, phrases: Sequence[str], *, within: int) -> bool:
+    """Takes the longest of these phrases out, wherever it begins among the first words."""
+    said = {word for token in clause.tokens for word in (token.base, token.text)}
+    heard = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
+    for phrase in sorted(heard, key=lambda each: -len(each.split())):
+        size = len(phrase.split())
+        for place in range(min(within, len(clause.tokens))):
+            if starts(clause.tokens[place:], phrase):
+                del clause.tokens[place : place + size]
+                return True
+    return False
+
+
+def _negatable(found: Sequence[Token]) -> int:
+    """A negation stands before the verb or right after it; later ones are about something else."""
+    verb = next((place for place, token in enumerate(found) if token.tense is not None), 0)
+    return verb + 2

@@ -1,0 +1,170 @@
+"""A text taken apart into claims, clause by clause, with a locale pack.
+
+"Left Google and now works at Stripe" is two claims of the subject. What is not known stays open, and the zones and the
+model decide.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from .claims import PREDICATE_MAX, Claim, asserts, claim_of
+from .locales import Locale
+from .markers import Clause, begins_with_marker, take_auxiliaries, take_former, take_markers
+from .phrase_index import book, heard
+from .predicates import attribute_claim, changed_attribute, is_value, rule_of, said_claims, value_at
+from .tokenizer import Segment, Token, content, tokens
+
+READ_KEPT = 2_048
+"""Texts."""
+_WHOSE_AT_MOST = 7
+"""Words before the verb that say of whom or of what it speaks."""
+
+_NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
+
+
+@lru_cache(maxsize=READ_KEPT)
+def read(text: str, pack: Locale) -> tuple[Claim, ...]:
+    """At least one claim; the empty one where the text says nothing. Every new statement is held to several known
+    ones, so what was read lately is kept."""
+    claims: list[Claim] = []
+    added = False
+    for clause in _clauses(tokens(text, pack), pack):
+        former = _contrast(clause, pack)
+        if former is not None and claims:
+            claims[-1] = replace(claims[-1], former=claims[-1].former + former)
+            continue
+        if _is_aside(clause, pack):
+            added = True
+            continue
+        claims += _of_clause(clause, pack, added=added)
+        added = False
+    return tuple(claims) or (_NOTHING,)
+
+
+def predicate_of(text: str, pack: Locale) -> str | None:
+    """The predicate that a fact of this text has: of its first claim that something is so."""
+    claims = read(text, pack)
+    return next((_full_name(each) for each in claims if asserts(each) and each.predicate), None)
+
+
+def full_names(text: str, pack: Locale) -> tuple[str, ...]:
+    """The single-valued predicates that a text speaks of, as stored facts have them."""
+    names = (_full_name(each) for each in read(text, pack) if each.predicate and each.valued == "single")
+    return tuple(dict.fromkeys(names))
+
+
+def _full_name(claim: Claim) -> str:
+    return "_".join((*claim.about, claim.predicate or ""))[:PREDICATE_MAX]
+
+
+def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
+    """At breaks, and at `and` and `but` before a verb: what follows speaks of the subject again."""
+    clause: list[Token] = []
+    for place, token in enumerate(found):
+        joins = token.text in pack.joins and _begins_clause(found[place + 1 :], pack)
+        if (token.is_break and not _names_go_on(found, place)) or joins:
+            if clause:
+                yield clause
+            clause = []
+        else:
+            clause.append(token)
+    if clause:
+        yield clause
+
+
+def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
+    for token in rest[:3]:
+        if token.tense in ("present", "past"):
+            return True
+        if token.text not in pack.stop_words | pack.markers.words:
+            return False
+    return False
+
+
+def _names_go_on(found: Sequence[Token], place: int) -> bool:
+    """`Hackney, London`: a name that tells where the one before it is, and nothing else."""
+    after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
+    return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
+
+
+def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
+    """`…, not in Basel`: what it is not."""
+    for phrase in pack.markers.contrasts:
+        size = len(phrase.split())
+        if [token.text for token in clause[:size]] == phrase.split() and not any(t.tense for t in clause[size:]):
+            return content(clause[size:], pack)
+    return None
+
+
+def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
+    """`Besides Luca, …`"""
+    return clause[0].text in pack.markers.additive and not any(token.tense in ("present", "past") for token in clause)
+
+
+def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Claim]:
+    own, rest = _cut(found, pack)
+    clause = Clause(list(own), added=added)
+    _strip_subject(clause, pack)
+    about = _whose(clause.tokens, pack)
+    head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]
+    take_markers(clause, pack)
+    take_auxiliaries(clause, pack)
+    take_former(clause, pack)
+    whose = content(head, pack)
+    person = any(token.base in pack.people for token in head) or any(token.is_name for token in head)
+    attribute = bool(head) and not (person and not is_value(clause.tokens, pack))
+    if attribute and rule_of(head + clause.tokens, pack) is not None:
+        clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
+    if head and heard(clause.tokens, book(pack).ended, pack) is not None:
+        clause.denied, clause.past = True, False
+        return [claim_of(clause, (), None, "unsure", head, rest, pack)]
+    if attribute and clause.tokens:
+        value = value_at(clause.tokens, pack)
+        if value:
+            return [attribute_claim(clause, head, clause.tokens[value:], rest, pack)]
+    if not head and (changed := changed_attribute(clause.tokens, pack)) is not None:
+        clause.past = False
+        return [attribute_claim(clause, *changed, rest, pack)]
+    return said_claims(clause, whose, rest, pack)
+
+
+def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]]:
+    """What is said of the subject, and what is said beside it."""
+    for place, token in enumerate(found):
+        if place > 1 and token.text in pack.markers.others:
+            return found[:place], found[place:]
+    return found, ()
+
+
+def _strip_subject(clause: Clause, pack: Locale) -> None:
+    found = clause.tokens
+    while found and (found[0].text in pack.subjects or (found[0].text in pack.stop_words and found[0].tense is None)):
+        found = found[1:]
+    if found and found[0].text in pack.markers.additive:
+        clause.added, found = True, found[1:]
+    clause.tokens = found
+
+
+def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
+    """The words before the verb, where the clause does not begin with one: `sister` lives in Oslo, `rent` is 900."""
+    if not found or _is_verb(found, 0, pack) or begins_with_marker(found, pack):
+        return ()
+    joined = False
+    for place in range(1, min(len(found), _WHOSE_AT_MOST + 1)):
+        token = found[place]
+        if token.tense in ("present", "past") and token.text != "'s":
+            return found[:place] if not joined or token.base in pack.copulas else ()
+        joined = joined or token.text in pack.separators
+    return ()
+
+
+def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
+    token = found[place]
+    if token.tense is None:
+        return False
+    followed = any(each.tense in ("present", "past") for each in found[place + 1 : place + 3])
+    return token.tense != "base" or not followed

@@ -1,0 +1,142 @@
+"""Phrases of a locale pack at the beginning of a clause; pure.
+
+A pack has more than a thousand of them, so they lie under their first words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .locales import Locale, Rule
+from .tokenizer import Token, counts, says_how
+
+_STAR_AT_MOST = 2
+"""Words that `*` stands for."""
+_OPEN = frozenset(("#", "*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    words: tuple[str, ...]
+    needs: frozenset[str]
+    """Of the words those that stand for themselves: without them it need not be tried."""
+    rule: Rule | None = None
+
+
+Shelf = Mapping[str, tuple[Phrase, ...]]
+"""First word → the phrases that begin with it, the longest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    rules: Shelf
+    ends: Shelf
+    ends_work: Shelf
+    ended: Shelf
+    begins: Shelf
+    carriers: Shelf
+    switches: Shelf
+    becomes: Shelf
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A phrase that a clause begins with, and the words of the clause that are its object."""
+
+    phrase: Phrase
+    end: int
+    """How many tokens it takes."""
+    object: tuple[Token, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.phrase.words)
+
+
+@lru_cache(maxsize=8)
+def book(pack: Locale) -> Book:
+    """Of each pack once."""
+    return Book(
+        rules=_shelf(_phrase(each, rule) for rule in pack.rules for each in rule.phrases),
+        ends=_shelf(_phrases(pack.ends)),
+        ends_work=_shelf(_phrases(pack.ends_work)),
+        ended=_shelf(_phrases(pack.ended)),
+        begins=_shelf(_phrases(pack.begins)),
+        carriers=_shelf(_phrases(pack.carriers)),
+        switches=_shelf(_phrases(pack.switches)),
+        becomes=_shelf(_phrases(pack.becomes)),
+    )
+
+
+def heard(
+    found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[Heard], bool] = lambda heard: True
+) -> Heard | None:
+    """The longest phrase of the shelf that the clause begins with, of equally long ones the first, and that fits."""
+    if not found:
+        return None
+    said = {word for token in found for word in (token.base, token.text, token.word)}
+    best: Heard | None = None
+    for first in dict.fromkeys((found[0].base, found[0].text, found[0].word)):
+        for phrase in shelf.get(first, ()):
+            if best is not None and len(phrase.words) <= best.size:
+                break  # they lie by length
+            aligned = _aligned(found, phrase.words, pack) if phrase.needs <= said else None
+            if aligned is not None:
+                candidate = Heard(phrase, len(aligned), _object(found, aligned, pack))
+                if fits(candidate):
+                    best = candidate
+                    break
+    return best
+
+
+def _phrases(texts: Iterable[str]) -> Iterable[Phrase]:
+    return (_phrase(each) for each in texts)
+
+
+def _phrase(text: str, rule: Rule | None = None) -> Phrase:
+    words = tuple(text.split())
+    return Phrase(words, frozenset(words) - _OPEN, rule)
+
+
+def _shelf(phrases: Iterable[Phrase]) -> Shelf:
+    found: dict[str, list[Phrase]] = {}
+    for phrase in phrases:
+        found.setdefault(phrase.words[0], []).append(phrase)
+    return {first: tuple(sorted(each, key=lambda phrase: -len(phrase.words))) for first, each in found.items()}
+
+
+def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tuple[Token, ...]:
+    """What stands within the phrase for `#` and `*`, or says how, and what follows it."""
+    spelled = zip(found, aligned, strict=False)
+    captured = [token for token, word in spelled if word in ("#", "*", "") and counts(token, pack)]
+    return (*captured, *found[len(aligned) :])
+
+
+def _aligned(
+    found: Sequence[Token], words: Sequence[str], pack: Locale, *, first: bool = True
+) -> tuple[str, ...] | None:
+    """Which word of the phrase each token stands for ("" for one that is passed over); None: it does not fit."""
+    if not words:
+        return ()
+    word, rest = words[0], words[1:]
+    passed = 0
+    while passed < len(found) and not first and not _fits(found[passed], word) and _passed_over(found[passed], pack):
+        passed += 1
+    for size in range(1, (_STAR_AT_MOST if word == "*" else 1) + 1):
+        taken = found[passed : passed + size]
+        if len(taken) < size or not (word == "*" or _fits(taken[0], word)):
+            return None
+        tail = _aligned(found[passed + size :], rest, pack, first=False)
+        if tail is not None:
+            return ("",) * passed + (word,) * size + tail
+    return None
+
+
+def _fits(token: Token, word: str) -> bool:
+    return token.is_number if word == "#" else word in (token.base, token.text, token.word)
+
+
+def _passed_over(token: Token, pack: Locale) -> bool:
+    return (token.text in pack.stop_words and token.text not in pack.separators) or says_how(token, pack)

@@ -1,0 +1,1 @@
+"""Recall: ranking, fusion, selection and rendering of memories."""

@@ -1,0 +1,120 @@
+"""Links between records that were recalled together (memory-model §7, strengthen), and what reaches a record over them
+(recall-and-tools §1, link activation); pure.
+
+Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together adds to the weight of
+their link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: what is called up
+activates what it is linked with, in the measure of the link; of that the first step. ADR 0014.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from ..upkeep.strength import DAY
+
+_LINK = struct.Struct("<16s16sdI")
+"""Two ids, the weight, seconds since 1970 of the last growth: 44 bytes."""
+SECONDS_MAX = 2**32 - 1
+REST_SECONDS = 30 * DAY
+"""A link that has not grown for so long counts half, where one has to make room: of what is no longer believed the
+strongest links would stay for ever. It is no weaker for a read."""
+Pair = tuple[bytes, bytes]
+"""Two ids, the smaller first. What is counted and sorted is left as it is packed: a recall takes hundreds in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Undirected: `one` is the smaller id. `weight` 0–1."""
+
+    one: str
+    other: str
+    weight: float
+    grown_at: datetime
+
+
+class Links(BaseModel):
+    """Of one owner, packed: a row of the table is written again at each recall."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    packed: str = ""
+
+    def all(self) -> tuple[Link, ...]:
+        return tuple(
+            Link(str(UUID(bytes=one)), str(UUID(bytes=other)), weight, datetime.fromtimestamp(at, tz=UTC))
+            for one, other, weight, at in self.unpacked()
+        )
+
+    def unpacked(self) -> Iterator[tuple[bytes, bytes, float, int]]:
+        """As they are packed."""
+        return _LINK.iter_unpack(base64.b64decode(self.packed))
+
+    def among(self, ids: Collection[str]) -> Iterator[Link]:
+        """Those that have both ends among these (UUIDs). Few are, so the others are not decoded."""
+        known = {UUID(each).bytes: each for each in ids} if self.packed else {}
+        for one, other, weight, at in self.unpacked():
+            if one in known and other in known:
+                yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
+
+    def weighs_as(self, other: Links) -> bool:
+        """Whether a read finds the same in both, whenever they have grown."""
+        return self.packed == other.packed or self._weights() == other._weights()
+
+    def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
+        return frozenset((one, other, weight) for one, other, weight, _ in self.unpacked())
+
+    def grown_since(self, moment: datetime | None) -> int:
+        """How many have grown later than this; None: all of them."""
+        since = -1.0 if moment is None else moment.timestamp()
+        return sum(grown > since for _, _, _, grown in self.unpacked())
+
+
+def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
+    """Each pair of `ids` (UUIDs) is linked, or its link grows by `step`, up to 1. Beyond `keep` the weakest go, of
+    this recall last: a new link is the weakest of all, and would never see a second recall."""
+    named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
+    pairs = [(min(pair), max(pair)) for pair in combinations(named, 2)]
+    if not pairs and len(links.packed) <= _packed_length(keep):
+        return links
+    now = min(SECONDS_MAX, max(0, int(at.timestamp())))
+    known = {(one, other): (weight, grown) for one, other, weight, grown in links.unpacked()}
+    for pair in pairs:
+        weight, grown = known.get(pair, (0.0, now))
+        known[pair] = (min(1.0, weight + step), max(now, grown))
+    kept: Sequence[Pair] = [*known]
+    if len(known) > keep:
+        kept = _strongest(known, frozenset(pairs), now=now)[:keep]
+    return Links(packed=base64.b64encode(b"".join(_LINK.pack(*pair, *known[pair]) for pair in kept)).decode())
+
+
+def _strongest(known: Mapping[Pair, tuple[float, int]], recalled: Collection[Pair], *, now: int) -> list[Pair]:
+    def order(pair: Pair) -> tuple[bool, float, Pair]:
+        weight, grown = known[pair]
+        return pair not in recalled, -weight * 0.5 ** (max(0, now - grown) / REST_SECONDS), pair
+
+    return sorted(known, key=order)
+
+
+def _packed_length(links: int) -> int:
+    return -(-links * _LINK.size // 3) * 4
+
+
+# ------------------------------------------------------------------------------------------------ to read by
+def activation(links: Iterable[Links], match: Mapping[str, float]) -> dict[str, float]:
+    """What the cue calls up beside a candidate, and reaches it over links: the sum of weight x match over those that it
+    is linked with, at most 1. `match` has the candidates, each 0–1; what is none neither gives nor gets. Who is not
+    named gets nothing."""
+    reached: dict[str, float] = {}
+    for of_owner in links:
+        for link in of_owner.among(match):
+            for to, source in ((link.one, link.other), (link.other, link.one)):
+                reached[to] = min(1.0, reached.get(to, 0.0) + link.weight * match[source])
+    return reached

@@ -1,0 +1,138 @@
+"""How much a memory counts for a read: a score of 0 to 1, as a sum of named parts (recall-and-tools §1).
+
+The specified products are multiplied out, so that each part can be told: importance x (0.5 + 0.5 x recency) is
+`significance` + `recency`. `match` is how well the cue fits (memory/recall/fusion.py, or `overlap` without an index);
+0 without a cue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from ..policies import CompositePolicy, RecallPolicy
+from ..upkeep.strength import DAY, effective_confidence, faded
+
+UNKNOWN_EMOTION = 0.5
+
+
+# ------------------------------------------------------------------------------------------------ what is scored
+# Named tuples where a read makes hundreds to answer with ten: a frozen dataclass takes three times as long to make.
+class SemanticTrace(NamedTuple):
+    """A fact. `since`: its last reinforcement, else when it was recorded."""
+
+    confidence: float
+    reinforcements: int
+    since: datetime
+
+
+class WorkingTrace(NamedTuple):
+    """An entry of the working set, as its last turn left it."""
+
+    salience: float
+
+
+class EpisodicTrace(NamedTuple):
+    """An episode."""
+
+    importance: float
+    occurred_at: datetime
+
+
+class TurnTrace(NamedTuple):
+    """A message, word by word."""
+
+    occurred_at: datetime
+
+
+Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Impression:
+    """Any record as the profile `composite` sees it. `strength` and `importance` 0–1, `valence` -1 to 1 or unknown."""
+
+    strength: float
+    at: datetime
+    importance: float
+    valence: float | None = None
+
+
+class Score(NamedTuple):
+    """Its named parts, and their sum, capped at 1: kept, because candidates are sorted by it more than once."""
+
+    parts: Mapping[str, float]
+    value: float
+
+
+# ------------------------------------------------------------------------------------------------ profiles
+def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
+    """The score of the profiles `memstream` and `classic`."""
+    match trace:
+        case SemanticTrace(confidence, reinforcements, since):
+            sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
+            return _score(
+                {
+                    "confidence": 0.5 * sure,
+                    "reinforcement": 0.5 * sure * min(1.0, reinforcements / policy.reinforcements),
+                    "match": policy.semantic_match * match,
+                }
+            )
+        case WorkingTrace(salience):
+            return _score({"salience": salience, "match": policy.working_match * match})
+        case EpisodicTrace(importance, occurred_at):
+            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score(
+                {
+                    "significance": 0.5 * importance,
+                    "recency": 0.5 * importance * recency,
+                    "match": policy.episodic_match * match,
+                }
+            )
+        case TurnTrace(occurred_at):
+            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            return _score({"match": 0.7 * match, "recency": 0.3 * match * recency})
+
+
+def composite(
+    impression: Impression,
+    *,
+    match: float,
+    links: float,
+    mood: float | None,
+    now: datetime,
+    policy: CompositePolicy,
+) -> Score:
+    """The score of the profile `composite`. `links`: what reaches it over links from the other candidates, 0–1
+    (memory/recall/links.py). `mood` is the caller's valence, -1 to 1; None: unknown."""
+    recency = faded(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
+    return _score(
+        {
+            "similarity": policy.similarity * match,
+            "strength": policy.strength * impression.strength,
+            "recency": policy.recency * recency,
+            "emotion": policy.emotion * congruence(impression.valence, mood),
+            "links": policy.links * links,
+            "importance": policy.importance * impression.importance,
+        }
+    )
+
+
+def _score(parts: Mapping[str, float]) -> Score:
+    return Score(parts, min(1.0, sum(parts.values())))
+
+
+# ------------------------------------------------------------------------------------------------ their terms
+def congruence(valence: float | None, mood: float | None) -> float:
+    """1 for the same valence, 0 for the opposite, 0.5 when one of them is unknown."""
+    if valence is None or mood is None:
+        return UNKNOWN_EMOTION
+    return 1.0 - abs(valence - mood) / 2.0
+
+
+def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
+    """The share of the words `of` one text that stand in another, 0–1; nothing is contained in anything: 0."""
+    return len(of & within) / len(of) if of else 0.0

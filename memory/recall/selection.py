@@ -1,0 +1,125 @@
+"""Which of the scored memories an answer has: the best, from all tiers, none said twice (recall-and-tools §1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...schemas.recall import TIERS, Tier
+from ..facts.similarity import words
+from ..policies import RecallPolicy
+from .ranking import Score, overlap
+
+Key = tuple[Tier, str]
+_RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
+
+
+class Scored(NamedTuple):
+    """A candidate. Its text is needed for duplicates."""
+
+    tier: Tier
+    id: str
+    content: str
+    score: Score
+
+
+def share(limit: int, *, tiers: int) -> int:
+    """How many of an answer one tier may have when so many tiers were asked: half, at least one; all when alone."""
+    return limit if tiers == 1 else max(1, limit // 2)
+
+
+def best_first(candidates: Iterable[Scored]) -> list[Scored]:
+    return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
+
+
+def choose(ordered: Sequence[Scored], *, limit: int, tiers: int, policy: RecallPolicy) -> tuple[Scored, ...]:
+    """Of candidates in the order of `best_first`, and in that order. No item of the answer is contained in one of a
+    higher tier: what goes for that makes room for the next. An item goes only for one that is in the answer, so what
+    is said by nothing better is not lost. That may be one that was not good enough to be picked by itself: the very
+    same words are said by the highest tier that has them, while that has room."""
+    left, most = ordered, share(limit, tiers=tiers)
+    seen: dict[str, frozenset[str]] = {}
+    highest = _highest(ordered) if len(ordered) > limit else {}
+    replaced: dict[Key, Tier] = {}
+    while True:
+        picked = _best(left, limit=limit, most=most, replaced=replaced)
+        if highest and (instead := _said_instead(picked, highest, most=most)):
+            left = _replaced(left, instead)
+            replaced |= {_key(higher): tier for (tier, _), higher in instead.items()}
+            continue
+        for each in picked:
+            if each.content not in seen:
+                seen[each.content] = words(each.content)
+        double = _said_higher(picked, seen, more_than=policy.duplicate_overlap)
+        if not double:
+            return tuple(best_first(picked))
+        left = [each for each in left if _key(each) not in double]
+
+
+def _highest(ordered: Sequence[Scored]) -> dict[str, Scored]:
+    """By text who says it in the highest tier, the best of them. By the letter: an observation has the same in each of
+    its tiers, and hundreds are looked at."""
+    found: dict[str, Scored] = {}
+    for each in ordered:
+        first = found.setdefault(each.content, each)
+        if first is not each and _rank(each) < _rank(first):
+            found[each.content] = each
+    return found
+
+
+def _said_instead(picked: Sequence[Scored], highest: Mapping[str, Scored], *, most: int) -> dict[Key, Scored]:
+    """Who says it, by whom it is said instead of."""
+    taken = Counter(each.tier for each in picked)
+    there = {_key(each) for each in picked}
+    instead: dict[Key, Scored] = {}
+    for each in picked:
+        higher = highest[each.content]
+        if _rank(higher) < _rank(each) and _key(higher) not in there and taken[higher.tier] < most:
+            instead[_key(each)] = higher
+            there.add(_key(higher))
+            taken[higher.tier] += 1
+    return instead
+
+
+def _replaced(left: Sequence[Scored], instead: Mapping[Key, Scored]) -> list[Scored]:
+    moved = {_key(each) for each in instead.values()}
+    return [instead.get(key, each) for each in left if (key := (each.tier, each.id)) not in moved]
+
+
+def _said_higher(picked: Sequence[Scored], words_of: Mapping[str, frozenset[str]], *, more_than: float) -> set[Key]:
+    """Which of them stand, by more than this share of their words, in one of a higher tier that stays."""
+    staying: list[tuple[int, frozenset[str]]] = []
+    double: set[Key] = set()
+    for each in sorted(picked, key=_rank):
+        rank, its = _rank(each), words_of[each.content]
+        if any(higher < rank and overlap(its, theirs) > more_than for higher, theirs in staying):
+            double.add(_key(each))
+        else:
+            staying.append((rank, its))
+    return double
+
+
+def _key(item: Scored) -> Key:
+    return item.tier, item.id
+
+
+def _rank(item: Scored) -> int:
+    """Of its tier: semantic 0."""
+    return _RANKS[item.tier]
+
+
+def _best(ordered: Sequence[Scored], *, limit: int, most: int, replaced: Mapping[Key, Tier]) -> list[Scored]:
+    """The first `limit`, at most `most` of a tier. Who speaks instead of another stands for the other's tier too
+    (`replaced`), or more of that tier would come in its place."""
+    picked: list[Scored] = []
+    taken = dict.fromkeys(TIERS, 0)
+    for each in ordered:
+        if len(picked) == limit:
+            break
+        if taken[each.tier] < most:
+            taken[each.tier] += 1
+            if (instead_of := replaced.get(_key(each))) is not None:
+                taken[instead_of] += 1
+            picked.append(each)
+    return picked

@@ -1,0 +1,1 @@
+"""Upkeep: consolidation, pruning, summaries, gists and budgets."""

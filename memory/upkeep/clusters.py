@@ -1,0 +1,53 @@
+"""Which episodes belong together: the groups that insights are drawn from (memory-model §7, deep phase)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy
+
+from ...schemas import ids
+from ...schemas.episodes import StoredEpisode
+
+SHOWN_MAX = 20
+"""Episodes of a cluster: of a larger one the newest."""
+Embedded = tuple[StoredEpisode, Sequence[float]]
+
+
+def clusters(
+    episodes: Sequence[Embedded], *, similarity: float, at_least: int
+) -> tuple[tuple[StoredEpisode, ...], ...]:
+    """Episodes of one subject of which each is near another one, by cosine; largest first, each oldest first.
+
+    A group counts by its turns: five statements of one turn are one story, not a pattern.
+    """
+    by_subject: dict[str, list[Embedded]] = {}
+    for each in episodes:
+        by_subject.setdefault(each[0].subject, []).append(each)
+    groups = (group for same in by_subject.values() if len(same) >= at_least for group in _linked(same, similarity))
+    wide = [group for group in groups if len({(each.session_id, each.turn_id) for each in group}) >= at_least]
+    return tuple(sorted(wide, key=lambda group: (-len(group), group[0].episode_id)))
+
+
+def name_of(cluster: Sequence[StoredEpisode]) -> str:
+    """The same for the same episodes, whatever their order; 16 hexadecimal digits."""
+    return ids.short_hash("/".join(sorted(each.episode_id for each in cluster)))
+
+
+def _linked(episodes: Sequence[Embedded], similarity: float) -> list[tuple[StoredEpisode, ...]]:
+    """Connected components of the graph whose edges are the near pairs."""
+    matrix = numpy.asarray([dense for _, dense in episodes], dtype=numpy.float32)
+    norms = numpy.linalg.norm(matrix, axis=1, keepdims=True)
+    unit = matrix / numpy.where(norms == 0, 1, norms)
+    near = (unit @ unit.T) >= similarity
+    left = set(range(len(episodes)))
+    groups = []
+    while left:
+        group, edge = set[int](), {min(left)}
+        while edge:
+            group |= edge
+            left -= edge
+            edge = {int(other) for each in edge for other in numpy.flatnonzero(near[each])} & left
+        found = sorted((episodes[each][0] for each in group), key=lambda each: (each.occurred_at, each.episode_id))
+        groups.append(tuple(found[-SHOWN_MAX:]))
+    return groups

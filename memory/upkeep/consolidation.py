@@ -1,0 +1,143 @@
+"""Consolidation, the pure part: when a run is due, what of a model's answer becomes a proposal (memory-model §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from ...schemas import ids
+from ...schemas.base import Contract
+from ...schemas.commands import CHANGES_MAX, Change
+from ...schemas.episodes import EpisodesRecorded, StoredEpisode
+from ...schemas.facts import StoredFact
+from ...schemas.observations import Category
+from ..policies import ConsolidationPolicy
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Counters(Contract):
+    """Of one owner, since the last run. Lies in a row: fields that a later minor version adds are read over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    episodes: Count = 0
+    turns: Count = 0
+    evicted: bool = False
+    """A persistent or permanent working entry had to make room."""
+    notes_tokens: Count = 0
+    """Of what was observed, episode or not."""
+
+
+def counted(counters: Counters, recorded: EpisodesRecorded) -> Counters:
+    """One more reflected turn."""
+    return Counters(
+        episodes=counters.episodes + len(recorded.episodes),
+        turns=counters.turns + 1,
+        evicted=counters.evicted or recorded.evicted_persistent > 0,
+        notes_tokens=counters.notes_tokens + recorded.notes_tokens,
+    )
+
+
+def due(counters: Counters, policy: ConsolidationPolicy) -> bool:
+    """The guard: enough happened, over enough turns. When it says no, no model is called."""
+    if policy.trigger != "capture":
+        return False
+    happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
+    noted = 0 < policy.notes_tokens <= counters.notes_tokens
+    return (happened or noted) and counters.turns >= policy.turns
+
+
+def scheduled(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
+    """When the next run of a schedule falls due; None without a schedule, and where nothing has come since.
+
+    `last`: when the last run was, whatever became of it; without one, when the first turn was counted."""
+    if policy.trigger != "schedule" or not counters.turns or last is None:
+        return None
+    return last + timedelta(seconds=policy.every)
+
+
+# ------------------------------------------------------------------------------------------- the model's answer
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """One item of the answer, its ids still the prompt's short ones."""
+
+    action: Literal["new", "reinforce", "update", "invalidate"]
+    subject: str
+    content: str
+    category: Category | None
+    confidence: float | None
+    target: str | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """`dropped` counts, by reason, what of the answer could not be used."""
+
+    changes: tuple[Change, ...]
+    dropped: Mapping[str, int]
+
+
+def propose(
+    items: Sequence[Proposed], *, episodes: Mapping[str, StoredEpisode], facts: Mapping[str, StoredFact]
+) -> Proposals:
+    """Short ids to records; what was not shown is dropped and counted, and so is a new fact without a source among
+    the episodes that were shown: it was invented. A fact is changed once in a run: the first proposal stands."""
+    changes: list[Change] = []
+    dropped: dict[str, int] = {}
+    touched: set[str] = set()
+    told: set[tuple[str, str]] = set()
+
+    def drop(reason: str) -> None:
+        dropped[reason] = dropped.get(reason, 0) + 1
+
+    for item in items:
+        sources = tuple(dict.fromkeys(episodes[each].episode_id for each in item.sources if each in episodes))
+        for _ in range(sum(each not in episodes for each in item.sources)):
+            drop("unknown_episode")
+        if item.action == "new" and not sources:
+            drop("no_source")
+            continue
+        target = facts.get(item.target) if item.target is not None else None
+        if item.action != "new" and target is None:
+            drop("unknown_fact")
+            continue
+        statement = (item.subject, ids.content_hash(item.content))
+        if (item.action == "new" and statement in told) or (target is not None and target.fact_id in touched):
+            drop("twice")
+            continue
+        try:
+            changes.append(_change(item, target if item.action != "new" else None, sources))
+        except ValidationError:
+            drop("invalid")
+            continue
+        if item.action in ("new", "update"):
+            told.add(statement)
+        if target is not None and item.action != "new":
+            touched.add(target.fact_id)
+    return Proposals(tuple(changes), dropped)
+
+
+def in_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
+    """At most 20 changes a command."""
+    return [tuple(changes[start : start + CHANGES_MAX]) for start in range(0, len(changes), CHANGES_MAX)]
+
+
+def _change(item: Proposed, target: StoredFact | None, sources: tuple[str, ...]) -> Change:
+    worded = item.action in ("new", "update")
+    return Change(
+        action=item.action,
+        target_fact_id=target.fact_id if target else None,
+        expected_version=target.version if target else None,
+        subject=(target.subject if target else item.subject) if worded else None,
+        content=item.content if worded else None,
+        category=item.category if worded else None,
+        confidence=item.confidence if worded else None,
+        reason=f"consolidated from {len(sources)} episode{'' if len(sources) == 1 else 's'}",
+        source_episode_ids=sources,
+    )

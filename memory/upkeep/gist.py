@@ -1,0 +1,127 @@
+"""What is left of an old episode's text, and how its words are kept and checked (memory-model §8); pure.
+
+A gist takes the place of the text; the words go to the archive first, with their SHA-256, and come back only when they
+are the same to the byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from pydantic import JsonValue
+
+from ...schemas import ids
+from ...schemas.archive import Archived
+from ...schemas.cloudevents import rfc3339
+from ...schemas.episodes import StoredEpisode
+from ..facts.similarity import words
+from ..language.locales import Locale
+from ..language.text import one_line
+from ..language.tokenizer import tokens
+from ..policies import GistPolicy
+from ..recall.ranking import overlap
+from .hygiene import present_strength
+from .strength import last_of
+
+ELLIPSIS: Final = " …"
+OWN_WORDS: Final = 0.8
+"""Share of a model's gist that has to be words of the text: the rest joins them."""
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def worth_a_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
+    """Old, faded, long, not compressed yet, and looked at by consolidation: facts are made of words, not of gists."""
+    return (
+        policy.enabled
+        and episode.archived_at is None
+        and episode.deleted_at is None
+        and episode.consolidated_at is not None
+        and now - episode.occurred_at >= timedelta(days=policy.days)
+        and present_strength(episode, now=now) < policy.strength
+        and len(episode.content) > policy.longer_than
+        and ids.content_hash(episode.content) == episode.content_hash  # else its words would never be given back
+    )
+
+
+def archived(episode: StoredEpisode, *, at: datetime) -> Archived:
+    """The row that keeps an episode's words. The episode must have them still."""
+    return Archived(
+        archive_id=ids.archive_id(episode.episode_id),
+        episode_id=episode.episode_id,
+        observation_id=episode.observation_id,
+        tenant_id=episode.tenant_id,
+        owner=episode.owner,
+        owner_key=episode.owner_key,
+        user_id=episode.user_id,
+        session_id=episode.session_id,
+        turn_id=episode.turn_id,
+        content=episode.content,
+        sha256=ids.text_hash(episode.content),
+        archived_at=at,
+        accessed_at=at,
+        sensitivity=episode.sensitivity,
+    )
+
+
+def is_whole(row: Archived, episode: StoredEpisode) -> bool:
+    """Whether the archive has this episode's words, byte for byte as they went in."""
+    return (
+        row.episode_id == episode.episode_id
+        and row.owner_key == episode.owner_key
+        and ids.text_hash(row.content) == row.sha256
+        and ids.content_hash(row.content) == episode.content_hash
+    )
+
+
+def kept_until(row: Archived, policy: GistPolicy) -> datetime:
+    """From when on the janitor lets the words go."""
+    return row.accessed_at + timedelta(days=policy.retention_days)
+
+
+def on_archived(row: Archived, *, at: datetime) -> dict[str, JsonValue]:
+    """The fields of a row whose words were given. Set as they are: the same access applied again changes nothing."""
+    return {"accessed_at": rfc3339(last_of(row.accessed_at, at)), "access_count": row.access_count + 1}
+
+
+# ------------------------------------------------------------------------------------------------ making one
+def extracted(text: str, *, chars: int) -> str:
+    """At most so many characters of its beginning: whole sentences while they fit, else words and an ellipsis. The
+    same text gives the same gist, and it says nothing that the text does not."""
+    text = one_line(text)
+    sentences = _while_they_fit(_SENTENCE_END.split(text), chars)
+    if sentences:
+        return sentences
+    room = chars - len(ELLIPSIS)
+    return (_while_they_fit(text.split(), room) or text[:room]) + ELLIPSIS
+
+
+def _while_they_fit(parts: Iterable[str], chars: int) -> str:
+    kept = ""
+    for part in parts:
+        longer = f"{kept} {part}" if kept else part
+        if len(longer) > chars:
+            break
+        kept = longer
+    return kept
+
+
+def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
+    """Whether a model's gist may stand for the text: short enough, of its words, with no number that it has not, and
+    denying what it denies."""
+    return (
+        0 < len(gist) <= chars
+        and overlap(words(gist), words(text)) >= OWN_WORDS
+        and set(_NUMBER.findall(gist)) <= set(_NUMBER.findall(text))
+        and _denied(gist, pack) == _denied(text, pack)
+    )
+
+
+def _denied(text: str, pack: Locale) -> frozenset[str]:
+    """The phrases in it that deny something, or end it."""
+    said = f" {' '.join(each.text for each in tokens(text, pack))} "
+    markers = pack.markers
+    return frozenset(each for each in (*markers.negations, *markers.never, *markers.endings) if f" {each} " in said)

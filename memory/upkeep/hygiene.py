@@ -1,0 +1,96 @@
+"""What the janitor culls and flags, without a model (memory-model §8); pure. `now` and the turns are arguments.
+
+The age of an episode counts from its turn (`occurred_at`): what was imported from last year is as old as it is, and a
+log that is read again is kept in the same order as the first time.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ...schemas.episodes import StoredEpisode
+from ...schemas.facts import StoredFact
+from ..policies.upkeep import HygienePolicy
+from .strength import effective_confidence, last_of, strength
+
+STALE = "stale"
+"""The tag of a permanent episode that nothing has confirmed for long."""
+MARKS = 20
+"""Into so many steps the turns of an episode's life are cut: it may live one step longer, never shorter."""
+
+
+# ------------------------------------------------------------------------------------------------ turns as a clock
+class Mark(BaseModel):
+    """When the owner's so-manieth turn was reflected, milliseconds since 1970: its episodes were recorded before."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    turn: int
+    at: int
+
+
+class TurnClock(BaseModel):
+    """Turns of one owner over all sessions, and when some of the last ones were: an episode knows no number, and two
+    times are compared instead. Bounded: at most `MARKS` + 2 marks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    turns: Annotated[int, Field(ge=0)] = 0
+    marks: tuple[Mark, ...] = ()
+
+    def ticked(self, at: int, *, span: int) -> TurnClock:
+        """One more turn. `span`: the turns that an episode lives; 0 counts, and marks nothing."""
+        turns = self.turns + 1
+        marks = self.marks if span else ()
+        if span and (not marks or turns - marks[-1].turn >= -(-span // MARKS)):
+            marks = (*marks, Mark(turn=turns, at=at))
+        while len(marks) > 1 and turns - marks[1].turn >= span:
+            marks = marks[1:]
+        return TurnClock(turns=turns, marks=marks)
+
+    def before(self, *, span: int) -> datetime | None:
+        """What was recorded until then is at least `span` turns old; None: nothing is known to be."""
+        old = [mark.at for mark in self.marks if span and self.turns - mark.turn >= span]
+        return datetime.fromtimestamp(max(old) / 1000, tz=UTC) if old else None
+
+
+# ------------------------------------------------------------------------------------------------ what goes
+def outlived(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
+    """Whether a persistent episode's time is over. `old`: what was recorded until then has seen its turns.
+
+    A bound of 0 is none: alone it culls nothing, and with "and" the other one decides.
+    """
+    if episode.durability == "permanent":
+        return False
+    bounds = []
+    if policy.episode_turns:
+        bounds.append(old is not None and episode.recorded_at <= old)
+    if policy.episode_days:
+        bounds.append(now - episode.occurred_at >= timedelta(days=policy.episode_days))
+    return bool(bounds) and (any(bounds) if policy.episode_bounds == "or" else all(bounds))
+
+
+def is_stale(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
+    """A permanent episode is never culled; from some age on readers are told that it is old."""
+    days = policy.stale_days
+    return bool(days) and episode.durability == "permanent" and now - episode.occurred_at >= timedelta(days=days)
+
+
+def is_doubtful(fact: StoredFact, *, now: datetime, half_life_days: float, policy: HygienePolicy) -> float | None:
+    """The effective confidence of a fact that is too unsure to be kept; None of one that stays."""
+    since = fact.last_reinforced_at or fact.recorded_at
+    sure = effective_confidence(fact.confidence, since, now, half_life_days=half_life_days)
+    return sure if sure < policy.confidence_floor else None
+
+
+def present_strength(episode: StoredEpisode, *, now: datetime) -> float:
+    touched = last_of(episode.occurred_at, episode.last_accessed_at)
+    return strength(episode.strength, touched, now, stability_days=episode.stability)
+
+
+def is_forgotten(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
+    """Whether so little is left of a persistent episode that maintenance lets it go."""
+    return episode.durability != "permanent" and present_strength(episode, now=now) < policy.strength_floor

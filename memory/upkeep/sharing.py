@@ -1,0 +1,109 @@
+"""Promotion to shared (memory-model §7, deep): what several users of a tenant know becomes known to a group of theirs.
+
+Decided twice by the same rules: by who proposes it, and by the group's reflector from the rows as they stand then. What
+is shared says where it was said, by turn and observation, and not in which words: a quote is its user's.
+docs/design/sharing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...schemas.commands import Change
+from ...schemas.facts import Evidence, StoredFact
+from ...schemas.turns import SENSITIVITIES, Owner, up_to
+from ..facts.statements import Statement
+from ..policies import SharingPolicy
+
+SHARED_MAX = 20
+"""Proposals of one run: as many as one command carries."""
+SOURCES_MAX = 64
+"""Facts that one proposal names, each of another user."""
+
+
+def may_be_shared(fact: StoredFact, policy: SharingPolicy) -> bool:
+    """A user's own, believed without an end, said by the user, and about nobody who is meant by `user`: of each user
+    that is another person."""
+    return (
+        fact.owner.scope == "user"
+        and fact.state == "active"
+        and fact.valid_to is None
+        and fact.trust == "user"
+        and fact.subject not in ("user", fact.owner.id)
+        and fact.category in policy.categories
+        and fact.sensitivity in up_to(policy.ceiling)
+    )
+
+
+def worth_sharing(
+    mine: Sequence[StoredFact], said: Sequence[StoredFact], *, group: Owner, policy: SharingPolicy
+) -> tuple[Change, ...]:
+    """Of one user's facts those that enough users say. `said`: rows of the tenant with the texts of these facts, of any
+    owner and in any state. What the group knows, or knew once, is not proposed again."""
+    known = {_statement(each) for each in said if each.owner == group}
+    changes: list[Change] = []
+    for fact in mine:
+        if not may_be_shared(fact, policy) or _statement(fact) in known:
+            continue
+        sources = _by_user(fact.subject, fact.content_hash, said, policy)
+        if len(sources) < policy.users:
+            continue
+        known.add(_statement(fact))
+        changes.append(
+            Change(
+                action="new",
+                subject=fact.subject,
+                content=fact.content,
+                category=fact.category,
+                confidence=min(each.confidence for each in sources.values()),
+                reason=_reason(len(sources)),
+                source_fact_ids=tuple(each.fact_id for each in sources.values())[:SOURCES_MAX],
+            )
+        )
+    return tuple(changes[:SHARED_MAX])
+
+
+def as_shared(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
+    """A proposal with what its sources say: it is as trustworthy as the least of them, as sensitive as the most, holds
+    from the earliest, and was told when the last was. None: too few say it now, or the group is not the one."""
+    sources = _by_user(statement.subject, statement.content_hash, named, policy)
+    if statement.owner != policy.shared_with or len(sources) < policy.users:
+        return None
+    rows = list(sources.values())
+    evidence = sorted((_unquoted(each) for each in rows if each.evidence), key=lambda each: each.occurred_at)
+    return replace(
+        statement,
+        category=rows[0].category,
+        confidence=min(each.confidence for each in rows),
+        occurred_at=max((each.occurred_at for each in evidence), default=statement.occurred_at),
+        valid_from=min(each.valid_from for each in rows),
+        sensitivity=max((each.sensitivity for each in rows), key=SENSITIVITIES.index),
+        trust="user",
+        evidence=tuple(evidence),
+        source_episode_ids=(),
+    )
+
+
+def _statement(fact: StoredFact) -> tuple[str, str]:
+    return (fact.subject, fact.content_hash)
+
+
+def _by_user(
+    subject: str, content_hash: str, facts: Sequence[StoredFact], policy: SharingPolicy
+) -> Mapping[str, StoredFact]:
+    """One fact a user, the oldest, by user."""
+    said = [each for each in facts if _statement(each) == (subject, content_hash) and may_be_shared(each, policy)]
+    sources: dict[str, StoredFact] = {}
+    for each in sorted(said, key=lambda fact: (fact.owner.id, fact.recorded_at, fact.fact_id)):
+        sources.setdefault(each.owner.id, each)
+    return sources
+
+
+def _unquoted(fact: StoredFact) -> Evidence:
+    """The newest that speaks for it, without the words."""
+    return fact.evidence[-1].model_copy(update={"quote": ""})
+
+
+def _reason(users: int) -> str:
+    return f"promoted to shared: {users} users say it"

@@ -1,0 +1,141 @@
+"""Summaries of sessions, the pure part: which turns wait for one, and what of them is shown (memory-model §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from ...schemas.episodes import SUMMARISED_MAX, EpisodesRecorded
+from ...schemas.facts import Trust
+from ...schemas.turns import SENSITIVITIES, Sensitivity, up_to
+from ...schemas.working_set import StoredMessage
+from ..policies import CapturePolicy
+from ..recall.context import tokens
+from ..recall.prompt_framing import without_framed
+
+WAITING_MAX: Final = SUMMARISED_MAX
+"""Turns of an owner that wait to be summarised, over all sessions: the newest. Older ones stay in the session log."""
+SHOWN: Final = frozenset(up_to("internal"))
+"""What is secret is left out of a summary: it is shown to whoever may see what is internal."""
+
+
+class Unsummarised(BaseModel):
+    """Turns of one session that no summary has taken yet, in the order in which they were told."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    user_id: str
+    session_id: str
+    turn_ids: tuple[str, ...]
+
+    @property
+    def session(self) -> tuple[str, str]:
+        return self.user_id, self.session_id
+
+
+def heard(waiting: Sequence[Unsummarised], told: EpisodesRecorded) -> tuple[Unsummarised, ...]:
+    """One more reflected turn; the session that was heard of last stands last, and what is too many goes from the
+    first one."""
+    session = told.user_id, told.session_id
+    before = next((each.turn_ids for each in waiting if each.session == session), ())
+    now = Unsummarised(user_id=session[0], session_id=session[1], turn_ids=(*before, told.turn_id))
+    others = [each for each in waiting if each.session != session]
+    kept: list[Unsummarised] = []
+    room = WAITING_MAX
+    for each in reversed((*others, now)):
+        turns = each.turn_ids[-room:] if room else ()
+        if turns:
+            kept.append(each.model_copy(update={"turn_ids": turns}))
+            room -= len(turns)
+    return tuple(reversed(kept))
+
+
+def by_need(waiting: Sequence[Unsummarised], *, at_least: int) -> tuple[Unsummarised, ...]:
+    """The sessions with enough turns, the one with most of them first; 0: none."""
+    enough = [each for each in waiting if at_least and len(each.turn_ids) >= at_least]
+    return tuple(sorted(enough, key=lambda each: -len(each.turn_ids)))
+
+
+def without(waiting: Sequence[Unsummarised], session: Unsummarised, turns: Collection[str]) -> tuple[Unsummarised, ...]:
+    """When these turns of a session are summarised, or never will be."""
+    left = []
+    for each in waiting:
+        if each.session == session.session:
+            each = each.model_copy(update={"turn_ids": tuple(turn for turn in each.turn_ids if turn not in turns)})
+        if each.turn_ids:
+            left.append(each)
+    return tuple(left)
+
+
+class Logged(BaseModel):
+    """A turn as the session log orders it: message 0, in short."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    turn_id: str
+    first_place: int | None = None
+    """None of what 0.1 recorded, which stands before all others."""
+    occurred_at: datetime
+
+
+def older_than(session: Iterable[Logged], *, keep: int) -> tuple[Logged, ...]:
+    """The turns of a session without the newest `keep`, in the order of the log. Turns that have no words in its thread
+    take no place there, and stand by their time."""
+    ordered = sorted(
+        session,
+        key=lambda turn: (-1 if turn.first_place is None else turn.first_place, turn.occurred_at, turn.turn_id),
+    )
+    return tuple(ordered[: max(0, len(ordered) - keep)])
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn as the prompt shows it. `said`: (role, text)."""
+
+    turn_id: str
+    occurred_at: datetime
+    said: tuple[tuple[str, str], ...]
+    sensitivity: Sensitivity
+
+    @property
+    def tokens(self) -> int:
+        return sum(tokens(text) for _, text in self.said)
+
+    @property
+    def trust(self) -> Trust:
+        return "user" if all(role == "user" for role, _ in self.said) else "assistant"
+
+
+def as_told(turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy) -> tuple[Told, ...]:
+    """The turns that the session log has, in the order of `turn_ids`: the captured roles, the assistant's words cut,
+    without memories that were rendered into them and without what is secret."""
+    by_turn: dict[str, list[StoredMessage]] = {}
+    for message in sorted(messages, key=lambda each: each.message_index):
+        by_turn.setdefault(message.turn_id, []).append(message)
+    return tuple(_told(turn, by_turn[turn], policy) for turn in turn_ids if turn in by_turn)
+
+
+def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> Told:
+    said = []
+    for message in messages:
+        text = without_framed(message.content)
+        if message.role == "assistant":
+            text = text[: policy.max_assistant_chars]
+        if message.role in policy.roles and message.sensitivity in SHOWN and text.strip():
+            said.append((message.role, text))
+    sensitivity = max((each.sensitivity for each in messages), key=SENSITIVITIES.index)
+    return Told(turn_id, messages[0].occurred_at, tuple(said), sensitivity)
+
+
+def that_fit(turns: Sequence[Told], limit: int) -> tuple[Told, ...]:
+    """The oldest of these, at most `limit` tokens together, at least one."""
+    total = 0
+    for place, turn in enumerate(turns):
+        total += turn.tokens
+        if place and total > limit:
+            return tuple(turns[:place])
+    return tuple(turns)

@@ -1,0 +1,1 @@
+"""The working set of a session, and when to observe."""

@@ -1,0 +1,305 @@
+"""The working set of a session: what the agent is attending to now (memory-model §4).
+
+All functions are pure: they take a WorkingSet and return another. A set's `turn` counts the turns it has lived
+through. During turn n (from 1) entries are touched at `turn` n-1, and the tick at its end makes it n, so that right
+after its own turn an entry stands at importance x decay(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue, ValidationError
+
+from ...schemas import ids
+from ...schemas.observations import LASTING, Durability, Evicted, Observation
+from ...schemas.turns import SENSITIVITIES
+from ...schemas.working_set import WorkingEntry, WorkingSet
+from ..policies import DecayPolicy, WorkingSetPolicy
+from .decay import salience
+
+_DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "permanent")
+
+
+class UnknownEntryError(LookupError):
+    """No entry of that id in the set."""
+
+
+class PinRefusedError(ValueError):
+    """All pins are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An observation on its way into the set."""
+
+    observation: Observation
+    replaces: str | None = None
+    """Entry id of the working entry, or of an earlier candidate of the same turn, that this one replaces."""
+    pinned: bool = False
+    """Asks for a pin; without a free slot the entry is kept unpinned."""
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """`observation_id` took the place of what `replaced_observation_id` had put there."""
+
+    observation_id: str
+    replaced_observation_id: str
+    present: bool
+    """False: the named entry was no longer in the set (evicted meanwhile, or never there)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """The candidate `observation_id` said again what stood in `entry_id_before`; the entry is `entry_id` now."""
+
+    observation_id: str
+    entry_id_before: str
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnApplied:
+    working: WorkingSet
+    evicted: tuple[Evicted, ...]
+    """The persistent and permanent entries that had to make room: consolidation hears of them."""
+    evicted_entries: tuple[WorkingEntry, ...]
+    """All entries that had to make room."""
+    refreshed: tuple[Refreshed, ...]
+    replaced: tuple[Replaced, ...]
+    pins_refused: int
+    skipped: tuple[str, ...]
+    """Observation ids of candidates that make no valid entry."""
+
+
+def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
+    """By salience, greatest first; among equals the oldest first."""
+    return _ordered(working.entries)
+
+
+def format_bullets(working: WorkingSet) -> str:
+    """Bullets by salience, without scores."""
+    return "\n".join(f"- {entry.content}" for entry in items(working))
+
+
+def find(working: WorkingSet, entry_id: str) -> WorkingEntry | None:
+    return next((entry for entry in working.entries if entry.entry_id == entry_id), None)
+
+
+def evict(working: WorkingSet, entry_id: str) -> WorkingSet:
+    """Take an entry out, pinned or not. Raises UnknownEntryError."""
+    _named(working, entry_id)
+    return _with(working, (entry for entry in working.entries if entry.entry_id != entry_id))
+
+
+def pin(working: WorkingSet, entry_id: str, policy: WorkingSetPolicy) -> WorkingSet:
+    """Hold an entry. Raises UnknownEntryError, or PinRefusedError when no pin is free."""
+    entry = _named(working, entry_id)
+    if entry.pinned:
+        return working
+    if not _pin_free(working, policy):
+        raise PinRefusedError(f"all {policy.max_pinned} pins are taken")
+    return _put(working, entry_id, entry.model_copy(update={"pinned": True}))
+
+
+def unpin(working: WorkingSet, entry_id: str) -> WorkingSet:
+    """Raises UnknownEntryError."""
+    return _put(working, entry_id, _named(working, entry_id).model_copy(update={"pinned": False}))
+
+
+def refresh(working: WorkingSet, entry_id: str, policy: DecayPolicy) -> WorkingSet:
+    """Attend to an entry again: last access is the current turn. Raises UnknownEntryError."""
+    entry = _named(working, entry_id).model_copy(update={"last_access_turn": working.turn})
+    return _put(working, entry_id, _scored(entry, working.turn, policy))
+
+
+def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
+    """One tick: the next turn, every salience anew, entries in order of it."""
+    turn = working.turn + 1
+    return WorkingSet(turn=turn, entries=_ordered(_scored(entry, turn, policy) for entry in working.entries))
+
+
+def add(
+    working: WorkingSet, candidate: Candidate, policy: WorkingSetPolicy
+) -> tuple[WorkingSet, tuple[WorkingEntry, ...], Refreshed | None]:
+    """Put a candidate in, or refresh the entry that says the same. Returns the set, who had to go, what was refreshed.
+
+    Raises pydantic.ValidationError when the candidate makes no valid entry.
+    """
+    twin = _saying(working, candidate.observation)
+    if twin is not None:
+        entry = _renewed(twin, candidate, working.turn, policy.decay)
+        entry = entry.model_copy(
+            update={"pinned": twin.pinned or (candidate.pinned and _pin_free(working, policy))},
+        )
+        refreshed = Refreshed(candidate.observation.observation_id, twin.entry_id, entry.entry_id)
+        return _put(working, twin.entry_id, entry), (), refreshed
+    entry = _entry(candidate, working.turn, pinned=candidate.pinned and _pin_free(working, policy))
+    evicted: list[WorkingEntry] = []
+    while len(working.entries) >= policy.capacity:
+        least = _least(working)
+        evicted.append(least)
+        working = evict(working, least.entry_id)
+    return _with(working, (*working.entries, entry)), tuple(evicted), None
+
+
+def apply_turn(working: WorkingSet, candidates: Sequence[Candidate], *, policy: WorkingSetPolicy) -> TurnApplied:
+    """One turn, in the order of memory-model §4: what is replaced goes, what was observed comes, then one tick (also
+    when nothing was observed)."""
+    working, replaced, dropped = _replace(working, candidates)
+    evicted: list[WorkingEntry] = []
+    refreshed: list[Refreshed] = []
+    skipped: list[str] = []
+    pins_refused = 0
+    for candidate in candidates:
+        if candidate.observation.observation_id in dropped:
+            continue
+        try:
+            working, gone, again = add(working, candidate, policy)
+        except ValidationError:
+            skipped.append(candidate.observation.observation_id)
+            continue
+        evicted += gone
+        if again is not None:
+            refreshed.append(again)
+        held = find(working, again.entry_id if again else candidate.observation.entry_id)
+        pins_refused += candidate.pinned and held is not None and not held.pinned
+    return TurnApplied(
+        working=advance(working, policy.decay),
+        evicted=tuple(
+            Evicted(entry_id=entry.entry_id, observation_id=entry.observation_id, durability=entry.durability)
+            for entry in evicted
+            if entry.durability in LASTING
+        ),
+        evicted_entries=tuple(evicted),
+        refreshed=tuple(refreshed),
+        replaced=replaced,
+        pins_refused=pins_refused,
+        skipped=tuple(skipped),
+    )
+
+
+def _replace(
+    working: WorkingSet, candidates: Sequence[Candidate]
+) -> tuple[WorkingSet, tuple[Replaced, ...], frozenset[str]]:
+    """Take out what is replaced. Returns the set, what replaced what, and the candidates that another candidate of
+    this turn replaces: they never go in (nobody has to make room for them)."""
+    earlier: dict[str, Observation] = {}
+    dropped: set[str] = set()
+    replaced: list[Replaced] = []
+    for candidate in candidates:
+        new, target = candidate.observation, candidate.replaces
+        if target is not None and target != new.entry_id:
+            present = find(working, target)
+            if present is not None:
+                if not _same_statement(present, new):
+                    working = evict(working, target)
+                    replaced.append(Replaced(new.observation_id, present.observation_id, True))
+            elif target in earlier:
+                old = earlier[target]
+                if not _same_statement(old, new):
+                    dropped.add(old.observation_id)
+                    twin = _saying(working, old)
+                    kept = old.observation_id
+                    if twin is not None:
+                        kept = kept if _prevails(old, twin) else twin.observation_id
+                        working = evict(working, twin.entry_id)
+                    replaced.append(Replaced(new.observation_id, kept, True))
+            else:
+                replaced.append(Replaced(new.observation_id, target, False))
+        earlier[new.entry_id] = new
+    return working, tuple(replaced), frozenset(dropped)
+
+
+def _same_statement(old: WorkingEntry | Observation, new: Observation) -> bool:
+    return old.subject == new.subject and ids.canonical(old.content) == ids.canonical(new.content)
+
+
+def _saying(working: WorkingSet, observation: Observation) -> WorkingEntry | None:
+    said = ids.canonical(observation.content)
+    return next(
+        (
+            entry
+            for entry in working.entries
+            if entry.subject == observation.subject and ids.canonical(entry.content) == said
+        ),
+        None,
+    )
+
+
+def _prevails(new: Observation, old: WorkingEntry) -> bool:
+    """Which of two observations of one statement the entry stands for: the more durable, then the more important,
+    then the first. It is the one that became a fact, if any did."""
+    return (_DURABILITY.index(new.durability), new.importance) > (_DURABILITY.index(old.durability), old.importance)
+
+
+def _renewed(entry: WorkingEntry, candidate: Candidate, turn: int, policy: DecayPolicy) -> WorkingEntry:
+    new = candidate.observation
+    update: dict[str, object] = {
+        "last_access_turn": turn,
+        "sensitivity": max(entry.sensitivity, new.sensitivity, key=SENSITIVITIES.index),
+    }
+    if _prevails(new, entry):
+        update |= {
+            "entry_id": new.entry_id,
+            "observation_id": new.observation_id,
+            "durability": new.durability,
+            "importance": new.importance,
+            "category": new.category,
+        }
+    return _scored(entry.model_copy(update=update), turn, policy)
+
+
+def _entry(candidate: Candidate, turn: int, *, pinned: bool) -> WorkingEntry:
+    new = candidate.observation
+    return WorkingEntry(
+        entry_id=new.entry_id,
+        content=new.content,
+        subject=new.subject,
+        category=new.category,
+        durability=new.durability,
+        importance=new.importance,
+        pinned=pinned,
+        salience=new.importance,
+        created_turn=turn,
+        last_access_turn=turn,
+        observation_id=new.observation_id,
+        sensitivity=new.sensitivity,
+        metadata=dict(candidate.metadata),
+    )
+
+
+def _scored(entry: WorkingEntry, turn: int, policy: DecayPolicy) -> WorkingEntry:
+    return entry.model_copy(update={"salience": salience(entry.importance, turn - entry.last_access_turn, policy)})
+
+
+def _least(working: WorkingSet) -> WorkingEntry:
+    """Who goes first: unpinned, of least salience, the oldest. Pinned ones only where a smaller policy leaves no
+    other (the set was made under a larger one)."""
+    return min(working.entries, key=lambda entry: (entry.pinned, entry.salience, entry.created_turn))
+
+
+def _pin_free(working: WorkingSet, policy: WorkingSetPolicy) -> bool:
+    return sum(entry.pinned for entry in working.entries) < policy.max_pinned
+
+
+def _named(working: WorkingSet, entry_id: str) -> WorkingEntry:
+    entry = find(working, entry_id)
+    if entry is None:
+        raise UnknownEntryError(entry_id)
+    return entry
+
+
+def _put(working: WorkingSet, entry_id: str, entry: WorkingEntry) -> WorkingSet:
+    return _with(working, (entry if old.entry_id == entry_id else old for old in working.entries))
+
+
+def _with(working: WorkingSet, entries: Iterable[WorkingEntry]) -> WorkingSet:
+    return WorkingSet(turn=working.turn, entries=_ordered(entries))
+
+
+def _ordered(entries: Iterable[WorkingEntry]) -> tuple[WorkingEntry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (-entry.salience, entry.created_turn)))

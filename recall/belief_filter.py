@@ -1,0 +1,58 @@
+"""Which episodes of an answer say what is no longer believed: one look at the facts that have them as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from qdrant_client import models
+
+from ..adapters.ports import Payload, VectorStore
+from ..memory.facts.belief import DENIED, stands, summary_stands
+from ..memory.policies import RecallPolicy
+from ..schemas.collections import FACTS
+from .filters import any_of
+from .payloads import SAYING, content_of, observation_of, saying_of, summarised_by
+from .request import RecallRequest
+
+FACTS_MAX = 1_000
+"""Rows that are looked at: an observation makes one fact, and few are evidence of more."""
+
+
+async def outlived(
+    episodes: Mapping[str, Payload],
+    *,
+    store: VectorStore,
+    request: RecallRequest,
+    now: datetime,
+    policy: RecallPolicy,
+) -> frozenset[str]:
+    """The ids of those that do not stand any more (memory/facts/belief.py). Raises what the store raises."""
+    observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
+    summaries = {identity: turns for identity, payload in episodes.items() if (turns := summarised_by(payload))}
+    told: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
+    if summaries:
+        turn_ids = {turn for turns in summaries.values() for _, turn in turns}
+        told.append(any_of("evidence[].turn_id", sorted(turn_ids)))
+    found = await store.select(
+        FACTS,
+        tenant_id=request.tenant_id,
+        where=models.Filter(
+            must=[
+                any_of("owner_key", request.owner_keys),
+                models.Filter(should=told),
+                any_of("state", ("active", *DENIED)),
+            ]
+        ),
+        limit=FACTS_MAX,
+        fields=SAYING,
+    )
+    known = request.known_at or now
+    sayings = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
+
+    def stand(identity: str, payload: Payload) -> bool:
+        if identity in summaries:
+            return summary_stands(summaries[identity], sayings)
+        return stands(content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap)
+
+    return frozenset(identity for identity, payload in episodes.items() if not stand(identity, payload))

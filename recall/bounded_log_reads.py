@@ -1,0 +1,107 @@
+"""What the log has of one key, read from the partition where it lies: bounded in records and seconds, and told when it
+gave up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ..schemas.errors import Transient
+from ..streams.log.partitioner import partition_for
+from ..streams.log.port import Log, Record
+from .deadline import Missing
+
+MARGIN_MILLIS = 60 * 60 * 1000
+"""Clocks of producers, stages and brokers differ by less than an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPolicy:
+    """How much of the log one answer may cost, over all topics that it reads."""
+
+    records: int = 200_000
+    seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        if self.records < 1 or self.seconds <= 0:
+            raise ValueError("a read of the log needs at least one record and some time")
+
+
+@dataclass(slots=True)
+class LogReads:
+    """The reads of one answer. Made for one answer, used once."""
+
+    log: Log
+    policy: LogPolicy
+    missing: list[Missing] = field(default_factory=list)
+    """What was given up, in the order of the reads."""
+    _left: int = field(init=False)
+    _deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        self._left = self.policy.records
+
+    async def of_key(
+        self,
+        part: str,
+        topic: str,
+        key: bytes,
+        *,
+        take: Callable[[Record], bool],
+        whole: Callable[[], bool] = lambda: True,
+        since: datetime | None = None,
+        begin: int | None = None,
+    ) -> None:
+        """Give records of `key` to `take`, in order, until it says that nothing that follows is wanted (True).
+
+        What began at a time is looked for from then on (an offset that is known: from `begin` on), and only when not
+        all is there that was wanted (`whole`), in what lies before: clocks may have been wrong. A read that gives up,
+        or a log that is away, is named in `missing` as `part`.
+        """
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self.policy.seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                count = await self.log.partitions(topic)
+                if count is None:
+                    return
+                partition = partition_for(key, count)
+                first, end = (await self.log.starts(topic))[partition], (await self.log.ends(topic))[partition]
+                if begin is None and since is not None:
+                    millis = int(since.timestamp() * 1000)  # producers may name the year 1
+                    begin = await self.log.offset_at(topic, partition, millis - MARGIN_MILLIS)
+                middle = min(max(first, first if begin is None else begin), end)
+                await self._stretch(topic, partition, key, middle, end, take)
+                if not whole():
+                    await self._stretch(topic, partition, key, first, middle, take)
+        except TimeoutError:
+            self._gave_up(part, f"stopped after {self.policy.seconds:g} s in {topic}")
+        except _Spent:
+            self._gave_up(part, f"stopped in {topic}: {self.policy.records} records were read")
+        except Transient as away:
+            self._gave_up(part, str(away))
+
+    async def _stretch(
+        self, topic: str, partition: int, key: bytes, start: int, stop: int, take: Callable[[Record], bool]
+    ) -> None:
+        if start >= stop:
+            return
+        async with aclosing(self.log.read(topic, start={partition: start})) as records:
+            async for record in records:
+                if record.position.offset >= stop:
+                    return
+                if self._left == 0:
+                    raise _Spent
+                self._left -= 1
+                if record.key == key and take(record):
+                    return
+
+    def _gave_up(self, part: str, why: str) -> None:
+        self.missing.append(Missing(part, why))
+
+
+class _Spent(Exception):
+    """No record may be read any more."""

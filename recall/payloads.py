@@ -1,0 +1,249 @@
+"""Stored records as a read sees them: of a candidate the store is asked for the fields that are named here, of a whole
+record nobody. Ranking reads a few of them; what an answer tells is decoded for the chosen alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, cast
+
+from ..adapters.ports import Payload
+from ..memory.facts.belief import Saying, believed
+from ..memory.policies import RecallPolicy
+from ..memory.recall.prompt_framing import without_framed
+from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
+from ..memory.upkeep.strength import last_of, stability_after, strength
+from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
+from ..schemas.errors import Fatal
+from ..schemas.facts import Evidence, FactState
+from ..schemas.observations import Category
+from ..schemas.recall import Tier
+from ..schemas.turns import Sensitivity
+
+FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
+    "semantic": (
+        *("content", "subject", "category", "sensitivity", "evidence"),
+        *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at"),
+        *("strength", "retrieval_count", "last_accessed_at"),
+    ),
+    "working": (
+        *("content", "subject", "category", "sensitivity", "session_id", "observation_id"),
+        *("salience", "importance", "updated_at"),
+    ),
+    "episodic": (
+        *("content", "subject", "category", "sensitivity", "session_id", "turn_id", "observation_id", "evidence"),
+        *("importance", "occurred_at", "strength", "stability", "last_accessed_at", "emotion", "archived_at"),
+        "turn_ids",
+    ),
+    "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
+}
+"""Of a candidate: what is told of it, and what its formulas read."""
+SAYING: Final = (
+    *("content", "state", "valid_to", "expired_at", "closed_at"),
+    *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
+)
+"""Of a fact that may speak for an episode."""
+NUMBER: Final = (int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a memory comes from: a turn, and what proves it there."""
+
+    session_id: str
+    turn_id: str | None = None
+    observation_id: str | None = None
+    occurred_at: datetime | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an answer tells of a record, besides its text and score."""
+
+    sources: Sequence[Source]
+    sensitivity: Sensitivity
+    subject: str | None = None
+    category: Category | None = None
+    role: str | None = None
+    """Of a message: who said it."""
+    archived_at: datetime | None = None
+    """Of an episode whose text is a gist: since when. Its words can be had by its id (rehydrating.py)."""
+
+
+# ------------------------------------------------------------------------------------------------ to rank by
+def content_of(payload: Payload) -> str:
+    """Of a message what was said: memories that were rendered into it are no news of their own."""
+    content = _text(payload, "content")
+    return without_framed(content) if "message_index" in payload else content
+
+
+def trace_of(tier: Tier, payload: Payload) -> Trace:
+    match tier:
+        case "semantic":
+            reinforcements = int(_number(payload, "reinforcement_count"))
+            return SemanticTrace(_number(payload, "confidence"), reinforcements, _since(payload))
+        case "working":
+            return WorkingTrace(_number(payload, "salience"))
+        case "episodic":
+            return EpisodicTrace(_number(payload, "importance"), _moment(payload, "occurred_at"))
+        case "turns":
+            return TurnTrace(_moment(payload, "occurred_at"))
+
+
+def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: RecallPolicy) -> Impression:
+    """As the profile `composite` sees it. A message has no importance of its own; a working entry's strength is its
+    salience, which fades by turns."""
+    match tier:
+        case "semantic":
+            at = _since(payload)
+            stability = stability_after(
+                int(_number(payload, "retrieval_count")),
+                first_days=policy.stability_days,
+                growth=policy.stability_growth,
+            )
+            left = strength(_number(payload, "strength"), _touched(payload, at), now, stability_days=stability)
+            return Impression(strength=left, at=at, importance=_number(payload, "confidence"))
+        case "working":
+            at, importance = _moment(payload, "updated_at"), _number(payload, "importance")
+            return Impression(strength=_number(payload, "salience"), at=at, importance=importance)
+        case "episodic":
+            at, stability = _moment(payload, "occurred_at"), _number(payload, "stability")
+            left = strength(_number(payload, "strength"), _touched(payload, at), now, stability_days=stability)
+            return Impression(
+                strength=left, at=at, importance=_number(payload, "importance"), valence=_valence(payload)
+            )
+        case "turns":
+            at = _moment(payload, "occurred_at")
+            left = strength(1.0, at, now, stability_days=policy.stability_days)
+            return Impression(strength=left, at=at, importance=0.0)
+
+
+# ------------------------------------------------------------------------------------------------ to compare
+def subject_of(payload: Payload) -> str | None:
+    """None of a message."""
+    return _text(payload, "subject") if payload.get("subject") is not None else None
+
+
+def observation_of(payload: Payload) -> str:
+    """Of an episode: the observation that it was."""
+    return _text(payload, "observation_id")
+
+
+def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
+    """Of an episode that is a summary: its turns, each with the session; empty of any other."""
+    turns = payload.get("turn_ids")
+    if not isinstance(turns, list):
+        return frozenset()
+    return frozenset((_text(payload, "session_id"), str(each)) for each in turns)
+
+
+def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
+    """Of a fact."""
+    evidence = payload.get("evidence")
+    said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
+    return Saying(
+        content=content_of(payload),
+        observation_ids=frozenset(str(each.get("observation_id")) for each in said),
+        turns=frozenset((str(each.get("session_id")), str(each.get("turn_id"))) for each in said),
+        believed=believed(
+            cast(FactState, _text(payload, "state")),
+            valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,
+            expired_at=_moment(payload, "expired_at") if payload.get("expired_at") else None,
+            closed_at=_moment(payload, "closed_at") if payload.get("closed_at") else None,
+            valid=valid,
+            known=known,
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ to tell
+class _Told(Contract):
+    subject: Subject
+    category: Category
+    sensitivity: Sensitivity = "internal"
+
+
+class _Fact(_Told):
+    evidence: tuple[Evidence, ...] = ()
+
+
+class _Entry(_Told):
+    session_id: GivenId
+    observation_id: OurId
+
+
+class _Episode(_Entry):
+    turn_id: GivenId
+    occurred_at: Instant
+    evidence: Quote
+    archived_at: Instant | None = None
+
+
+class _Message(Contract):
+    role: str
+    session_id: GivenId
+    turn_id: GivenId
+    occurred_at: Instant
+    sensitivity: Sensitivity = "internal"
+
+
+def told_of(tier: Tier, payload: Payload) -> Told:
+    match tier:
+        case "semantic":
+            fact = _Fact.from_payload(payload)
+            sources = [
+                Source(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
+                for each in fact.evidence
+            ]
+            return Told(sources, fact.sensitivity, fact.subject, fact.category)
+        case "working":
+            entry = _Entry.from_payload(payload)
+            source = Source(entry.session_id, observation_id=entry.observation_id)
+            return Told([source], entry.sensitivity, entry.subject, entry.category)
+        case "episodic":
+            it = _Episode.from_payload(payload)
+            source = Source(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
+            return Told([source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at)
+        case "turns":
+            message = _Message.from_payload(payload)
+            source = Source(message.session_id, message.turn_id, occurred_at=message.occurred_at)
+            return Told([source], message.sensitivity, role=message.role)
+
+
+# ------------------------------------------------------------------------------------------------ fields
+def _text(payload: Payload, name: str) -> str:
+    value = payload.get(name)
+    if not isinstance(value, str):
+        raise Fatal(f"a stored record has no text in {name!r}")
+    return value
+
+
+def _number(payload: Payload, name: str) -> float:
+    value = payload.get(name)
+    if not isinstance(value, NUMBER):
+        raise Fatal(f"a stored record has no number in {name!r}")
+    return float(value)
+
+
+def _moment(payload: Payload, name: str) -> datetime:
+    try:
+        return datetime.fromisoformat(payload[name])  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Fatal(f"a stored record has no time in {name!r}") from error
+
+
+def _since(payload: Payload) -> datetime:
+    """The last reinforcement, else the record."""
+    return _moment(payload, "last_reinforced_at" if payload.get("last_reinforced_at") else "recorded_at")
+
+
+def _touched(payload: Payload, begun: datetime) -> datetime:
+    return last_of(begun, _moment(payload, "last_accessed_at") if payload.get("last_accessed_at") else None)
+
+
+def _valence(payload: Payload) -> float | None:
+    emotion = payload.get("emotion")
+    valence = emotion.get("valence") if isinstance(emotion, dict) else None
+    return float(valence) if isinstance(valence, int | float) else None

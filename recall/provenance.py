@@ -1,0 +1,323 @@
+"""One fact and where it comes from: its versions, the decisions, the observations, the turns word by word.
+
+Its present state is Qdrant's, its past the log's: topics forget after their retention, then what is told begins later.
+What could not be read, or not within bounds (logged.py), is named in `missing`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import JsonValue, ValidationError
+from qdrant_client import models
+
+from ..adapters.ports import VectorStore
+from ..schemas import ids
+from ..schemas.base import Contract
+from ..schemas.collections import FACTS, TURNS
+from ..schemas.errors import Transient
+from ..schemas.facts import Fact, FactUpdated
+from ..schemas.observations import Observation, Observed
+from ..schemas.topics import FACTS as FACTS_TOPIC
+from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
+from ..schemas.turns import Sensitivity, up_to
+from ..schemas.working_set import StoredMessage
+from ..streams.log.port import Log, Record
+from .bounded_log_reads import LogPolicy, LogReads
+from .deadline import Missing
+from .filters import any_of, equals
+from .paging import CURSOR_MAX
+from .record_reader import Reading, Sees, said_in_order, sees_all
+
+VERSIONS_DEFAULT = 50
+VERSIONS_MAX = 200
+NAMED_MAX = 256
+"""Observations that a trace looks for: the newest."""
+C = TypeVar("C", bound=Contract)
+
+
+@dataclass(frozen=True, slots=True)
+class FactRef:
+    """Which fact, and who asks: whose facts they see, and the most sensitive that they may read. Both are asked of the
+    fact before anything is read that led to it."""
+
+    tenant_id: str
+    fact_id: str
+    sees: Sees = sees_all
+    ceiling: Sensitivity = "internal"
+
+    def may_show(self, sensitivity: Sensitivity) -> bool:
+        return sensitivity in up_to(self.ceiling)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A fact's changes, oldest first. `next`: the cursor of the page that follows."""
+
+    fact: Fact
+    events: tuple[FactUpdated, ...]
+    missing: tuple[Missing, ...] = ()
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenIn:
+    """An observation with the turn it was made in."""
+
+    user_id: str
+    session_id: str
+    turn_id: str
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What leads to a fact, each part oldest first; of its changes the newest 200."""
+
+    fact: Fact
+    events: tuple[FactUpdated, ...]
+    observations: tuple[SeenIn, ...]
+    turns: tuple[StoredMessage, ...]
+    missing: tuple[Missing, ...] = ()
+
+    def payload(self) -> dict[str, JsonValue]:
+        """As `memstream trace --json` tells it."""
+        return {
+            "fact": self.fact.to_payload(),
+            "versions": [event.fact.to_payload() for event in self.events],
+            "decisions": [
+                {
+                    "version": event.fact.version,
+                    "event_id": event.event_id,
+                    "action": event.action,
+                    "at": event.to_payload()["at"],
+                    "reason": event.reason,
+                    "decision": event.decision.to_payload() if event.decision is not None else None,
+                    "cause": event.cause.to_payload(),
+                }
+                for event in self.events
+            ],
+            "observations": [
+                seen.observation.to_payload()
+                | {"user_id": seen.user_id, "session_id": seen.session_id, "turn_id": seen.turn_id}
+                for seen in self.observations
+            ],
+            "turns": [message.to_payload() for message in self.turns],
+        }
+
+
+class Tracing:
+    """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
+
+    def __init__(self, *, store: VectorStore, log: Log, policy: LogPolicy | None = None) -> None:
+        self._store = store
+        self._log = log
+        self._policy = policy or LogPolicy()
+        self._reading = Reading(store=store)
+
+    async def fact(self, ref: FactRef) -> Fact | None:
+        """As Qdrant has it; while that has no facts at all (it waits to be filled again), as memory.facts does."""
+        found = await self._reading.fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
+        if found is not None or await self._store.exists(FACTS):
+            return found
+        fact = await self._published(ref)
+        if fact is None or fact.tenant_id != ref.tenant_id or not ref.sees(fact.owner):
+            return None
+        return fact if ref.may_show(fact.sensitivity) else None
+
+    async def history(
+        self, ref: FactRef, *, limit: int = VERSIONS_DEFAULT, cursor: str | None = None
+    ) -> History | None:
+        """None: there is no such fact for who asks. ValueError for a limit or cursor that is none."""
+        if not 1 <= limit <= VERSIONS_MAX:
+            raise ValueError(f"the limit must be 1 to {VERSIONS_MAX} versions, not {limit}")
+        start = _Start.read(cursor, ref.fact_id)
+        fact = await self.fact(ref)
+        if fact is None:
+            return None
+        reads = LogReads(self._log, self._policy)
+        changes = await self._changes(ref, fact, reads, first=start.version, limit=limit, begin=start.offset)
+        after = start.version + limit
+        beyond = None
+        if after <= fact.version and not reads.missing:
+            beyond = _Start(after, changes.behind).cursor(ref.fact_id)
+        return History(fact, changes.shown(ref), tuple(reads.missing), beyond)
+
+    async def trace(self, ref: FactRef) -> Chain | None:
+        """None: there is no such fact for who asks."""
+        fact = await self.fact(ref)
+        if fact is None:
+            return None
+        reads = LogReads(self._log, self._policy)
+        newest = max(1, fact.version - VERSIONS_MAX + 1)
+        events = (await self._changes(ref, fact, reads, first=newest, limit=VERSIONS_MAX)).shown(ref)
+        observations = await self._observations(ref, fact, events, reads)
+        turns = await self._turns(ref, fact, observations)
+        return Chain(fact, events, observations, turns, tuple(reads.missing))
+
+    # -------------------------------------------------------------------------------------------- within
+    async def _published(self, ref: FactRef) -> Fact | None:
+        """A key's last record counts, and none after a tombstone. `Transient` when it was not looked for to the end."""
+        newest: list[Fact] = []
+
+        def take(record: Record) -> bool:
+            fact = _read(Fact, record)
+            if record.value is None:
+                newest.clear()
+            elif fact is not None and (not newest or fact.version >= newest[-1].version):
+                newest[:] = [fact]
+            return False
+
+        reads = LogReads(self._log, self._policy)
+        key = ids.fact_key(ref.tenant_id, ref.fact_id).encode()
+        await reads.of_key("fact", FACTS_TOPIC.name, key, take=take)
+        if reads.missing:
+            raise Transient("broker", f"the store has no fact {ref.fact_id}, and {reads.missing[0].why}")
+        return newest[0] if newest else None
+
+    async def _changes(
+        self, ref: FactRef, fact: Fact, reads: LogReads, *, first: int, limit: int, begin: int | None = None
+    ) -> _Changes:
+        changes = _Changes(fact, first, min(first + limit - 1, fact.version))
+        if first <= fact.version:
+            key = fact.owner.key(ref.tenant_id).encode()
+            await reads.of_key(
+                "history",
+                FACTS_UPDATED.name,
+                key,
+                take=changes.take,
+                whole=changes.whole,
+                since=fact.recorded_at,
+                begin=begin,
+            )
+        return changes
+
+    async def _observations(
+        self, ref: FactRef, fact: Fact, events: Iterable[FactUpdated], reads: LogReads
+    ) -> tuple[SeenIn, ...]:
+        caused = [each for event in events for each in event.cause.observation_ids]
+        named = list(dict.fromkeys([*(each.observation_id for each in fact.evidence), *caused]))[-NAMED_MAX:]
+        if not named:
+            return ()
+        seen: dict[str, SeenIn] = {}
+        wanted = frozenset(named)
+
+        def take(record: Record) -> bool:
+            observed = _read(Observed, record)
+            if observed is not None and observed.tenant_id == ref.tenant_id:
+                for each in observed.observations:
+                    if each.observation_id in wanted:
+                        seen[each.observation_id] = SeenIn(
+                            observed.user_id, observed.session_id, observed.turn_id, each
+                        )
+            return whole()
+
+        def whole() -> bool:
+            return len(seen) == len(wanted)
+
+        key = fact.owner.key(ref.tenant_id).encode()
+        since = min([fact.recorded_at, *(each.occurred_at for each in fact.evidence)])
+        await reads.of_key("observations", OBSERVATIONS.name, key, take=take, whole=whole, since=since)
+        return tuple(each for each in seen.values() if ref.may_show(each.observation.sensitivity))
+
+    async def _turns(self, ref: FactRef, fact: Fact, observations: Iterable[SeenIn]) -> tuple[StoredMessage, ...]:
+        """A fact and its turns have one owner; two users of one group may still use one session id."""
+        user_of: dict[tuple[str, str], str | None] = {
+            (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None
+            for each in fact.evidence
+        }
+        user_of |= {(seen.session_id, seen.turn_id): seen.user_id for seen in observations}
+        if not user_of or not await self._store.exists(TURNS):
+            return ()
+        sessions, turns = zip(*user_of, strict=True)
+        conditions: list[models.Condition] = [
+            equals("owner_key", fact.owner.key(ref.tenant_id)),
+            any_of("session_id", sorted(set(sessions))),
+            any_of("turn_id", sorted(set(turns))),
+        ]
+        found = await self._store.select(TURNS, tenant_id=ref.tenant_id, where=models.Filter(must=conditions))
+        messages = (StoredMessage.from_payload(each.payload) for each in found)
+        kept = [each for each in messages if _is_of(each, user_of) and ref.may_show(each.sensitivity)]
+        return tuple(sorted(kept, key=said_in_order))
+
+
+class _Changes:
+    """Events of a fact as they are met in the log, those of some versions kept, each once."""
+
+    def __init__(self, fact: Fact, first: int, last: int) -> None:
+        self._fact = fact
+        self._wanted = range(first, last + 1)
+        self._events: dict[int, FactUpdated] = {}
+        self.behind: int | None = None
+        """Where the log goes on behind what was read last."""
+
+    def take(self, record: Record) -> bool:
+        """Versions come in their order: behind the last that is wanted there are only repetitions."""
+        event = _read(FactUpdated, record)
+        if event is None or (event.tenant_id, event.fact.fact_id) != (self._fact.tenant_id, self._fact.fact_id):
+            return False
+        if event.fact.version in self._wanted:
+            self._events.setdefault(event.fact.version, event)
+            self.behind = record.position.offset + 1
+        return event.fact.version >= self._wanted[-1]
+
+    def whole(self) -> bool:
+        return len(self._events) == len(self._wanted)
+
+    def shown(self, ref: FactRef) -> tuple[FactUpdated, ...]:
+        ordered = (event for _, event in sorted(self._events.items()))
+        return tuple(
+            event
+            for event in ordered
+            if all(ref.may_show(each.sensitivity) for each in (event.fact, event.before) if each is not None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a page of a history begins: at a version, whose event lies at an offset or behind it, as far as known."""
+
+    version: int = 1
+    offset: int | None = None
+
+    def cursor(self, fact_id: str) -> str:
+        return base64.urlsafe_b64encode(json.dumps([fact_id, self.version, self.offset]).encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def read(cls, cursor: str | None, fact_id: str) -> _Start:
+        if cursor is None:
+            return cls()
+        wrong = ValueError("this cursor was not given by a history of this fact: begin without one")
+        if len(cursor) > CURSOR_MAX or not cursor.isascii():
+            raise wrong
+        try:
+            of, version, offset = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise wrong from error
+        if of != fact_id or not _counts(version) or not (offset is None or _counts(offset)) or version == 0:
+            raise wrong
+        return cls(version, offset)
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _read(contract: type[C], record: Record) -> C | None:
+    """None: a tombstone, or nothing that a stage of ours wrote."""
+    if record.value is None:
+        return None
+    try:
+        return contract.read(record.value)
+    except ValidationError:
+        return None
+
+
+def _is_of(message: StoredMessage, user_of: dict[tuple[str, str], str | None]) -> bool:
+    place = (message.session_id, message.turn_id)
+    return place in user_of and user_of[place] in (None, message.user_id)

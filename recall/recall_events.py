@@ -1,0 +1,197 @@
+"""Telling memory what was recalled (memory.recalled): what is read often stays, what is read together is linked.
+
+Never in a reader's way: an answer is put into a bounded queue and forgotten; what does not fit, and what the log does
+not take, is dropped and counted. The cue leaves this process as a hash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter
+
+from ..schemas import ids
+from ..schemas.cloudevents import CloudEvent
+from ..schemas.errors import Fatal, Poison, Transient
+from ..schemas.recall import RECALLED_MAX, RecalledRef, RecallTold, Tier
+from ..schemas.topics import RECALLED
+from ..schemas.turns import Owner
+from ..streams.log.port import Log
+from .request import RecallRequest
+from .service import Recalled, Recalls, Recollection
+
+log = structlog.get_logger(__name__)
+SOURCE = "/memstream/recall"
+WAITING_MAX = 1_000
+"""Answers that wait to be told: some seconds of many readers. A reader never waits for a place."""
+PAUSE_SECONDS = 5.0
+"""After a record that the log did not take: what comes meanwhile is dropped, so that nobody else waits behind it."""
+CLOSE_SECONDS = 2.0
+"""For what still waits when the process ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer as a reader got it. `items`: tier and id, best first; `owners`: whose memory was read."""
+
+    tenant_id: str
+    owners: tuple[Owner, ...]
+    cue: str | None
+    items: Sequence[tuple[Tier, str]]
+    at: datetime
+
+
+class Teller(Protocol):
+    def tell(self, answered: Answered) -> None:
+        """At once, whatever becomes of it. Raises nothing."""
+        ...
+
+
+class NoTeller:
+    """Where nothing is kept of recalls."""
+
+    def tell(self, answered: Answered) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellingRecall:
+    """`Recalls` that tells of its answers."""
+
+    inner: Recalls
+    teller: Teller
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        recalled = await self.inner.recall(request, now=now)
+        self.teller.tell(answered(request, recalled.items, now))
+        return recalled
+
+
+def answered(request: RecallRequest, items: Iterable[Recollection], at: datetime) -> Answered:
+    named = tuple((each.item.tier, each.item.id) for each in items)
+    return Answered(request.tenant_id, request.owners, request.asked, named, at)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldMetrics:
+    """How many records were sent, and how many were not: `full` or `away`."""
+
+    sent: Counter
+    dropped: Counter
+
+    @classmethod
+    def on(cls, registry: CollectorRegistry) -> ToldMetrics:
+        return cls(
+            Counter("memstream_recalled_sent_total", "Records on memory.recalled", registry=registry),
+            Counter("memstream_recalled_dropped_total", "Recalls not told, by why", ["why"], registry=registry),
+        )
+
+
+def records_of(answered: Answered) -> list[RecallTold]:
+    """One for each owner; none for an answer without items."""
+    items = tuple(
+        RecalledRef(tier=tier, id=identity, rank=rank)
+        for rank, (tier, identity) in enumerate(answered.items[:RECALLED_MAX])
+    )
+    if not items:
+        return []
+    recall_id = str(uuid.uuid4())
+    cue_hash = None if answered.cue is None else ids.content_hash(answered.cue)
+    return [
+        RecallTold(
+            recall_id=recall_id,
+            tenant_id=answered.tenant_id,
+            owner=owner,
+            at=answered.at,
+            cue_hash=cue_hash,
+            items=items,
+        )
+        for owner in answered.owners
+    ]
+
+
+async def send(told: RecallTold, *, to: Log) -> None:
+    """Durable when it returns. Raises Transient."""
+    key = told.owner.key(told.tenant_id)
+    event = CloudEvent(told.recall_id, SOURCE, "memstream.recalled.v1", key, told.at)
+    await to.append(RECALLED.name, key=key.encode(), value=told.to_bytes(), headers=event.headers())
+
+
+@dataclass(slots=True, kw_only=True)
+class LogTeller:
+    """`Teller` over a log that others start and close. `running` sends; before and after it answers only wait."""
+
+    log: Log
+    metrics: ToldMetrics
+    waiting_max: int = WAITING_MAX
+    pause: float = PAUSE_SECONDS
+    _waiting: deque[Answered] = field(default_factory=deque)
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _away_until: float = 0.0
+    _closing: bool = False
+
+    def tell(self, answered: Answered) -> None:
+        if len(self._waiting) >= self.waiting_max:
+            self.metrics.dropped.labels("full").inc()
+            return
+        self._waiting.append(answered)
+        self._came.set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Sends while the block runs; at its end what waits has `CLOSE_SECONDS`."""
+        sending = asyncio.create_task(self._send_on())
+        try:
+            yield
+        finally:
+            self._closing = True
+            self._came.set()
+            await asyncio.wait((sending,), timeout=CLOSE_SECONDS)
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
+            self._dropped(len(self._waiting))
+
+    async def _send_on(self) -> None:
+        while True:
+            await self._came.wait()
+            self._came.clear()
+            await self._send_waiting()
+            if self._closing:
+                return
+
+    async def _send_waiting(self) -> None:
+        """One after the other: the log is shared with those who hand in turns."""
+        while self._waiting:
+            for told in records_of(self._waiting.popleft()):
+                await self._send(told)
+
+    async def _send(self, told: RecallTold) -> None:
+        clock = asyncio.get_running_loop().time
+        if clock() < self._away_until:
+            self._dropped(1)
+            return
+        try:
+            await send(told, to=self.log)
+        except asyncio.CancelledError:
+            self._dropped(1)
+            raise
+        except (Transient, Poison, Fatal) as error:
+            self._away_until = clock() + self.pause
+            self._dropped(1)
+            log.warning("recall_not_told", why=str(error), paused=self.pause)
+        else:
+            self.metrics.sent.inc()
+
+    def _dropped(self, records: int) -> None:
+        if records:
+            self.metrics.dropped.labels("away").inc(records)

@@ -1,0 +1,220 @@
+"""Records as they stand: facts, episodes, the digest, the working set, the session log. For commands, HTTP and tools.
+
+Pages are bounded (paging.py); `every_…` reads all that fits, for commands that write it out. A collection that was
+never made holds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from qdrant_client import models
+
+from ..adapters.ports import Payload, VectorStore
+from ..schemas.base import Contract
+from ..schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from ..schemas.digests import Digest, StoredDigest
+from ..schemas.episodes import Episode, StoredEpisode
+from ..schemas.facts import Fact, StoredFact
+from ..schemas.ids import digest_id as digest_id_of
+from ..schemas.turns import Owner, Sensitivity, up_to
+from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
+from .collection_cache import Existing
+from .filters import any_of
+from .paging import Page, page_of
+from .record_filters import Wanted, digests_filter, episodes_filter, facts_filter, messages_filter, working_filter
+
+PAGE_DEFAULT = 50
+TURNS_MAX = 50
+"""Turns of a page of the session log: each has up to 64 messages, 256 KiB."""
+R = TypeVar("R", bound=Contract)
+Sees = Callable[[Owner], bool]
+"""Whether who asks may see what this owner has."""
+
+
+def sees_all(owner: Owner) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTurn:
+    """A turn word by word, its messages in their order."""
+
+    user_id: str
+    session_id: str
+    turn_id: str
+    occurred_at: datetime
+    messages: tuple[StoredMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[R]):
+    """Where records of a kind lie, how they are asked for, ordered and decoded."""
+
+    collection: str
+    where: Callable[[Wanted], models.Filter]
+    record: Callable[[Payload], R]
+    order_by: str | None
+
+
+_FACT: _Kind[Fact] = _Kind(FACTS, facts_filter, lambda each: StoredFact.from_payload(each).public(), "recorded_at")
+_EPISODE: _Kind[Episode] = _Kind(
+    EPISODES, episodes_filter, lambda each: StoredEpisode.from_payload(each).public(), "occurred_at"
+)
+_ENTRY: _Kind[StoredWorkingEntry] = _Kind(WORKING, working_filter, StoredWorkingEntry.from_payload, None)
+_DIGEST: _Kind[Digest] = _Kind(DIGESTS, digests_filter, lambda each: StoredDigest.from_payload(each).public(), None)
+_MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
+
+
+class Reading:
+    """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
+
+    def __init__(self, *, store: VectorStore) -> None:
+        self._store = store
+        self._existing = Existing(store=store)
+
+    # -------------------------------------------------------------------------------------------- pages
+    async def facts(self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None) -> Page[Fact]:
+        """The newest first, by when they were recorded."""
+        return await self._page(_FACT, wanted, limit, cursor)
+
+    async def episodes(self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None) -> Page[Episode]:
+        """The newest first, by when they happened."""
+        return await self._page(_EPISODE, wanted, limit, cursor)
+
+    async def working(
+        self, wanted: Wanted, *, limit: int = ENTRIES_MAX, cursor: str | None = None
+    ) -> Page[StoredWorkingEntry]:
+        """A page by id; within it by session, the most salient first. A session's stand in one page."""
+        page = await self._page(_ENTRY, wanted, limit, cursor)
+        return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
+
+    async def log(self, wanted: Wanted, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
+        """Turns, the newest first, at most 50 a page; a turn is never cut."""
+        if not 1 <= limit <= TURNS_MAX:
+            raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
+        if not await self._existing.has(TURNS):
+            return Page(())
+        first = models.FieldCondition(key="message_index", match=models.MatchValue(value=0))
+        where = messages_filter(wanted)
+        heads = await page_of(
+            self._store,
+            TURNS,
+            tenant_id=wanted.tenant_id,
+            where=models.Filter(must=[where, first]),
+            order_by=_MESSAGE.order_by,
+            limit=limit,
+            cursor=cursor,
+        )
+        turns: dict[tuple[str, str, str], list[StoredMessage]] = {}
+        for head in heads.items:
+            message = StoredMessage.from_payload(head.payload)
+            turns[_turn(message)] = [message]
+        for message in await self._further(wanted, where, turns):
+            turns[_turn(message)].append(message)
+        return Page(tuple(_logged(messages) for messages in turns.values()), heads.next)
+
+    # -------------------------------------------------------------------------------------------- one, or all
+    async def fact(
+        self, tenant_id: str, fact_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
+    ) -> Fact | None:
+        """In whatever state it is. None: the tenant has none of that id, or none that may be read. `sees`: whose."""
+        if not await self._existing.has(FACTS):
+            return None
+        found = await self._store.get(FACTS, tenant_id=tenant_id, ids=[fact_id])
+        if fact_id not in found:
+            return None
+        fact = _FACT.record(found[fact_id].payload)
+        return fact if fact.sensitivity in up_to(ceiling) and sees(fact.owner) else None
+
+    async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
+        """The owner's; None: there is none, or none that may be read."""
+        if not await self._existing.has(DIGESTS):
+            return None
+        digest_id = digest_id_of(owner.key(tenant_id))
+        found = await self._store.get(DIGESTS, tenant_id=tenant_id, ids=[digest_id])
+        if digest_id not in found:
+            return None
+        digest = _DIGEST.record(found[digest_id].payload)
+        return digest if digest.sensitivity in up_to(ceiling) else None
+
+    async def every_digest(self, wanted: Wanted) -> list[Digest]:
+        """By owner."""
+        found = await self._every(_DIGEST, wanted)
+        return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
+
+    async def every_fact(self, wanted: Wanted) -> list[Fact]:
+        """Oldest first."""
+        return sorted(await self._every(_FACT, wanted), key=lambda each: (each.recorded_at, each.fact_id))
+
+    async def every_episode(self, wanted: Wanted) -> list[Episode]:
+        """Oldest first."""
+        found = await self._every(_EPISODE, wanted)
+        return sorted(found, key=lambda each: (each.occurred_at, each.recorded_at, each.episode_id))
+
+    async def every_entry(self, wanted: Wanted) -> list[StoredWorkingEntry]:
+        """By session, the most salient first."""
+        return sorted(await self._every(_ENTRY, wanted), key=_salience_first)
+
+    async def every_message(self, wanted: Wanted) -> list[StoredMessage]:
+        """Oldest first, those of a turn together."""
+        return sorted(await self._every(_MESSAGE, wanted), key=said_in_order)
+
+    # -------------------------------------------------------------------------------------------- within
+    async def _page(self, kind: _Kind[R], wanted: Wanted, limit: int, cursor: str | None) -> Page[R]:
+        if not await self._existing.has(kind.collection):
+            return Page(())
+        page = await page_of(
+            self._store,
+            kind.collection,
+            tenant_id=wanted.tenant_id,
+            where=kind.where(wanted),
+            order_by=kind.order_by,
+            limit=limit,
+            cursor=cursor,
+        )
+        return Page(tuple(kind.record(each.payload) for each in page.items), page.next)
+
+    async def _every(self, kind: _Kind[R], wanted: Wanted) -> list[R]:
+        if not await self._existing.has(kind.collection):
+            return []
+        found = await self._store.select(kind.collection, tenant_id=wanted.tenant_id, where=kind.where(wanted))
+        return [kind.record(each.payload) for each in found]
+
+    async def _further(
+        self, wanted: Wanted, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
+    ) -> list[StoredMessage]:
+        """The messages after the first, of these turns."""
+        if not turns:
+            return []
+        users, sessions, turn_ids = zip(*turns, strict=True)
+        of_turns = [any_of("user_id", users), any_of("session_id", sessions), any_of("turn_id", turn_ids)]
+        later = models.FieldCondition(key="message_index", range=models.Range(gt=0))
+        found = await self._store.select(
+            TURNS,
+            tenant_id=wanted.tenant_id,
+            where=models.Filter(must=[where, *of_turns, later]),
+        )
+        messages = [StoredMessage.from_payload(each.payload) for each in found]
+        return [message for message in messages if _turn(message) in turns]
+
+
+def said_in_order(message: StoredMessage) -> tuple[datetime, str, str, int]:
+    return (message.occurred_at, message.session_id, message.turn_id, message.message_index)
+
+
+def _turn(message: StoredMessage) -> tuple[str, str, str]:
+    return (message.user_id, message.session_id, message.turn_id)
+
+
+def _logged(messages: list[StoredMessage]) -> LoggedTurn:
+    first = messages[0]
+    ordered = tuple(sorted(messages, key=lambda each: each.message_index))
+    return LoggedTurn(first.user_id, first.session_id, first.turn_id, first.occurred_at, ordered)
+
+
+def _salience_first(entry: StoredWorkingEntry) -> tuple[str, str, float, str]:
+    return (entry.user_id, entry.session_id, -entry.salience, entry.entry_id)

@@ -1,0 +1,77 @@
+"""The working set of a session: entries as the observer keeps them and as readers see them in Qdrant."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from .base import Content, Contract, GivenId, Instant, Metadata, OurId, Subject, Unit
+from .observations import Category, Durability
+from .turns import Sensitivity
+
+ENTRIES_MAX = 64
+"""Entries that a working set can have."""
+
+
+class WorkingEntry(Contract):
+    """One thing the agent is attending to. salience = importance x decay(turns since last access)."""
+
+    entry_id: OurId
+    content: Content
+    subject: Subject
+    category: Category
+    durability: Durability
+    importance: Unit
+    pinned: bool = False
+    salience: Unit
+    created_turn: Annotated[int, Field(ge=0)]
+    last_access_turn: Annotated[int, Field(ge=0)]
+    observation_id: OurId
+    sensitivity: Sensitivity = "internal"
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class WorkingSet(Contract):
+    """Entries by salience, greatest first, and the current turn number."""
+
+    turn: Annotated[int, Field(ge=0)] = 0
+    entries: Annotated[tuple[WorkingEntry, ...], Field(max_length=ENTRIES_MAX)] = ()
+
+
+class StoredWorkingEntry(WorkingEntry):
+    """A working entry as it lies in Qdrant, for readers."""
+
+    tenant_id: GivenId
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    user_id: GivenId
+    session_id: GivenId
+    turn_number: Annotated[int, Field(ge=0)]
+    updated_at: Instant
+
+    def public(self) -> WorkingEntry:
+        return WorkingEntry.from_payload(self.to_payload())
+
+
+class StoredMessage(Contract):
+    """One message of a turn, verbatim, in the collection `turns`."""
+
+    message_id: OurId
+    message_index: Annotated[int, Field(ge=0)]
+    role: Annotated[str, StringConstraints(max_length=32)]
+    name: Annotated[str, StringConstraints(max_length=128)] | None = None
+    content: str
+    tenant_id: GivenId
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    user_id: GivenId
+    session_id: GivenId
+    turn_id: GivenId
+    occurred_at: Instant
+    sensitivity: Sensitivity = "internal"
+    turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """On message 0: the SHA-256 of the turn's value, by which another turn of the same id is told apart."""
+    session_place: Annotated[int, Field(ge=0)] | None = None
+    """Which message of its session's thread it is, from 0, in the order of the log; None for what stands outside the
+    thread (memory/recall/context_windows.py) and for what 0.1 recorded."""
+    first_place: Annotated[int, Field(ge=0)] | None = None
+    """On message 0: the place that the first message of its turn in the thread has, or would have."""

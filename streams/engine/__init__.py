@@ -1,0 +1,1 @@
+"""The engine of every stage: handler, lanes, retries, dead letters."""

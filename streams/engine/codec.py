@@ -1,0 +1,52 @@
+"""Raw bytes in, contract out. Hostile bytes leave here as `Poison` and never reach a stage."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from ...schemas.base import Contract, explain, is_clean
+from ...schemas.cloudevents import MAJOR_VERSION, major_version
+from ...schemas.errors import Poison
+from ..log.port import Record
+
+C = TypeVar("C", bound=Contract)
+RECORD_MAX_BYTES = 3 * 1024 * 1024
+TENANT_PROBE_BYTES = 1024 * 1024
+
+
+def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYTES) -> C:
+    """The record's value as `contract`. Raises Poison: `undecodable` (null, no JSON, no UTF-8), `oversized`,
+    `unsupported_version` (its ce_type names another major version), `invalid` (which fields, without their content)."""
+    if record.value is None:
+        raise Poison("undecodable", "the value is null")
+    if len(record.value) > max_bytes:
+        raise Poison("oversized", f"the value has {len(record.value)} bytes; at most {max_bytes} are allowed")
+    major = major_version(record.headers)
+    if major is not None and major != MAJOR_VERSION:
+        raise Poison("unsupported_version", f"major version {major} is not known here; known is {MAJOR_VERSION}")
+    try:
+        return contract.read(record.value)
+    except ValidationError as error:
+        kinds = {item["type"] for item in error.errors(include_input=False, include_url=False)}
+        reason = explain(error)
+        raise Poison("undecodable" if "json_invalid" in kinds else "invalid", reason) from None
+
+
+def lane_key(record: Record) -> str:
+    """The lane of what cannot be decoded: its raw key."""
+    return (record.key or b"").decode("latin-1")
+
+
+def tenant_of(value: bytes | None) -> str | None:
+    """The tenant of a refused record, when it can be read at all."""
+    if value is None or len(value) > TENANT_PROBE_BYTES:
+        return None
+    try:
+        fields = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    tenant = fields.get("tenant_id") if isinstance(fields, dict) else None
+    return tenant if isinstance(tenant, str) and 0 < len(tenant) <= 128 and is_clean(tenant) else None

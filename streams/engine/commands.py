@@ -1,0 +1,86 @@
+"""Commands on their way in, and their results on the way out: the records of both, and a sender that waits as long as
+one likes.
+
+Results lie on memory.commands.results under the command's id, so who waits for one reads one partition, from where it
+ended before the command was there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent
+from ...schemas.commands import Command, CommandResult
+from ...schemas.errors import Transient
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import COMMANDS, COMMANDS_SESSION, RESULTS
+from ..log.partitioner import partition_for
+from ..log.port import Log
+
+
+def command_record(command: Command, *, source: str) -> OutRecord:
+    """Under the key of the owner or the session that it is about. `source`: its ce_source."""
+    topic = COMMANDS if command.owner is not None else COMMANDS_SESSION
+    event = CloudEvent(command.command_id, source, "memstream.command.v1", command.key, command.issued_at)
+    return OutRecord.of(topic.name, command.key, command, event)
+
+
+def result_record(result: CommandResult, *, source: str, subject: str) -> OutRecord:
+    """`subject`: the key of its command."""
+    event = CloudEvent(result.command_id, source, "memstream.command.result.v1", subject, result.at)
+    return OutRecord.of(RESULTS.name, ids.encode(result.command_id), result, event)
+
+
+class Asks(Protocol):
+    """Who takes commands."""
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        """What came of it; None when nothing did within `patience` seconds: it goes on. `Transient` when the log is
+        away: then nobody knows whether it was taken."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSender:
+    """`Asks`, over the log. `source` stands in ce_source."""
+
+    log: Log
+    source: str
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        ends = await self.send(command)
+        partition = partition_for(ids.encode(command.command_id).encode(), len(ends))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience), aclosing(self.results({partition: ends[partition]})) as results:
+                async for result in results:
+                    if result.command_id == command.command_id:
+                        return result
+        return None
+
+    async def send(self, command: Command) -> Mapping[int, int]:
+        """The command is durable when it returns. By partition where the results ended before it was there. Both
+        topics must be there before anything is written."""
+        record = command_record(command, source=f"/memstream/{self.source}")
+        for topic in (record.topic, RESULTS.name):
+            if await self.log.partitions(topic) is None:
+                raise Transient("broker", f"there is no topic {topic}", remedy="memstream topics create")
+        ends = dict(enumerate(await self.log.ends(RESULTS.name)))
+        await self.log.append(record.topic, key=record.key, value=record.value, headers=record.headers)
+        return ends
+
+    async def results(self, start: Mapping[int, int]) -> AsyncGenerator[CommandResult]:
+        """Everybody's, as they come, from these places on, for ever. What no stage of ours wrote is passed over."""
+        async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
+            async for record in records:
+                try:
+                    result = CommandResult.read(record.value or b"")
+                except ValidationError:
+                    continue
+                yield result

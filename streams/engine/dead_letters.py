@@ -1,0 +1,53 @@
+"""Dead letters: the refused record, raw, with headers that say where it was and why (Spring Kafka's names)."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ...schemas.errors import DeadLetterReason
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import DEAD_LETTER_SUFFIX, group_of
+from ..log.port import Record
+from .codec import tenant_of
+
+WHOLE_MAX_BYTES = 1024 * 1024
+HEAD_BYTES = 64 * 1024
+MESSAGE_MAX = 1_000
+
+
+def dead_letter(
+    record: Record, *, stage: str, reason: DeadLetterReason, error: BaseException, attempts: int
+) -> OutRecord:
+    """What goes on `<topic>.dlq`. Of a key or value beyond 1 MiB only the first 64 KiB are kept, with the SHA-256 and
+    the size of the whole in the headers memstream-value-sha256 and memstream-value-bytes (memstream-key-…). Headers of
+    the record that are larger than 1 MiB together are left out: a letter has to fit into its topic."""
+    cause = error.__cause__ or error
+    size = sum(len(name.encode("utf-8", "replace")) + len(content) for name, content in record.headers)
+    headers = list(record.headers) if size <= WHOLE_MAX_BYTES else []
+    fields: dict[str, str] = {
+        "kafka_dlt-original-topic": record.position.topic,
+        "kafka_dlt-original-partition": str(record.position.partition),
+        "kafka_dlt-original-offset": str(record.position.offset),
+        "kafka_dlt-original-timestamp": str(record.timestamp),
+        "kafka_dlt-original-consumer-group": group_of(stage),
+        "kafka_dlt-exception-fqcn": f"{type(cause).__module__}.{type(cause).__qualname__}",
+        "kafka_dlt-exception-message": str(cause)[:MESSAGE_MAX],
+        "memstream-stage": stage,
+        "memstream-attempts": str(attempts),
+        "memstream-reason": reason,
+    }
+    tenant = tenant_of(record.value)
+    if tenant is not None:
+        fields["memstream-tenant"] = tenant
+    key = _head(record.key, "key", fields)
+    value = _head(record.value, "value", fields)
+    headers += [(name, text.encode("utf-8", "replace")) for name, text in fields.items()]
+    return OutRecord(topic=record.position.topic + DEAD_LETTER_SUFFIX, key=key, value=value, headers=tuple(headers))
+
+
+def _head(raw: bytes | None, name: str, fields: dict[str, str]) -> bytes | None:
+    if raw is None or len(raw) <= WHOLE_MAX_BYTES:
+        return raw
+    fields[f"memstream-{name}-sha256"] = hashlib.sha256(raw).hexdigest()
+    fields[f"memstream-{name}-bytes"] = str(len(raw))
+    return raw[:HEAD_BYTES]

@@ -1,0 +1,108 @@
+"""What a worker counts, for /metrics. One registry a process, made by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from ..log.port import Record
+
+
+class Metrics:
+    """The families. Names follow the Prometheus conventions."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.events_in = Counter(
+            "memstream_events_in_total", "Events taken from a topic", ["stage", "topic"], registry=registry
+        )
+        self.events_done = Counter(
+            "memstream_events_done_total", "Events handled to their end", ["stage", "topic"], registry=registry
+        )
+        self.events_out = Counter("memstream_events_out_total", "Records sent", ["stage", "topic"], registry=registry)
+        self.refused = Counter(
+            "memstream_refused_total", "Records refused, by reason", ["stage", "topic", "reason"], registry=registry
+        )
+        self.dead_letters = Counter(
+            "memstream_dead_letters_total", "Dead letters written", ["stage", "topic"], registry=registry
+        )
+        self.retries = Counter(
+            "memstream_retries_total", "Repeated calls, by component", ["stage", "component"], registry=registry
+        )
+        self.in_flight = Gauge("memstream_in_flight", "Events being handled now", ["stage"], registry=registry)
+        self.held = Gauge("memstream_held", "Events held by the worker, waiting ones too", ["stage"], registry=registry)
+        self.lag = Gauge(
+            "memstream_lag", "Records behind the end of the log", ["stage", "topic", "partition"], registry=registry
+        )
+        self.model_calls = Counter(
+            "memstream_model_calls_total", "Calls of a model", ["tenant", "task", "model"], registry=registry
+        )
+        self.model_tokens = Counter(
+            "memstream_model_tokens_total",
+            "Tokens of a model",
+            ["tenant", "task", "model", "direction"],
+            registry=registry,
+        )
+        self.counted = Counter(
+            "memstream_counted_total", "What a stage passed over or did, by name", ["stage", "what"], registry=registry
+        )
+        self.fact_actions = Counter("memstream_fact_actions_total", "Changes of facts", ["action"], registry=registry)
+
+
+class StageMetrics:
+    """The families with one stage's label. What every event counts is looked up once (a look-up by labels takes longer
+    than the counting)."""
+
+    def __init__(self, metrics: Metrics, stage: str) -> None:
+        self._metrics = metrics
+        self._stage = stage
+        self._in_flight = metrics.in_flight.labels(stage)
+        self._held = metrics.held.labels(stage)
+        self._of_topic: dict[tuple[Counter, str], Counter] = {}
+
+    def _inc(self, family: Counter, topic: str) -> None:
+        counter = self._of_topic.get((family, topic))
+        if counter is None:
+            counter = self._of_topic[family, topic] = family.labels(self._stage, topic)
+        counter.inc()
+
+    def event_in(self, record: Record) -> None:
+        """An event was taken from its topic; once, however often it has to be tried."""
+        self._inc(self._metrics.events_in, record.position.topic)
+
+    @contextmanager
+    def in_flight(self, record: Record) -> Iterator[None]:
+        """Around the handling of an event; counted as done when it ends without an error."""
+        self._in_flight.inc()
+        try:
+            yield
+            self._inc(self._metrics.events_done, record.position.topic)
+        finally:
+            self._in_flight.dec()
+
+    def event_out(self, topic: str) -> None:
+        self._inc(self._metrics.events_out, topic)
+        if topic.endswith(".dlq"):
+            self._metrics.dead_letters.labels(self._stage, topic).inc()
+
+    def refused(self, topic: str, reason: str) -> None:
+        self._metrics.refused.labels(self._stage, topic, reason).inc()
+
+    def retried(self, component: str) -> None:
+        self._metrics.retries.labels(self._stage, component).inc()
+
+    def counted(self, what: str, n: int = 1) -> None:
+        """Something that deserves a number: duplicates, dropped items, evictions."""
+        if n:
+            self._metrics.counted.labels(self._stage, what).inc(n)
+
+    def fact_action(self, action: str) -> None:
+        self._metrics.fact_actions.labels(action).inc()
+
+    def held(self, events: int) -> None:
+        self._held.set(events)
+
+    def lag(self, topic: str, partition: int, records: int) -> None:
+        self._metrics.lag.labels(self._stage, topic, str(partition)).set(records)

@@ -1,0 +1,102 @@
+"""How a worker process ends: the exit codes, and timers that end one which cannot end by itself.
+
+Flush and commit wait without limit for a broker that is away, so a stopping worker may hang for ever; a supervisor
+that restarts it is better than a process that does nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+import structlog
+from aiokafka.errors import KafkaError
+
+from ...schemas.errors import Transient
+
+log = structlog.get_logger(__name__)
+
+DONE = 0
+PARTLY = 1
+USAGE = 2
+#: a server cannot be reached, or this process lost its membership in the consumer group
+UNREACHABLE = 3
+#: a broken invariant stopped the worker
+BROKEN = 4
+
+ExitProcess = Callable[[int], None]
+
+
+class LeaseLost(Transient):
+    """The group coordinator has not answered this process for as long as others may take its partitions over."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("broker", message, remedy="wait, or look at the broker's log; the worker rejoins by itself")
+
+
+def exit_code_for(reason: BaseException | None) -> int:
+    """The exit code of a worker that ended for `reason` (None: asked to)."""
+    if reason is None:
+        return DONE
+    away = Transient | ConnectionError | TimeoutError | KafkaError
+    return UNREACHABLE if isinstance(reason, away) else BROKEN
+
+
+def tell_end(reason: BaseException) -> None:
+    """The last line of a worker that ends for `reason`."""
+    remedy = {"remedy": reason.remedy} if isinstance(reason, Transient) and reason.remedy else {}
+    log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
+
+
+def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str | None) -> None:
+    """The last line of a worker that its consumer group has gone on without. Seconds: how old the last heartbeat is
+    that the group took, and for how long it waits for one."""
+    taken = f"; is there another worker with MEMSTREAM_WORKER_ID={worker_id}?" if worker_id else ""
+    log.critical(
+        "out_of_the_consumer_group",
+        app=app,
+        why=f"others have its partitions: the last heartbeat that its group took is {silent:.1f} s old",
+        remedy="none while it is rare: its supervisor starts it again, and what it had in hand comes again; else more "
+        f"CPU for it, or a longer MEMSTREAM_SESSION_TIMEOUT ({session:g} s){taken}",
+        exit_code=UNREACHABLE,
+    )
+
+
+def end_process(code: int) -> None:
+    """The process ends now: no flush of buffers that must not leave, no handler that may hang."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class ExitTimer:
+    """Ends the process after `seconds` unless cancelled: a stop, or what follows a crash for `reason`, that does not
+    come to its end. A thread, because the event loop may be what hangs."""
+
+    def __init__(self, seconds: float, *, reason: BaseException | None, exit_process: ExitProcess) -> None:
+        self._reason = reason
+        self._exit = exit_process
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._bite)
+        self._timer.daemon = True
+        self._timer.start()
+        atexit.register(self._timer.cancel)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        atexit.unregister(self._timer.cancel)
+
+    def _bite(self) -> None:
+        what = "it was asked to stop" if self._reason is None else "it stops for a crash"
+        code = UNREACHABLE if self._reason is None else exit_code_for(self._reason)
+        log.critical(
+            "shutdown_cut_off", why=f"{what}, and did not come to its end", seconds=self._seconds, exit_code=code
+        )
+        if self._reason is not None:
+            tell_end(self._reason)
+        self._exit(code)

@@ -1,0 +1,1 @@
+"""Everything that knows Faust: apps, tables, recovery, transports."""

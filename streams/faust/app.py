@@ -1,0 +1,304 @@
+"""The Faust app of a stage: settings that lose nothing, a lease on its partitions, an end that always comes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faust
+import structlog
+from faust.exceptions import ConsumerNotStarted, ProducerSendError
+
+from ...schemas.errors import Fatal, Transient
+from ..engine.process_exit import (
+    UNREACHABLE,
+    ExitProcess,
+    ExitTimer,
+    LeaseLost,
+    end_process,
+    exit_code_for,
+    tell_end,
+    tell_thrown_out,
+)
+from ..log.broker_url import embedded_folder, is_embedded, kafka_servers
+from ..log.port import Drainable
+from .recovery import StageTableManager
+from .table import DurableTable
+from .transports import kafka
+
+log = structlog.get_logger(__name__)
+
+#: bytes; also `max.message.bytes` of changelogs and dead letters
+MAX_REQUEST = 4 * 1024 * 1024
+#: bytes of one partition in one answer; a larger record comes alone all the same. Times the partitions that a worker
+#: reads, that is what lies in memory after an outage and is not in hand yet
+FETCH_BYTES = 256 * 1024
+#: seconds
+REQUEST_TIMEOUT = 40.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppSettings:
+    """What differs between deployments. Times in seconds.
+
+    `worker_id` set: static group membership, a restart within the session causes no rebalance. `session_timeout` says
+    how long a dead worker's partitions lie still; heartbeats go out at least three times in it.
+    """
+
+    partitions: int = 12
+    replication: int = 1
+    session_timeout: float = 20.0
+    worker_id: str | None = None
+    rebalance_timeout: float = 60.0
+    standby_replicas: int = 0
+    buffer_maxsize: int = 256
+    crash_grace: float = 20.0
+    stop_grace: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.session_timeout <= REQUEST_TIMEOUT:
+            raise Fatal(
+                f"MEMSTREAM_SESSION_TIMEOUT={self.session_timeout:g}: expected 1 to {REQUEST_TIMEOUT:.0f} seconds"
+            )
+        if self.partitions < 1 or self.replication < 1:
+            raise Fatal("a topic has at least one partition and one replica")
+
+    @property
+    def heartbeat_interval(self) -> float:
+        """Seconds between two heartbeats."""
+        return min(3.0, self.session_timeout / 3)
+
+
+class StageApp(faust.App):
+    """A Faust app that knows whether its partitions are still its own, and that ends when it must.
+
+    `lanes` is set by the stage: what is drained before partitions are given away and before the worker stops.
+    """
+
+    lanes: Drainable | None = None
+    #: seconds until a crash, or a stop, that hangs is cut off
+    crash_grace: float = 20.0
+    stop_grace: float = 60.0
+    exit_process: ExitProcess = staticmethod(end_process)
+
+    _fenced: bool = False
+    _crash_timer: ExitTimer | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.on_partitions_revoked.connect(self._drain_revoked, weak=False)
+
+    # ----------------------------------------------------------------- lease
+    def lease_age(self) -> float:
+        """Seconds since the group coordinator last accepted this member; 0.0 before the first join, and embedded."""
+        start = float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0))
+        return time.monotonic() - start if start else 0.0
+
+    def lease_limit(self) -> float:
+        """Seconds after which others may own our partitions.
+
+        A static member's place can be taken at once, by a second process with the same id; nobody waits for the session
+        time-out then. Two heartbeats is as short as it can be.
+        """
+        conf = self.conf
+        session = float(conf.broker_session_timeout)
+        if conf.consumer_group_instance_id:
+            return min(session, 2 * float(conf.broker_heartbeat_interval))
+        return session
+
+    def lease_ok(self) -> bool:
+        """Whether what we own is surely still ours."""
+        return not self._fenced and self.lease_age() <= self.lease_limit()
+
+    def check_lease(self) -> None:
+        """Before every table write and every send.
+
+        Raises:
+            LeaseLost: others may own our partitions by now; nothing may be written.
+        """
+        if self._fenced:
+            raise LeaseLost("this process has left the consumer group")
+        if not self.lease_ok():
+            raise LeaseLost(f"no answer from the group coordinator for {self.lease_age():.1f} s")
+
+    def idle(self) -> bool:
+        """Whether no handler runs."""
+        return self.lanes is None or self.lanes.idle()
+
+    def leaving(self) -> None:
+        """LeaveGroup is about to be sent, by the consumer's thread: handlers that still run may write nothing more."""
+        if not self.idle():
+            self._fenced = True
+
+    def fenced(self) -> None:
+        """The group has thrown us out, or a crash has left it. Called in the consumer's thread; a clean stop would
+        flush the very buffer that must not leave, so the process ends here."""
+        self._fenced = True  # first: logging may block, and the producer is in another thread
+        if self.crash_reason is not None:
+            tell_end(self.crash_reason)
+            self.exit_process(exit_code_for(self.crash_reason))
+        else:
+            conf = self.conf
+            tell_thrown_out(
+                app=conf.id,
+                silent=self.lease_age(),
+                session=float(conf.broker_session_timeout),
+                worker_id=conf.consumer_group_instance_id,
+            )
+            self.exit_process(UNREACHABLE)
+
+    def out_of_sequence(self) -> None:
+        """The producer has lost its place on a partition: nothing that it sends there will arrive any more."""
+        if not self._crashed.is_set():
+            lost = Transient("broker", "the producer lost its place in a partition's sequence after an outage of Kafka")
+            self.add_future(self.crash(lost))
+
+    # ----------------------------------------------------------------- ready
+    def ready(self) -> bool:
+        """Whether events flow: partitions assigned, tables recovered, lease held, no crash, no stop."""
+        return not self.why_not_ready() and bool(self.assigned())
+
+    def why_not_ready(self) -> str:
+        """What keeps this worker from its events; "" when nothing does. A member of the group for which no partition
+        is left lacks nothing: it is a spare, and takes over when another one goes."""
+        if self._crashed.is_set():
+            return f"it ends: {self.crash_reason}"
+        if self.should_stop:
+            return "it was asked to stop: what is in flight is finished, nothing new is taken"
+        if not self.lease_ok():
+            return f"no answer from Kafka for {self.lease_age():.0f} s: is it up, and MEMSTREAM_BROKER right?"
+        if not self.assigned() and not self._is_member():
+            return "waiting for partitions: it has not joined its consumer group yet"
+        if self.rebalancing:
+            return "partitions are being shared out in its consumer group"
+        if self.in_recovery or not self.tables.actives_ready:
+            return "its table is being read from the changelog"
+        return ""
+
+    def _is_member(self) -> bool:
+        """Whether the group has accepted this worker since its start. Embedded there are no spares."""
+        return float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0)) > 0
+
+    def assigned(self) -> frozenset[tuple[str, int]]:
+        """The (topic, partition) pairs that this worker reads now."""
+        if self._consumer is None:
+            return frozenset()
+        try:
+            assignment = self._consumer.assignment()
+        except ConsumerNotStarted:
+            return frozenset()
+        return frozenset((tp.topic, tp.partition) for tp in assignment)
+
+    # ----------------------------------------------------------------- drain and end
+    async def _drain_revoked(self, app: Any, revoked: Any, **_: Any) -> None:
+        # The flow is suspended and Faust's queues are empty when this runs; the group waits for us.
+        if self.lanes is not None:
+            await self.lanes.drain(frozenset((tp.topic, tp.partition) for tp in revoked))
+
+    def _on_rebalance_when_stopped(self) -> None:
+        """Not Faust's: it closes the consumer from another thread, in the middle of the drain. The consumer's thread
+        holds the rebalance up until the stop has come to the consumer (`transports.kafka.ConsumerThread`)."""
+
+    def _crash(self, reason: BaseException) -> None:
+        # Not crash(): a child service that crashes marks its parents through this one only.
+        first = not self._crashed.is_set()
+        reason = without_faust(reason)
+        super()._crash(reason)
+        if first and self.crash_grace:
+            self._crash_timer = ExitTimer(self.crash_grace, reason=reason, exit_process=self.exit_process)
+
+    async def stop(self) -> None:
+        """Drain, commit, leave; cut off after `stop_grace`."""
+        if self._stopped.is_set():
+            return  # somebody else stops it; the timers are theirs
+        timer = None
+        if self.stop_grace and not self._crashed.is_set():
+            timer = ExitTimer(self.stop_grace, reason=None, exit_process=self.exit_process)
+        await super().stop()
+        for done in (timer, self._crash_timer):
+            if done is not None:
+                done.cancel()
+
+    async def on_stop(self) -> None:
+        if self.lanes is not None and self._consumer is not None:
+            self.consumer.stop_flow()
+            self.flow_control.suspend()
+            self.flow_control.clear()
+            await self.lanes.finish()
+            await self.lanes.drain(self.assigned())
+            await self.lanes.close()
+        await super().on_stop()
+
+    async def _producer_flush(self, logger: Any) -> None:
+        if not self._crashed.is_set():
+            await super()._producer_flush(logger)
+        elif self._producer is not None:
+            # Its buffer ended with the crash: a flush raises, and hides why the worker stops. What waits there is of
+            # events that come again.
+            pending = self._producer.buffer.pending
+            while not pending.empty():
+                pending.get_nowait()
+
+
+def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) -> StageApp:
+    """The app of one stage; nothing is connected.
+
+    Args:
+        name: app id, consumer group and prefix of the changelogs, `memory-<stage>`.
+        broker: `kafka://host:port[,host:port]` or `embedded:///folder`.
+        datadir: the folder of this stage and worker alone.
+
+    Raises:
+        Fatal: the broker's address is neither.
+    """
+    if is_embedded(broker):
+        from .transports.embedded import register, url_of  # only who uses it pays for it
+
+        register()
+        url = url_of(embedded_folder(broker))
+    else:
+        kafka.register()
+        url = ";".join(f"kafka://{server}" for server in kafka_servers(broker))
+    app = StageApp(
+        name,
+        broker=url,
+        store="rocksdb://",
+        datadir=str(datadir),
+        Table=DurableTable,
+        TableManager=StageTableManager,
+        topic_partitions=settings.partitions,
+        topic_replication_factor=settings.replication,
+        topic_disable_leader=True,
+        broker_session_timeout=settings.session_timeout,
+        broker_heartbeat_interval=settings.heartbeat_interval,
+        broker_rebalance_timeout=settings.rebalance_timeout,
+        broker_request_timeout=REQUEST_TIMEOUT,
+        broker_commit_interval=0.5,
+        consumer_auto_offset_reset="earliest",
+        consumer_metadata_max_age_ms=5000,
+        consumer_group_instance_id=settings.worker_id or None,
+        consumer_max_fetch_size=FETCH_BYTES,
+        producer_acks=-1,
+        producer_request_timeout=30.0,
+        producer_max_request_size=MAX_REQUEST,
+        stream_wait_empty=False,
+        stream_buffer_maxsize=settings.buffer_maxsize,
+        table_standby_replicas=settings.standby_replicas,
+        table_key_index_size=1,  # Faust's map of 10 000 keys to partitions; we always know the partition
+        worker_redirect_stdouts=False,
+        web_enabled=False,
+        web_tables_enabled=False,
+    )
+    app.crash_grace, app.stop_grace = settings.crash_grace, settings.stop_grace
+    return app
+
+
+def without_faust(reason: BaseException) -> BaseException:
+    """Return the error of ours that an error of Faust stands for, so that only this room knows Faust's classes."""
+    if isinstance(reason, ProducerSendError):
+        error = Transient("broker", str(reason))
+        error.__cause__ = reason
+        return error
+    return reason

@@ -1,0 +1,88 @@
+"""`memstream tables accept-loss STAGE`: what a changelog still has is all there is; go on from there.
+
+A new marker per partition says so (`restore_check.Marker`). The observer's table also numbered the turns of each
+session; its numbers begin again at 1, and the stages behind it would take them for turns that they have seen. So their
+rows "reflected up to turn n" are deleted, once they have read all that the observer had sent.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from ...schemas.errors import Fatal
+from ...schemas.topics import StageName, changelog_of, group_of, read_by
+from ..log.port import Log
+from .changelog_check import Marker, marker_entry
+
+#: Stages that number turns → those that remember the numbers.
+REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
+#: Keys of rows "reflected up to turn n": an owner key and a session key, three parts each.
+SESSION_ROW_PARTS = 6
+
+
+class AcceptRefused(Exception):
+    """Not now; the message says what has to be done first (exit 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """One changelog: partitions that got a marker, rows that were deleted."""
+
+    topic: str
+    partitions: int
+    rows_deleted: int
+
+
+async def accept_loss(log: Log, stage: StageName) -> list[Accepted]:
+    """What was done, changelog by changelog. May be repeated. Raises AcceptRefused, Fatal, Transient."""
+    behind = REMEMBERS_NUMBERS.get(stage, ())
+    for each in (stage, *behind):
+        if members := await log.members(group_of(each)):
+            raise AcceptRefused(f"{members} worker(s) of {each} are running: stop all workers first")
+    for each in behind:
+        if lag := await _lag(log, each):
+            raise AcceptRefused(
+                f"{each} has {lag} records to read that the {stage} sent: start its workers without the {stage} until "
+                "its lag is 0, then stop them"
+            )
+    done = [Accepted(_changelog(each), 0, await _delete_session_rows(log, _changelog(each))) for each in behind]
+    return [*done, Accepted(_changelog(stage), await _mark(log, _changelog(stage)), 0)]
+
+
+def _changelog(stage: StageName) -> str:
+    topic = changelog_of(stage)
+    if topic is None:
+        raise Fatal(f"{stage} has no table")
+    return topic.name
+
+
+async def _lag(log: Log, stage: StageName) -> int:
+    lag = 0
+    for topic in read_by(stage):
+        ends, committed = await log.ends(topic.name), await log.committed(group_of(stage), topic.name)
+        lag += sum(end - (at or 0) for end, at in zip(ends, committed, strict=True))
+    return lag
+
+
+async def _delete_session_rows(log: Log, topic: str) -> int:
+    """Tombstones, in the log: so that local tables follow."""
+    alive: dict[tuple[int, bytes], bool] = {}
+    async for record in log.read(topic):
+        if record.key is not None and len(record.key.split(b"/")) == SESSION_ROW_PARTS:
+            alive[record.position.partition, record.key] = record.value is not None
+    rows = [place for place, here in alive.items() if here]
+    for partition, key in rows:
+        await log.append(topic, key=key, value=None, partition=partition)
+    return len(rows)
+
+
+async def _mark(log: Log, topic: str) -> int:
+    if await log.partitions(topic) is None:
+        raise AcceptRefused(f"there is no topic {topic}: `memstream topics create` makes it")
+    places = zip(await log.starts(topic), await log.ends(topic), strict=True)
+    for partition, (start, end) in enumerate(places):
+        marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end)
+        key, value = marker_entry(marker)
+        await log.append(topic, key=key, value=value, partition=partition)
+    return len(await log.ends(topic))

@@ -1,0 +1,360 @@
+"""A stage on Faust: one app, one consumer group, one agent over all of its topics, and the lanes between.
+
+Nothing connects here: `StageRunner` builds the app; `run_worker` starts it, alone or beside others, in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from faust.exceptions import NotReady, ProducerSendError
+from faust.types import TP as FaustTP
+
+from ...schemas.errors import Fatal, Poison, Transient
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import TABLES, group_of
+from ..engine.crash_points import CrashPoint
+from ..engine.error_boundary import Boundary, Deaths, failure_of
+from ..engine.handler import Broken, Handler, NoRows, Refused, Routed, Rows, Stage
+from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
+from ..engine.metrics import StageMetrics
+from ..engine.process_exit import DONE, exit_code_for, tell_end
+from ..engine.retry import Calls
+from ..log.port import Ahead, Log, Position, Record
+from .app import AppSettings, StageApp, create_app, without_faust
+from .table import event_scope, open_rows
+
+log = structlog.get_logger(__name__)
+ASSIGNMENT_POLL = 0.25
+LAG_POLL = 2.0
+AWAY_SHOWN = 3
+"""In readiness; each tenant has a breaker of its own for its model."""
+SPARE = "a spare: there are more workers than partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSettings:
+    """What one worker of a stage needs to know. `datadir` is of this stage and worker alone."""
+
+    broker: str
+    datadir: Path
+    app: AppSettings
+    in_flight: int = 64
+    drain_timeout: float = 20.0
+    crash: CrashPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An event in the lanes."""
+
+    event: Any
+    record: Record
+    routed: Routed[Any] | Refused | Broken
+
+
+def record_of(message: Any) -> Record:
+    """A Faust message as our raw record. Timestamps of Faust are seconds."""
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return Record(
+        position=Position(message.topic, message.partition, message.offset),
+        key=message.key,
+        value=message.value,
+        headers=tuple((name, value or b"") for name, value in pairs),
+        timestamp=round((message.timestamp or 0) * 1000),
+    )
+
+
+def not_sent(record: OutRecord, error: Exception) -> Transient | Fatal:
+    """What an error of the producer means for the event in hand: it is tried again, except where that cannot help."""
+    cause = error.__cause__ or error
+    if isinstance(cause, MessageSizeTooLargeError | Poison):
+        return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
+    remedy = "is it up, and may this client write there?"
+    return Transient("broker", f"a record for {record.topic} did not arrive: {cause!r}", remedy=remedy)
+
+
+class Sender:
+    """Hands records to the app's producer. `Send` of streams/engine/handler.py."""
+
+    def __init__(self, app: StageApp) -> None:
+        self._app = app
+
+    async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
+        """Hand it over; the future is done when the broker has it. Raises, also through the future: LeaseLost and
+        Transient, Fatal when the record is larger than its topic takes."""
+        self._app.check_lease()
+        try:
+            sent: asyncio.Future[Any] = await self._app.producer.send(
+                record.topic,
+                record.key,
+                record.value,
+                None,
+                None if record.timestamp is None else record.timestamp / 1000,
+                list(record.headers),
+            )
+        except (KafkaError, ProducerSendError, Poison, NotReady) as error:  # NotReady: the worker starts, or stops
+            raise not_sent(record, error) from error
+        durable: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def settle(sent: asyncio.Future[Any]) -> None:
+            if durable.done():  # its waiter was cancelled
+                return
+            error = None if sent.cancelled() else sent.exception()
+            if sent.cancelled():
+                durable.cancel()
+            elif error is None:
+                durable.set_result(sent.result())
+            elif isinstance(error, KafkaError | ProducerSendError | Poison):
+                durable.set_exception(not_sent(record, error))
+            else:
+                durable.set_exception(error)
+
+        sent.add_done_callback(settle)
+        return durable
+
+    async def durable(self, record: OutRecord) -> None:
+        """Send one record and wait until it is durable."""
+        await (await self(record))
+
+
+class StageRunner:
+    """One stage in this process. `sender` is for the stage's own use (re-sent turns, timers, state)."""
+
+    def __init__(self, *, name: str, settings: RunnerSettings, log_client: Log) -> None:
+        self.name = name
+        self._settings = settings
+        self._log = log_client
+        self.app = create_app(
+            name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
+        )
+        self.sender = Sender(self.app)
+        table = TABLES.get(name)  # type: ignore[call-overload]
+        self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
+        self._stage: Stage[Any] | None = None
+        self._assigned: frozenset[int] = frozenset()
+
+    def attach(self, stage: Stage[Any], *, calls: Calls, metrics: StageMetrics) -> None:
+        """Give the app its stage. Once, before the worker starts."""
+        self._stage = stage
+        self._calls = calls
+        self._metrics = metrics
+        self.handler: Handler[Any] = Handler(
+            stage=stage,
+            rows=self.rows,
+            calls=calls,
+            boundary=Boundary(deaths=Deaths(self._settings.datadir / "attempts")),
+            send=self.sender,
+            metrics=metrics,
+            crash=self._settings.crash,
+            committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
+            decided=lambda: self._lanes.give_place(),
+            fence=self.app.check_lease,
+        )
+        self._lanes: Lanes[_Item] = Lanes(
+            handle=self._handle,
+            acknowledge=self._acknowledge,
+            commit=self._commit,
+            first_at_or_after=lambda tp, offset: self._log.first_at_or_after(tp[0], tp[1], offset),
+            crash=self.app.crash,
+            crashed=self.app._crashed.is_set,
+            interrupt=calls.interrupt,
+            lease_ok=self.app.lease_ok,
+            in_flight=self._settings.in_flight,
+            backlog=4 * self._settings.in_flight,
+            drain_timeout=self._settings.drain_timeout,
+        )
+        self.app.lanes = self._lanes
+        source = self.app.topic(
+            *(topic.name for topic in stage.reads),
+            key_type=bytes,
+            value_type=bytes,
+            key_serializer="raw",
+            value_serializer="raw",
+        )
+        self.app.agent(source, name=f"{self.app.conf.id}-agent")(self._consume)
+        self.app.task(self._watch_assignment)
+        self.app.task(self._background)
+        self.app.task(self._watch_lag)
+
+    def prepare(self) -> None:
+        """Make this worker's folder."""
+        (self._settings.datadir / "tables").mkdir(parents=True, exist_ok=True)
+
+    # ------------------------------------------------------------------------------------------------ events
+    async def _consume(self, stream: Any) -> None:
+        """The agent. Faust acknowledges an event at which an agent fails and starts the agent again: so none does."""
+        failure = await failure_of(self._take(stream))
+        if failure is not None:
+            await self.app.crash(failure)
+
+    async def _take(self, stream: Any) -> None:
+        async for event in stream.noack().events():
+            message = event.message
+            record = record_of(message)
+            routed = self.handler.route(record)
+            generation = message.generation_id
+            await self._lanes.submit(
+                (message.topic, message.partition),
+                message.offset,
+                routed.lane,
+                _Item(event, record, routed),
+                committed=self.app.consumer._committed_offset.get(message.tp),
+                current=lambda generation=generation: generation == self.app.consumer_generation_id,  # type: ignore[misc]
+            )
+            self._metrics.held(self._lanes.stats.held)
+
+    async def _handle(self, item: _Item) -> None:
+        with event_scope(item.event):
+            await self.handler.run(item.record, item.routed)
+
+    async def _acknowledge(self, item: _Item) -> None:
+        item.event.ack()
+        if self.handler.passed_commit():
+            await self.app.consumer.commit()
+            self.handler.passed("commit")
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        committed: bool = await self.app.consumer._commit_offsets(
+            {FaustTP(topic, partition): offset for (topic, partition), offset in offsets.items()}
+        )
+        return committed
+
+    # ------------------------------------------------------------------------------------------------ beside
+    async def _watch_assignment(self) -> None:
+        """Tells the stage which partitions are its own once their tables are recovered."""
+        assert self._stage is not None
+        first = self._stage.reads[0].name
+        while not self.app.should_stop:
+            if self.app.ready():
+                assigned = frozenset(partition for topic, partition in self.app.assigned() if topic == first)
+            else:
+                assigned = frozenset()
+            if assigned != self._assigned:
+                self._assigned = assigned
+                self._stage.on_assigned(assigned, self.rows)
+            await self.app.sleep(ASSIGNMENT_POLL)
+
+    async def _background(self) -> None:
+        assert self._stage is not None
+        await self._stage.background()
+
+    async def _watch_lag(self) -> None:
+        seen: dict[Any, int | None] = {}
+        """Committed offsets at the last look."""
+        while not self.app.should_stop:
+            await self.app.sleep(LAG_POLL)
+            consumer = self.app.consumer
+            for tp, offset in dict(consumer._committed_offset).items():
+                end = (
+                    consumer.highwater(tp)
+                    if self.app.ready() and (tp.topic, tp.partition) in self.app.assigned()
+                    else None
+                )
+                if end is None:
+                    continue
+                behind = end - (offset or 0)
+                self._metrics.lag(tp.topic, tp.partition, max(0, behind))
+                if behind < 0:  # perhaps of an older assignment: the log itself is asked
+                    await self._check_end(tp.topic, tp.partition, offset)
+                elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
+                    await self._pass_what_is_none(tp, offset or 0)
+                seen[tp] = offset
+
+    async def _check_end(self, topic: str, partition: int, committed: int) -> None:
+        """Without a new record nobody would notice that a group waits beyond the end of its log."""
+        try:
+            ends = await self._log.ends(topic)
+        except Transient:
+            return
+        if ends[partition] < committed:
+            await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
+
+    async def _pass_what_is_none(self, tp: Any, committed: int) -> None:
+        """Markers of a producer's transactions never come as records: were one the last in its partition, the lag would
+        not get to 0. The log is asked, for an event may be on its way."""
+        try:
+            ends = await self._log.ends(tp.topic)
+            nothing = await self._log.first_at_or_after(tp.topic, tp.partition, committed) is None
+        except Transient:
+            return
+        if nothing and self.app.ready() and (tp.topic, tp.partition) in self.app.assigned():
+            await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def next_is_here(self, partition: int, lane: str) -> bool:
+        """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
+        never does."""
+        return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
+
+    def ahead(self, topic: str, partition: int) -> Ahead | None:
+        """What is still to do of a partition; None: it was not fetched from yet, or is not this worker's own."""
+        tp = FaustTP(topic, partition)
+        position = self._lanes.taken_until((topic, partition))
+        if position is None:
+            if (topic, partition) not in self.app.assigned():
+                return None
+            position = self.app.consumer._committed_offset.get(tp)
+        end: int | None = self.app.consumer.highwater(tp)
+        if end is None:
+            return None
+        # without any offset of the group nothing is known of what retention has left
+        unread = 0 if position is None else max(0, end - position)
+        return Ahead(unread, self._lanes.held((topic, partition)))
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""
+        why = self.app.why_not_ready()
+        away = self._calls.away()
+        if not why and away:
+            why = "; ".join(f"away: {name}: {said}" for name, said in sorted(away.items())[:AWAY_SHOWN])
+            why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
+        if why:
+            return False, why
+        return True, "" if self.app.assigned() else SPARE
+
+
+async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:
+    """Run the stages in this process until `stopping` is set or one of them ends; the exit code.
+
+    A clean stop drains, commits and leaves the groups. A crash of one stage ends them all: the supervisor starts the
+    worker again.
+    """
+    for runner in runners:
+        runner.prepare()
+    apps = [runner.app for runner in runners]
+    waits = [asyncio.ensure_future(stopping.wait())]
+    try:
+        started = [asyncio.ensure_future(app.start()) for app in apps]
+        for app in apps:
+            waits += [asyncio.ensure_future(app._crashed.wait()), asyncio.ensure_future(app._stopped.wait())]
+        await _first(*waits, asyncio.gather(*started))
+        if not any(wait.done() for wait in waits):
+            log.info("worker_started", stages=[runner.name for runner in runners])
+            await _first(*waits)
+    finally:
+        stops = await asyncio.gather(*(app.stop() for app in apps), return_exceptions=True)
+        for wait in waits:
+            wait.cancel()
+    failed = [without_faust(stop) for stop in stops if isinstance(stop, BaseException)]
+    for error in failed:
+        log.error("stage_stopped_badly", error=repr(error))
+    reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
+    reasons += failed
+    if reasons:
+        tell_end(reasons[0])
+    return exit_code_for(reasons[0]) if reasons else DONE
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Until one of them is done; what it raised leaves."""
+    done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future in done:
+        future.result()

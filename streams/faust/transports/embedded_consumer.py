@@ -1,0 +1,356 @@
+"""Faust's consumer over the log on disk: one process holds all partitions of the group.
+
+What Faust does with a broker's answers stays as it is (its assignor, its table recovery, its callbacks at an
+assignment); only the group coordinator is replaced, by the group's lock file and a rebalance of our own whenever the
+subscription or the topics change. A record that was fetched is delivered or given back: the position only ever goes
+back to what was not delivered, so no offset is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+from faust.exceptions import ConsumerNotStarted
+from faust.transport import base
+from faust.types import TP, ConsumerMessage
+from mode import Service
+
+from ....schemas.errors import Transient
+from ...log import group_lock
+from ...log.kafka_rules import choose_partition
+from ...log.log_registry import close_log, open_log
+from ...log.port import Headers
+from ...log.sqlite_log import SqliteLog
+from ...log.sqlite_tables import Row
+from .fast_delivery import DeliversAtOnce
+
+log = structlog.get_logger(__name__)
+
+_MEMBER = "embedded"
+_CREATE_TIME = 0
+#: one read of a restore
+RESTORE_RECORDS = 2000
+RESTORE_BYTES = 4 << 20
+
+
+class _Cluster:
+    """What Faust's assignor asks of Kafka's metadata."""
+
+    def __init__(self, opened: SqliteLog) -> None:
+        self._opened = opened
+
+    def partitions_for_topic(self, name: str) -> set[int] | None:
+        topic = self._opened.topic(name)
+        return None if topic is None else set(range(len(topic.parts)))
+
+
+class Consumer(DeliversAtOnce, base.Consumer):
+    """Delivers every record of the group's topics in order, from the committed offsets on."""
+
+    #: Bounds of one fetch, per partition.
+    max_records: int = 500
+    max_bytes: int = 1 << 20
+    #: Seconds to wait for another process that still holds the group.
+    group_wait: float = group_lock.WAIT_SECONDS
+    #: Seconds between two clean-ups of the log (retention, compaction), and how a changelog is known by its name.
+    clean_interval: float = 60.0
+    changelog_suffix: str = "-changelog"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._log: SqliteLog | None = None
+        self._release: Callable[[], None] | None = None
+        self._unwatch: Callable[[], None] | None = None
+        self._subscribed: frozenset[str] = frozenset()
+        self._assigned: frozenset[TP] = frozenset()
+        self._parts: dict[TP, int] = {}
+        self._positions: dict[TP, int] = {}
+        self._generation = 0
+        self._wake = asyncio.Event()
+        self._rebalance_wanted = asyncio.Event()
+
+    # ------------------------------------------------------------------------------------------------------- life
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        opened = await open_log(self.transport.folder)
+        try:
+            self._release = await group_lock.hold(opened.folder, self.app.conf.id, wait=self.group_wait)
+        except BaseException:
+            await close_log(opened)
+            raise
+        self._log = opened
+        self._unwatch = opened.watch(self._on_news)
+
+    async def on_stop(self) -> None:
+        """Commit (upstream), then let go of the group."""
+        try:
+            if self._log is not None:
+                await super().on_stop()
+        finally:
+            opened, self._log = self._log, None
+            self._wake.set()
+            if self._unwatch is not None:
+                self._unwatch()
+            if self._release is not None:
+                self._release()
+            self._unwatch = self._release = None
+            if opened is not None:
+                await close_log(opened)
+
+    async def on_restart(self) -> None:
+        await super().on_restart()
+        self._assigned = frozenset()
+        self._parts.clear()
+        self._positions.clear()
+
+    def _opened(self) -> SqliteLog:
+        if self._log is None:
+            raise ConsumerNotStarted("the log is not open yet")
+        return self._log
+
+    def _on_news(self, changed: frozenset[int] | None) -> None:
+        if self._log is None:
+            return  # sent before we stopped watching
+        if changed is None and self._generation and self._parts != self._current_parts():
+            self._rebalance_wanted.set()
+        if changed is None or not changed.isdisjoint(self._parts.values()):
+            self._wake.set()
+
+    # -------------------------------------------------------------------------------------------------- assignment
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        """Returns before the assignment: Faust's callbacks at an assignment wait for this one."""
+        self._subscribed = frozenset(topics)
+        self._rebalance_wanted.set()
+
+    def assignment(self) -> set[TP]:
+        return set(self._assigned)
+
+    def _current_parts(self) -> dict[TP, int]:
+        opened = self._opened()
+        found = (opened.topic(name) for name in sorted(self._subscribed))
+        return {TP(topic.name, n): part for topic in found if topic for n, part in enumerate(topic.parts)}
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _coordinate(self) -> None:
+        while not self.should_stop:
+            if await self.wait_for_stopped(self._rebalance_wanted):
+                return
+            self._rebalance_wanted.clear()
+            await self._rebalance()
+
+    async def _rebalance(self) -> None:
+        """The steps of a Kafka rebalance in their order, with this process as the only member."""
+        app, opened = self.app, self._opened()
+        opened.refresh()
+        app.on_rebalance_start()
+        await self.on_partitions_revoked(set(self._assigned))
+        self._parts = self._current_parts()
+        missing = self._subscribed - {tp.topic for tp in self._parts}
+        if missing:
+            log.warning("topics_missing", topics=sorted(missing), remedy="memstream topics create")
+        self._generation += 1
+        app.consumer_generation_id = self._generation
+        metadata = app.assignor.metadata({tp.topic for tp in self._parts})
+        given = app.assignor.assign(_Cluster(opened), {_MEMBER: metadata})[_MEMBER]
+        app.assignor.on_assignment(given)
+        self._assigned = frozenset(TP(topic, partition) for topic, partition in given.partitions())
+        self._positions = {}
+        self._seek_committed(self._assigned)
+        await self.on_partitions_assigned(set(self._assigned), self._generation)
+
+    async def seek_to_committed(self) -> Mapping[TP, int | None]:
+        """Source partitions to their committed offsets; changelogs stay where recovery has read to."""
+        return self._seek_committed(tp for tp in self._assigned if not self._is_changelog_tp(tp))
+
+    def _seek_committed(self, wanted: Iterable[TP]) -> Mapping[TP, int | None]:
+        opened = self._opened()
+        tps = list(wanted)
+        parts = [self._parts[tp] for tp in tps]
+        committed = opened.committed(self.app.conf.id, parts)
+        latest = self.app.conf.consumer_auto_offset_reset == "latest"
+        fallback = opened.ends(parts) if latest else opened.starts(parts)
+        for tp, offset, otherwise in zip(tps, committed, fallback, strict=True):
+            self._positions[tp] = otherwise if offset is None else offset
+        self._wake.set()
+        return dict(zip(tps, committed, strict=True))
+
+    # ------------------------------------------------------------------------------------------------------- flow
+
+    def resume_flow(self) -> None:
+        super().resume_flow()
+        self._wake.set()
+
+    def stop_flow(self) -> None:
+        super().stop_flow()
+        self._wake.set()
+
+    def resume_partitions(self, tps: Iterable[TP]) -> None:
+        super().resume_partitions(tps)
+        self._wake.set()
+
+    def on_buffer_drop(self, tp: TP) -> None:
+        super().on_buffer_drop(tp)
+        self._wake.set()
+
+    # ------------------------------------------------------------------------------------------------------ fetching
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
+        """As upstream, but what cannot be delivered (flow stopped, partition paused, a new assignment) is given back:
+        upstream drops it, books the hole as compaction and commits over it."""
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+        active, generation = self._get_active_partitions(), self._generation
+        records = await self._getmany(frozenset(active), timeout)
+        if self.should_stop:
+            return
+        back: dict[TP, int] = {}
+        for tp, row in self.scheduler.iterate(records):
+            if (
+                tp not in back  # nothing may overtake what goes back
+                and self.flow_active
+                and self._generation == generation
+                and (tp in active or tp in self._buffered_partitions)
+            ):
+                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, self._to_message(tp, row)
+            else:
+                back.setdefault(tp, row.offset)
+        if self._generation == generation:  # else: the new assignment starts from the committed offsets anyway
+            for tp, offset in back.items():
+                self._positions[tp] = min(offset, self._positions.get(tp, offset))
+
+    async def _getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> dict[TP, list[Row]]:
+        """Records of these partitions, as soon as there are any; none after `timeout` seconds or when the flow or the
+        set of active partitions changes (the caller comes again)."""
+        opened = self._opened()
+        self._wake.clear()
+        if not self.flow_active:
+            return {}
+        starts = {
+            tp: self._positions[tp]
+            for tp in active_partitions or ()
+            if tp in self._positions and self._positions[tp] < opened.end(self._parts[tp])
+        }
+        if not starts:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), timeout)
+            return {}
+        records: dict[TP, list[Row]] = {}
+        for tp, start in starts.items():
+            part = self._parts[tp]
+            rows, self._positions[tp] = opened.read(
+                part, start, opened.end(part), max_records=self.max_records, max_bytes=self.max_bytes
+            )
+            if rows:
+                records[tp] = rows
+        return records
+
+    @asynccontextmanager
+    async def changelogs(self) -> AsyncIterator[Consumer]:
+        """For a restore: `read`."""
+        yield self
+
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Row], int]:
+        """`restore.Changelog.read`; it never waits, since all that is there can be read."""
+        await asyncio.sleep(0)  # others want to run between two batches
+        opened, part = self._opened(), self._parts.get(tp)
+        if part is None:
+            return [], offset
+        return opened.read(part, offset, opened.end(part), max_records=RESTORE_RECORDS, max_bytes=RESTORE_BYTES)
+
+    def _to_message(self, tp: TP, record: Row) -> ConsumerMessage:
+        headers: Headers = record.headers
+        return ConsumerMessage(
+            tp.topic,
+            tp.partition,
+            record.offset,
+            record.timestamp / 1000.0,
+            _CREATE_TIME,
+            headers,
+            record.key,
+            record.value,
+            None,
+            -1 if record.key is None else len(record.key),
+            -1 if record.value is None else len(record.value),
+            tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+    # ------------------------------------------------------------------------------------------------------ offsets
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        mine = {self._parts[tp]: offset for tp, offset in offsets.items() if tp in self._assigned}
+        if mine:
+            await self._opened().commit(self.app.conf.id, mine)
+        return True
+
+    async def _seek(self, partition: TP, offset: int) -> None:
+        self._positions[partition] = offset
+        self._wake.set()
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        for tp, offset in partitions.items():
+            self._positions[tp] = offset
+            if offset > 0:
+                self._read_offset[tp] = offset
+            else:
+                self._read_offset.pop(tp, None)
+        self._wake.set()
+
+    async def seek_to_beginning(self, *partitions: TP) -> None:
+        self._positions.update(await self.earliest_offsets(*partitions))
+        self._wake.set()
+
+    async def position(self, tp: TP) -> int | None:
+        return self._positions.get(tp)
+
+    def highwater(self, tp: TP) -> int:
+        return self._opened().end(self._parts[tp])
+
+    async def highwaters(self, *partitions: TP) -> Mapping[TP, int]:
+        ends = self._opened().ends([self._parts[tp] for tp in partitions])
+        return dict(zip(partitions, ends, strict=True))
+
+    async def earliest_offsets(self, *partitions: TP) -> Mapping[TP, int]:
+        starts = self._opened().starts([self._parts[tp] for tp in partitions])
+        return dict(zip(partitions, starts, strict=True))
+
+    # ------------------------------------------------------------------------------------------------------- topics
+
+    def topic_partitions(self, topic: str) -> int | None:
+        found = self._opened().topic(topic)
+        return None if found is None else len(found.parts)
+
+    def key_partition(self, topic: str, key: bytes | None, partition: int | None = None) -> int | None:
+        found = self._opened().topic(topic)
+        return None if found is None else choose_partition(found, key, partition)
+
+    async def create_topic(self, topic: str, partitions: int, replication: int, **kwargs: Any) -> None:
+        await self.app.producer.create_topic(topic, partitions, replication, **kwargs)
+
+    def _new_topicpartition(self, topic: str, partition: int) -> TP:
+        return TP(topic, partition)
+
+    @Service.task  # type: ignore[untyped-decorator]
+    async def _clean(self) -> None:
+        """Retention and compaction. A changelog is cleaned by its own app alone, and only when its tables are up to
+        date: a tombstone must not go before they have seen it."""
+        while not self.should_stop:
+            await self.sleep(self.clean_interval)
+            if self.should_stop or not self._generation or self.app.rebalancing or self.app.in_recovery:
+                continue
+            mine = self.app.tables.changelog_topics
+            topics = [
+                name for name in self._opened().topics() if name in mine or not name.endswith(self.changelog_suffix)
+            ]
+            try:
+                await self._opened().clean(topics)
+            except Transient as exc:
+                log.warning("log_clean_failed", error=str(exc))

@@ -1,0 +1,1 @@
+"""The log: one port, over Kafka or over a folder."""

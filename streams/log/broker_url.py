@@ -1,0 +1,43 @@
+"""The one spelling of MEMSTREAM_BROKER (`kafka://host:port[,host:port]`, `embedded:///folder`) taken apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...schemas.errors import Fatal
+
+KAFKA = "kafka://"
+EMBEDDED = "embedded://"
+DEFAULT_PORT = 9092
+
+
+def is_embedded(broker: str) -> bool:
+    """Whether this address means the log on disk. Raises `Fatal` for an address that is neither kind."""
+    if broker.startswith(EMBEDDED):
+        return True
+    if broker.startswith(KAFKA):
+        return False
+    raise Fatal(f"MEMSTREAM_BROKER={broker!r}: expected kafka://host:port[,host:port] or embedded:///folder")
+
+
+def embedded_folder(broker: str) -> Path:
+    """The folder of an embedded address."""
+    folder = broker.removeprefix(EMBEDDED)
+    if not is_embedded(broker) or not folder.startswith("/"):
+        raise Fatal(f"MEMSTREAM_BROKER={broker!r}: expected embedded:///folder with an absolute path")
+    return Path(folder)
+
+
+def kafka_servers(broker: str) -> tuple[str, ...]:
+    """`host:port` of each server of a Kafka address."""
+    if is_embedded(broker):
+        raise Fatal(f"MEMSTREAM_BROKER={broker!r} is no Kafka address")
+    servers = []
+    for part in broker.removeprefix(KAFKA).rstrip("/").split(","):
+        host, colon, port = part.strip().rpartition(":")
+        if not colon or part.endswith("]"):  # no port, or an IPv6 address without one
+            host, port = part.strip(), str(DEFAULT_PORT)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise Fatal(f"MEMSTREAM_BROKER={broker!r}: {part!r} is not host:port")
+        servers.append(f"{host}:{port}")
+    return tuple(servers)

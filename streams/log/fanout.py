@@ -1,0 +1,361 @@
+"""A topic as many readers follow it at once, each from its own place, without a consumer group.
+
+What is said now is read once, by one reader that all share (`_Tail`). Whoever begins earlier reads what lies behind
+with a reader of its own, and then joins: what comes meanwhile waits in its queue, so nothing falls between and nothing
+comes twice. A reader that is too slow for its queue is cut off, with a reason; it goes on from the place of the last
+record it was given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import structlog
+
+from ...schemas.errors import StageError, Transient
+from .port import Log, Position, Record
+
+log = structlog.get_logger(__name__)
+
+TOKEN_VERSION = "1."
+TOKEN_MAX = 16 * 1024
+OFFSET_DIGITS = 19
+CANCEL_AGAIN = 0.2
+"""Seconds."""
+CLOSE = 100
+"""Records behind the end from which a reader joins."""
+
+Ended = Literal["slow", "unavailable", "gone", "shutdown"]
+"""Why a following ended: its reader was too slow, the log is away, its place is no longer in the log, or this process
+stops."""
+Select = Callable[[Record], bool]
+"""Which records a reader gets; the others only move its place."""
+
+
+class Lost(Exception):
+    """A place that the log no longer has: retention has deleted what came after it, or the topic was made anew."""
+
+
+class TooMany(Exception):
+    """As many follow as may."""
+
+
+# ------------------------------------------------------------------------------------------------ places
+@dataclass(frozen=True, slots=True)
+class Places:
+    """By partition the offset of the next record. Partitions that the topic got later begin at 0."""
+
+    offsets: tuple[int, ...]
+
+    def of(self, partition: int) -> int:
+        return self.offsets[partition] if partition < len(self.offsets) else 0
+
+    def after(self, position: Position) -> Places:
+        return self.at_least({position.partition: position.offset + 1})
+
+    def at_least(self, other: Places | dict[int, int]) -> Places:
+        """The later of both, partition by partition."""
+        given = dict(enumerate(other.offsets)) if isinstance(other, Places) else other
+        count = max(len(self.offsets), max(given, default=-1) + 1)
+        return Places(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
+
+    def behind(self, other: Places) -> dict[int, int]:
+        """Partition → offset, where there is something between this place and the other."""
+        return {p: self.of(p) for p, end in enumerate(other.offsets) if self.of(p) < end}
+
+    def token(self) -> str:
+        """Opaque for readers; `read` takes it back."""
+        text = ",".join(map(str, self.offsets))
+        return TOKEN_VERSION + base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def read(cls, token: str) -> Places:
+        """ValueError when it is no token."""
+        version, rest = token[: len(TOKEN_VERSION)], token[len(TOKEN_VERSION) :]
+        if version != TOKEN_VERSION or len(token) > TOKEN_MAX or not token.isascii():
+            raise ValueError("is no place that was given here")
+        try:
+            parts = base64.urlsafe_b64decode(rest + "=" * (-len(rest) % 4)).decode("ascii").split(",")
+        except (binascii.Error, ValueError) as error:
+            raise ValueError("is no place that was given here") from error
+        if not all(part.isdigit() and len(part) <= OFFSET_DIGITS for part in parts):
+            raise ValueError("is no place that was given here")
+        places = cls(tuple(map(int, parts)))
+        if places.token() != token:  # base64 passes over what is none
+            raise ValueError("is no place that was given here")
+        return places
+
+
+Begin = Places | Literal["beginning", "now"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A record, and the place after it."""
+
+    record: Record
+    places: Places
+
+
+# ------------------------------------------------------------------------------------------------ the shared reader
+@dataclass(slots=True, eq=False)
+class _Live:
+    """One reader's share of what is said now."""
+
+    select: Select
+    places: Places
+    waiting: asyncio.Queue[Told | None]
+    """None: it has ended."""
+    ended: Ended | None = None
+
+    def offer(self, record: Record, places: Places) -> None:
+        self.places = places
+        if self.ended is None and self.select(record):
+            if self.waiting.full():
+                self.end("slow")
+            else:
+                self.waiting.put_nowait(Told(record, places))
+
+    def end(self, why: Ended) -> None:
+        """What waits is still given out; of what comes nothing is taken any more."""
+        self.ended = self.ended or why
+        if not self.waiting.full():
+            self.waiting.put_nowait(None)
+
+    async def told(self) -> AsyncIterator[Told]:
+        while self.ended is None or not self.waiting.empty():
+            told = await self.waiting.get()
+            if told is not None:
+                yield told
+
+
+class _Tail:
+    """The one reader of what is said now. It runs while somebody listens."""
+
+    def __init__(self, *, log: Log, topic: str) -> None:
+        self._log = log
+        self._topic = topic
+        self._places = Places(())
+        self._listening: set[_Live] = set()
+        self._reading: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+
+    async def join(self, select: Select, *, room: int) -> _Live:
+        """From now on, `room` records at most waiting; its `places` are where it begins."""
+        async with self._starting:
+            if self._reading is None or self._reading.done():
+                self._places = Places(await self._log.ends(self._topic))
+                self._reading = asyncio.create_task(self._read())
+        live = _Live(select, self._places, asyncio.Queue(room))
+        self._listening.add(live)
+        return live
+
+    async def leave(self, live: _Live) -> None:
+        self._listening.discard(live)
+        if not self._listening and self._reading is not None:
+            reading, self._reading = self._reading, None
+            await stopped(reading)
+
+    async def _read(self) -> None:
+        why: Ended = "unavailable"
+        try:
+            start = dict(enumerate(self._places.offsets))
+            async with aclosing(self._log.read(self._topic, start=start, follow=True)) as records:
+                async for record in records:
+                    if record.position.offset < self._places.of(record.position.partition):
+                        why = "gone"  # the client began anew, for its place was no longer there
+                        break
+                    self._places = self._places.after(record.position)
+                    for live in self._listening:
+                        live.offer(record, self._places)
+        except StageError as error:
+            log.warning("following_interrupted", topic=self._topic, why=str(error))
+        for live in self._listening:
+            live.end(why)
+
+
+# ------------------------------------------------------------------------------------------------ one reader
+@dataclass(slots=True, eq=False)
+class Following:
+    """One reader's way through the topic."""
+
+    begins: Places
+    behind: bool
+    """It still catches up."""
+    ended: Ended | None = None
+    _read: Places = field(init=False)
+    """After the last record that was handed out or passed over."""
+    _handed: asyncio.Queue[Told | None] = field(default_factory=lambda: asyncio.Queue(1))
+    _live: _Live | None = None
+
+    def __post_init__(self) -> None:
+        self._read = self.begins
+
+    async def next(self, *, within: float) -> Told | None:
+        """The next record that was selected, in the order of the log. None: nothing came within these seconds, or the
+        end (`ended` tells)."""
+        try:
+            async with asyncio.timeout(within):
+                return await self._handed.get()
+        except TimeoutError:
+            return None
+
+    def place(self) -> Places:
+        """Where to go on, for a reader that got nothing from `next`: what was passed over meanwhile is behind it."""
+        live = self._live
+        return self._read.at_least(live.places) if live is not None and live.waiting.empty() else self._read
+
+    def end(self, why: Ended) -> None:
+        """At once: what was not handed out is read again by whoever comes back."""
+        self.ended = self.ended or why
+        if self._handed.empty():
+            self._handed.put_nowait(None)
+
+    async def take(self, record: Record, places: Places, *, selected: bool) -> None:
+        """Waits while the reader is slow."""
+        if selected:
+            await self._handed.put(Told(record, places))
+        self._read = places
+
+    def passed(self, places: Places) -> None:
+        self._read = self._read.at_least(places)
+
+    @property
+    def read(self) -> Places:
+        return self._read
+
+    def joins(self, live: _Live) -> None:
+        self._live = live
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many follow at once, how many of them read alone, and how many records wait for a slow one."""
+
+    readers: int
+    catching_up: int
+    room: int
+
+
+class Followers:
+    """All readers of one topic in this process."""
+
+    def __init__(self, *, log: Log, topic: str, bounds: Bounds) -> None:
+        self._log = log
+        self._topic = topic
+        self._bounds = bounds
+        self._tail = _Tail(log=log, topic=topic)
+        self._followings: set[Following] = set()
+        self._closed = False
+
+    @property
+    def readers(self) -> int:
+        return len(self._followings)
+
+    @property
+    def catching_up(self) -> int:
+        return sum(following.behind for following in self._followings)
+
+    @asynccontextmanager
+    async def follow(self, begin: Begin, select: Select) -> AsyncIterator[Following]:
+        """Raises Lost, TooMany, and Transient when the log is away."""
+        starts, ends = await self._offsets()
+        places = starts if begin == "beginning" else ends if begin == "now" else begin
+        self._check(places, starts, ends)
+        if self._closed or len(self._followings) >= self._bounds.readers:
+            raise TooMany(f"{self._bounds.readers} streams are open, as many as may be")
+        behind = _distance(places, ends) > CLOSE
+        if behind and self.catching_up >= self._bounds.catching_up:
+            raise TooMany(f"{self._bounds.catching_up} streams still read what lies behind, as many as may")
+        following = Following(places, behind=behind)
+        self._followings.add(following)
+        feeding = asyncio.create_task(self._feed(following, select))
+        try:
+            yield following
+        finally:
+            self._followings.discard(following)
+            await stopped(feeding)
+
+    def close(self) -> None:
+        """All end, and nobody begins any more."""
+        self._closed = True
+        for following in self._followings:
+            following.end("shutdown")
+
+    # ------------------------------------------------------------------------------------------------ inside
+    async def _offsets(self) -> tuple[Places, Places]:
+        starts, ends = await self._log.starts(self._topic), await self._log.ends(self._topic)
+        if not ends:
+            raise Transient("broker", f"there is no topic {self._topic}", remedy="memstream topics create")
+        return Places(starts), Places(ends)
+
+    def _check(self, places: Places, starts: Places, ends: Places) -> None:
+        """Everything that comes after the place is still there. Raises Lost."""
+        if places.behind(starts):
+            raise Lost(f"retention has deleted records of {self._topic} that came after this place")
+        if ends.behind(places):
+            raise Lost(f"{self._topic} was made anew, or has lost its end: this place lies beyond it")
+
+    async def _feed(self, following: Following, select: Select) -> None:
+        try:
+            await self._catch_up(following, select)
+            live = await self._tail.join(select, room=self._bounds.room)
+            try:
+                await self._alone(following, select, until=live.places)
+                following.joins(live)
+                async for told in live.told():
+                    position = told.record.position
+                    if position.offset >= following.read.of(position.partition):
+                        await following.take(told.record, following.read.at_least(told.places), selected=True)
+            finally:
+                await self._tail.leave(live)
+            if live.ended is not None:
+                following.end(live.ended)
+        except Lost as lost:
+            log.warning("following_lost_its_place", topic=self._topic, why=str(lost))
+            following.end("gone")
+        except StageError as error:
+            log.warning("following_interrupted", topic=self._topic, why=str(error))
+        finally:
+            following.end("unavailable")
+
+    async def _catch_up(self, following: Following, select: Select) -> None:
+        """Until near the end, each record when its reader has taken the one before."""
+        while True:
+            _, ends = await self._offsets()
+            if _distance(following.read, ends) <= CLOSE:
+                following.behind = False
+                return
+            await self._alone(following, select, until=ends)
+
+    async def _alone(self, following: Following, select: Select, *, until: Places) -> None:
+        """What lies before `until`, with a reader of its own. Raises Lost."""
+        behind = following.read.behind(until)
+        if not behind:
+            return
+        starts, ends = await self._offsets()
+        self._check(following.read, starts, ends)
+        async with aclosing(self._log.read(self._topic, start=behind)) as records:
+            async for record in records:
+                position = record.position
+                if following.read.of(position.partition) <= position.offset < until.of(position.partition):
+                    await following.take(record, following.read.after(position), selected=select(record))
+        following.passed(until)
+
+
+def _distance(places: Places, ends: Places) -> int:
+    return sum(ends.of(partition) - at for partition, at in places.behind(ends).items())
+
+
+async def stopped(task: asyncio.Task[None]) -> None:
+    """Cancelled until it has ended: a consumer of aiokafka that is being closed takes the first for its own
+    (`consumer/fetcher.py`, `Fetcher.close`)."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=CANCEL_AGAIN)

@@ -1,0 +1,384 @@
+"""The log port over Kafka: producer, admin client and groupless consumers, every wait bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    NoError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+
+from ...schemas.errors import Fatal, Poison, Transient
+from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
+from .lenient_headers import read_odd_headers
+from .port import Headers, Position, Record, TopicLayout, TopicWanted
+
+#: seconds
+TIMEOUT = 30.0
+#: bytes; dead letters carry up to 1 MiB of value and headers
+MAX_REQUEST = 4 * 1024 * 1024
+#: seconds between two looks at a topic that is being made or taken away
+PAUSE = 0.05
+#: milliseconds that one fetch waits for records
+FETCH_WAIT = 200
+#: seconds between two tries of a call that the broker answered with "not yet"
+BACKOFF = 0.2
+
+T = TypeVar("T")
+
+
+class KafkaLog:
+    """`Log` (streams/log/port.py) over aiokafka.
+
+    Args:
+        servers: `host:port` of each server (see `addresses.kafka_servers`).
+        timeout: seconds, for each call; past it `Transient("broker", …)`. An append that timed out may still arrive.
+        client_id: how the broker's logs name this client.
+    """
+
+    def __init__(self, *, servers: Sequence[str], timeout: float = TIMEOUT, client_id: str = "memstream") -> None:
+        self._servers = list(servers)
+        self._timeout = timeout
+        self._client_id = client_id
+        self._admin: Any = None
+        self._producer: Any = None
+        self._failed: Any = None
+        """The producer that failed a record last."""
+        self._ending: set[asyncio.Task[None]] = set()
+        """Of producers that were replaced."""
+        self._probe: Any = None
+        self._known: set[str] = set()
+        self._handing_over = asyncio.Lock()
+
+    async def start(self) -> None:
+        """One attempt: whoever wants to wait for the broker calls it again."""
+        read_odd_headers()
+        async with self._reach("connect"):
+            try:
+                self._admin = await self._started(AIOKafkaAdminClient(**self._common()))
+                self._producer = await self._new_producer()
+                self._probe = await self._started(self._consumer())
+            except BaseException:
+                await self.close()
+                raise
+
+    async def close(self) -> None:
+        parts = [p for p in (self._producer, self._probe) if p is not None]
+        for ending in self._ending:
+            ending.cancel()
+        admin, self._admin, self._producer, self._probe = self._admin, None, None, None
+        try:
+            async with asyncio.timeout(self._timeout):
+                for part in parts:
+                    await part.stop()
+        except TimeoutError:
+            pass  # the broker is away: what was appended has been answered, or its caller has been told
+        finally:
+            if admin is not None:
+                await admin.close()
+
+    # ----------------------------------------------------------------- records
+    async def append(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Position:
+        producer = self._open(self._producer)
+        try:
+            # Handed over one after the other: both looks for the topic, ours and the producer's, would let later
+            # appends of a caller overtake earlier ones.
+            async with self._handing_over:
+                await self._know(topic)
+                async with self._reach(f"append to {topic}"):
+                    producer = await self._sound_producer()
+                    sent = await producer.send(
+                        topic, value, key=key, partition=partition, timestamp_ms=timestamp, headers=list(headers)
+                    )
+            async with self._reach(f"append to {topic}"):
+                meta = await sent
+        except Transient as exc:
+            self._failed = producer
+            if isinstance(exc.__cause__, MessageSizeTooLargeError):
+                raise Poison("oversized", f"{topic}: a record of {len(value or b'')} bytes is too large") from exc
+            self._known.discard(topic)
+            raise
+        return Position(topic, meta.partition, meta.offset)
+
+    async def _sound_producer(self) -> Any:
+        """Another one after a failure. aiokafka takes a sequence number for a batch that it drops, too
+        (`producer/message_accumulator.py:487`, no leader and too old): from then on the broker refuses every later
+        batch of that partition as out of order."""
+        if self._failed is not None and self._failed is self._producer:
+            failed, self._producer = self._producer, await self._new_producer()
+            ending = asyncio.create_task(self._end(failed))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+        return self._open(self._producer)
+
+    async def _end(self, producer: Any) -> None:
+        """What it still holds has been told to its callers, or will be when their time is out."""
+        with suppress(KafkaError, OSError, TimeoutError):
+            async with asyncio.timeout(self._timeout):
+                await producer.stop()
+
+    async def _new_producer(self) -> Any:
+        return await self._started(
+            AIOKafkaProducer(**self._common(), acks="all", enable_idempotence=True, max_request_size=MAX_REQUEST)
+        )
+
+    async def _know(self, topic: str) -> None:
+        """The producer would look for a topic that is not there until its time-out. Raises Fatal."""
+        if topic in self._known:
+            return
+        if await self.partitions(topic) is None:
+            raise Fatal(f"there is no topic {topic}: run `memstream topics create`")
+        self._known.add(topic)
+
+    async def read(
+        self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
+    ) -> AsyncGenerator[Record]:
+        firsts, ends = await self.starts(topic), await self.ends(topic)
+        wanted = range(len(ends)) if start is None else [p for p in start if p < len(ends)]
+        places: dict[TopicPartition, int] = {}
+        for p in wanted:
+            asked = firsts[p] if start is None else start[p]
+            # Beyond the end the broker would answer "out of range", and the consumer begin again at the start.
+            places[TopicPartition(topic, p)] = min(max(asked, firsts[p]), ends[p])
+        open_ = {tp for tp, place in places.items() if follow or place < ends[tp.partition]}
+        if not open_:
+            return
+        async with self._reach(f"read {topic}"):
+            consumer = await self._started(self._consumer())
+        try:
+            consumer.assign(list(open_))
+            for tp in open_:
+                consumer.seek(tp, places[tp])
+            quiet_since = asyncio.get_running_loop().time()
+            while open_:
+                batches = await consumer.getmany(timeout_ms=FETCH_WAIT)
+                for tp, batch in batches.items():
+                    for raw in batch:
+                        if follow or raw.offset < ends[tp.partition]:
+                            yield _record(raw)
+                if follow:
+                    continue
+                before = len(open_)
+                open_ = {tp for tp in open_ if await self._place(consumer, tp) < ends[tp.partition]}
+                now = asyncio.get_running_loop().time()
+                if batches or len(open_) < before:
+                    quiet_since = now
+                elif now - quiet_since > self._timeout:
+                    raise self._away(f"read {topic}: nothing came for {self._timeout:.0f} s", None)
+        except KafkaError as exc:
+            raise self._away(f"read {topic}", exc) from exc
+        finally:
+            await stop_consumer(consumer)
+
+    async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
+        ends = await self.ends(topic)
+        if partition >= len(ends) or offset >= ends[partition]:
+            return None
+        async with aclosing(self.read(topic, start={partition: offset})) as records:
+            async for record in records:
+                return record.position.offset
+        return None
+
+    # ----------------------------------------------------------------- offsets
+    async def partitions(self, topic: str) -> int | None:
+        found = await self._call(f"describe {topic}", lambda: self._open(self._admin).describe_topics([topic]))
+        layout = found[0] if found else None
+        if layout is None or for_code(layout["error_code"]) is not NoError:
+            return None
+        return len(layout["partitions"])
+
+    async def ends(self, topic: str) -> tuple[int, ...]:
+        return await self._offsets(topic, "end_offsets")
+
+    async def starts(self, topic: str) -> tuple[int, ...]:
+        return await self._offsets(topic, "beginning_offsets")
+
+    async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
+        tp = TopicPartition(topic, partition)
+        if tp not in await self._partitions_of(topic):
+            return None
+        found = await self._call(
+            f"offset by time in {topic}", lambda: self._open(self._probe).offsets_for_times({tp: max(timestamp, 0)})
+        )
+        return None if found.get(tp) is None else int(found[tp].offset)
+
+    async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
+        places = await self._partitions_of(topic)
+        if not places:
+            return ()
+        found = await self._call(
+            f"committed offsets of {group}",
+            lambda: self._open(self._admin).list_consumer_group_offsets(group, partitions=places),
+        )
+        offsets = (found[tp].offset if tp in found else -1 for tp in places)
+        return tuple(offset if offset >= 0 else None for offset in offsets)
+
+    async def members(self, group: str) -> int:
+        answers = await self._call(
+            f"members of {group}", lambda: self._open(self._admin).describe_consumer_groups([group])
+        )
+        return sum(len(described[5]) for answer in answers for described in answer.groups)
+
+    # ----------------------------------------------------------------- topics
+    async def topics(self) -> dict[str, TopicLayout]:
+        return await self._call("list topics", self._topics)
+
+    async def _topics(self) -> dict[str, TopicLayout]:
+        admin = self._open(self._admin)
+        names = sorted(name for name in await admin.list_topics() if not name.startswith("__"))
+        if not names:
+            return {}
+        described = await admin.describe_topics(names)
+        configs: dict[str, dict[str, str]] = {}
+        for answer in await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names]):
+            for _code, _message, _kind, name, entries in (tuple(r)[:5] for r in answer.resources):
+                configs[name] = {entry[0]: entry[1] for entry in entries if entry[1] is not None}
+        return {
+            layout["topic"]: TopicLayout(
+                name=layout["topic"], partitions=len(layout["partitions"]), config=configs.get(layout["topic"], {})
+            )
+            for layout in described
+            if for_code(layout["error_code"]) is NoError
+        }
+
+    async def create(self, wanted: Sequence[TopicWanted]) -> None:
+        admin = self._open(self._admin)
+        new = [NewTopic(w.name, w.partitions, w.replication, topic_configs=dict(w.config)) for w in wanted]
+        if not new:
+            return
+        async with self._reach("create topics"):
+            answer = await admin.create_topics(new)
+            for name, code, *rest in answer.topic_errors:
+                error = for_code(code)
+                if error not in (NoError, TopicAlreadyExistsError):
+                    raise Fatal(f"topic {name} cannot be made: {error.__name__} {rest[0] if rest else ''}".rstrip())
+            for w in wanted:  # the answer comes before every broker knows of it
+                while not await self._has_leaders(w.name):  # noqa: ASYNC110 - the broker tells nobody when
+                    await asyncio.sleep(PAUSE)
+
+    async def delete(self, topics: Sequence[str]) -> None:
+        admin = self._open(self._admin)
+        if not topics:
+            return
+        async with self._reach("delete topics"):
+            answer = await admin.delete_topics(list(topics))
+            for name, code, *_ in (
+                answer.topic_error_codes if hasattr(answer, "topic_error_codes") else answer.responses
+            ):
+                error = for_code(code)
+                if error not in (NoError, UnknownTopicOrPartitionError):
+                    raise Fatal(f"topic {name} cannot be deleted: {error.__name__}")
+            while set(topics) & set(await admin.list_topics()):  # noqa: ASYNC110 - the broker tells nobody when
+                await asyncio.sleep(PAUSE)
+
+    # ----------------------------------------------------------------- inside
+    def _common(self) -> dict[str, Any]:
+        return {
+            "bootstrap_servers": self._servers,
+            "client_id": self._client_id,
+            "request_timeout_ms": int(self._timeout * 1000),
+        }
+
+    def _consumer(self) -> Any:
+        return AIOKafkaConsumer(
+            **self._common(),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level=ISOLATION,
+            fetch_max_wait_ms=FETCH_WAIT,
+            max_partition_fetch_bytes=MAX_REQUEST,
+        )
+
+    async def _started(self, part: Any) -> Any:
+        client = getattr(part, "_client", None) or getattr(part, "client", None)
+        if client is not None:
+            back_off_metadata(client)
+        try:
+            await part.start()
+        except BaseException:
+            closing = part.close if isinstance(part, AIOKafkaAdminClient) else part.stop
+            await closing()
+            raise
+        return part
+
+    def _open(self, part: Any) -> Any:
+        if part is None:
+            raise Fatal("the log is used before start() or after close()")
+        return part
+
+    async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
+        """For what may be repeated: a fresh broker answers "coordinator not available" for a while."""
+        async with self._reach(what):
+            while True:
+                try:
+                    return await call()
+                except KafkaError as exc:
+                    if not exc.retriable:
+                        raise
+                    await asyncio.sleep(BACKOFF)
+
+    @asynccontextmanager
+    async def _reach(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except (KafkaError, OSError, TimeoutError) as exc:
+            raise self._away(what, exc) from exc
+
+    def _away(self, what: str, exc: BaseException | None) -> Transient:
+        servers = ",".join(self._servers)
+        why = f": {type(exc).__name__} {exc}".rstrip() if exc is not None else ""
+        return Transient(
+            "broker", f"{what}{why} (kafka://{servers})", remedy="is Kafka up, and MEMSTREAM_BROKER right?"
+        )
+
+    async def _partitions_of(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, p) for p in range(await self.partitions(topic) or 0)]
+
+    async def _offsets(self, topic: str, which: str) -> tuple[int, ...]:
+        places = await self._partitions_of(topic)
+        if not places:
+            return ()
+        found = await self._call(f"{which} of {topic}", lambda: getattr(self._open(self._probe), which)(places))
+        return tuple(found[tp] for tp in places)
+
+    async def _place(self, consumer: Any, tp: TopicPartition) -> int:
+        """Moves past compacted records and transaction markers too, which never come as records."""
+        async with self._reach(f"position in {tp.topic}"):
+            return int(await consumer.position(tp))
+
+    async def _has_leaders(self, topic: str) -> bool:
+        found = await self._open(self._admin).describe_topics([topic])
+        parts: Iterable[Any] = found[0]["partitions"] if found else ()
+        return bool(parts) and all(for_code(p["error_code"]) is NoError and p["leader"] >= 0 for p in parts)
+
+
+def _record(raw: Any) -> Record:
+    return Record(
+        position=Position(raw.topic, raw.partition, raw.offset),
+        key=raw.key,
+        value=raw.value,
+        headers=tuple((name, value or b"") for name, value in raw.headers),
+        timestamp=raw.timestamp,
+    )

@@ -1,0 +1,61 @@
+"""Kafka's rules that the log on disk keeps too, so that what works here works there."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+
+from ...schemas.errors import Fatal, Poison
+from .partitioner import partition_for
+from .port import Headers
+from .sqlite_tables import Topic
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+#: Kafka's default of `max.message.bytes`.
+_MAX_BYTES = 1_048_588
+
+
+def check_topic(name: str, partitions: int) -> None:
+    """Raises `Fatal` for a topic that Kafka would refuse to make."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise Fatal(f"{name!r} is no topic name: 1-249 of letters, digits, '.', '_' and '-'")
+    if partitions < 1:
+        raise Fatal(f"{name} cannot have {partitions} partitions")
+
+
+def unknown_topic(name: str) -> Fatal:
+    """The error of whoever appends to a topic that nobody has made."""
+    return Fatal(f"there is no topic {name}: run `memstream topics create`")
+
+
+def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    """Raises `Poison` for a record above the topic's `max.message.bytes`."""
+    size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
+    limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
+    if size > limit:
+        raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
+
+
+def choose_partition(topic: Topic, key: bytes | None, partition: int | None) -> int:
+    """The given partition, else murmur2 over the key, else any. Raises `Fatal` for one that the topic lacks."""
+    count = len(topic.parts)
+    if partition is None:
+        return random.randrange(count) if key is None else partition_for(key, count)
+    if not 0 <= partition < count:
+        raise Fatal(f"{topic.name} has {count} partitions, no number {partition}")
+    return partition
+
+
+def topic_config(
+    *, retention: float | None, compacting: bool | None, deleting: bool | None, config: Mapping[str, object] | None
+) -> dict[str, str]:
+    """Faust's way of saying how a topic is cleaned (`retention` in seconds), in Kafka's names."""
+    made: dict[str, str] = {}
+    policies = [name for name, wanted in (("compact", compacting), ("delete", deleting)) if wanted]
+    if policies:
+        made["cleanup.policy"] = ",".join(policies)
+    if retention:
+        made["retention.ms"] = str(int(retention * 1000))
+    made.update({name: str(value) for name, value in (config or {}).items()})
+    return made

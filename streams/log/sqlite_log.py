@@ -1,0 +1,415 @@
+"""A partitioned log on disk: SQLite in WAL mode, one file in a folder, for any number of processes at once.
+
+Writing has a thread of its own, one for a file, whoever uses it in this process: whatever waits goes out in one
+transaction, so one fsync serves all who wait (group commit), and an append is acknowledged after that fsync. Reading is
+done in place: a fetch from the page cache takes less than the two thread switches would (30 µs at the tail, 2 ms for
+500 records), and WAL readers wait for nobody. Readers are woken twice over: by the writing thread at once, and for what
+other processes append by `PRAGMA data_version`, which is asked every `POLL_SECONDS` and costs no read of the file.
+
+Methods that return a future must be called on a running event loop and never block it; calls take effect in the order
+in which they are made. Errors: `Transient` (busy, disk full), `Fatal` (not our file, a deleted topic).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from ...schemas.errors import Fatal, StageError, Transient
+from . import sqlite_cleaner
+from . import sqlite_tables as sql
+from .port import Headers
+from .sqlite_tables import Row, Topic
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+#: Called on the watcher's loop: the numbers of the partitions that have grown, or None: topics came or went.
+Watcher = Callable[[frozenset[int] | None], None]
+
+POLL_SECONDS = 0.015
+#: One transaction takes at most so many operations, so that the first of a flood does not wait for the last.
+MAX_BATCH = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    part: int
+    timestamp: int
+    key: bytes | None
+    headers: bytes | None
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    """Work for a thread and the future that waits for it. `work` is an append (the hot path: no closure) or a call."""
+
+    work: _Append | Callable[[sqlite3.Connection], T]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    result: Any = None
+    error: StageError | None = None
+
+
+@dataclass(slots=True)
+class _Watch:
+    loop: asyncio.AbstractEventLoop
+    callback: Watcher
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows without asking the file. `lock` keeps both threads' news from going backwards."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    version: int = -1
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class SqliteLog:
+    """One log, opened once per process (`open_logs.open_log`)."""
+
+    def __init__(self, *, folder: Path) -> None:
+        self.folder = folder
+        self._writes: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._open = False
+        self._watches: tuple[_Watch, ...] = ()
+        self._known = _Known()
+        self._start_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+
+    # ------------------------------------------------------------------------------------------------------- life
+
+    def start(self) -> None:
+        """Open the file (blocking, once). Raises `Transient` or `Fatal`."""
+        with self._start_lock:
+            if self._thread is not None:
+                return
+            self._reader = sql.connect(self.folder, shared=True)
+            self.refresh()
+            self._open = True
+            self._thread = threading.Thread(target=self._write_loop, name="log-writer", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what waits, then close (blocking)."""
+        with self._start_lock:
+            self._writes.put(None)
+            if self._thread is not None:
+                self._thread.join()
+            with self._read_lock:
+                if self._reader is not None:
+                    self._reader.close()
+                self._reader = None
+
+    # ---------------------------------------------------------------------------------------- what is known at once
+
+    def topic(self, name: str) -> Topic | None:
+        return self._known.topics.get(name)
+
+    def topics(self) -> Mapping[str, Topic]:
+        return self._known.topics
+
+    def end(self, part: int) -> int:
+        """The offset of the next record, as far as this process knows (of other processes: `POLL_SECONDS` late)."""
+        return self._known.ends.get(part, 0)
+
+    def watch(self, callback: Watcher) -> Callable[[], None]:
+        """Call back on this loop when partitions have grown. Returns what ends it."""
+        watch = _Watch(asyncio.get_running_loop(), callback)
+        with self._known.lock:
+            self._watches = (*self._watches, watch)
+
+        def unwatch() -> None:
+            with self._known.lock:
+                self._watches = tuple(other for other in self._watches if other is not watch)
+
+        return unwatch
+
+    # -------------------------------------------------------------------------------------------------------- writes
+
+    def append(
+        self, part: int, *, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int | None = None
+    ) -> asyncio.Future[int]:
+        """The record's offset, once it is on the disk."""
+        stamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+        if not 0 <= stamp < 1 << 62:
+            raise ValueError(f"timestamp {stamp} is no count of milliseconds since 1970")
+        return self._submit(_Append(part, stamp, key, sql.pack_headers(headers), value))
+
+    def commit(self, group: str, offsets: Mapping[int, int]) -> asyncio.Future[None]:
+        """`offsets`: partition number → next offset to read."""
+        return self._submit(lambda conn: sql.commit(conn, group, offsets))
+
+    def create(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> asyncio.Future[None]:
+        """`wanted`: (name, partitions, config)."""
+        topics = list(wanted)
+
+        def work(conn: sqlite3.Connection) -> None:
+            for name, partitions, config in topics:
+                sql.create(conn, name, partitions, config)
+
+        return self._submit(work)
+
+    def delete(self, names: Iterable[str]) -> asyncio.Future[None]:
+        topics = list(names)
+
+        def work(conn: sqlite3.Connection) -> None:
+            for name in topics:
+                sql.delete(conn, name)
+
+        return self._submit(work)
+
+    async def clean(self, names: Iterable[str], *, now: int | None = None) -> int:
+        """Retention and compaction of these topics (see `sqlite_clean`); how many records went."""
+        stamp = time.time_ns() // 1_000_000 if now is None else now
+        removed = 0
+        for name in names:
+            topic = self.topic(name)
+            if topic is None:
+                continue
+            for made in await asyncio.to_thread(self._plans, topic, stamp):
+                removed += len(made.remove)
+                for step, last in sqlite_cleaner.steps(made):
+                    await self._submit(partial(sqlite_cleaner.apply, step=step, last=last))
+        if removed:
+            log.info("log_cleaned", folder=str(self.folder), removed=removed)
+        return removed
+
+    def _plans(self, topic: Topic, now: int) -> list[sqlite_cleaner.Plan]:
+        """Looked up in a thread with a connection of its own: this reads partitions from end to end."""
+        conn = sql.connect(self.folder)
+        try:
+            plans = [sqlite_cleaner.plan(conn, topic=topic, part=part, now=now) for part in topic.parts]
+        except sqlite3.Error as exc:
+            raise sql.translate(exc, self.folder) from exc
+        finally:
+            conn.close()
+        return [made for made in plans if made is not None]
+
+    def _submit(self, work: _Append | Callable[[sqlite3.Connection], T]) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._writes.put(_Job(work, future, loop))
+        if not self._open:  # asked after the put, so that the job is either done or told
+            self._refuse([])
+        return future
+
+    # --------------------------------------------------------------------------------------------------------- reads
+
+    def read(
+        self, part: int, offset: int, end: int, *, max_records: int = 500, max_bytes: int = 4 << 20
+    ) -> tuple[list[Row], int]:
+        """Records from `offset` to below `end`, and the offset to read on from."""
+        return self._read(lambda conn: sql.read(conn, part, offset, end, max_records, max_bytes))
+
+    def first_at_or_after(self, part: int, offset: int) -> int | None:
+        return self._read(lambda conn: sql.first_at_or_after(conn, part, offset))
+
+    def offset_at(self, part: int, timestamp: int) -> int | None:
+        return self._read(lambda conn: sql.offset_at(conn, part, timestamp))
+
+    def starts(self, parts: Iterable[int]) -> list[int]:
+        return self._read(lambda conn: sql.starts(conn, parts))
+
+    def ends(self, parts: Iterable[int]) -> list[int]:
+        """As the file has them now, other processes' appends included."""
+        known = self._read(sql.ends)
+        return [known.get(part, 0) for part in parts]
+
+    def committed(self, group: str, parts: Iterable[int]) -> list[int | None]:
+        return self._read(lambda conn: sql.committed(conn, group, parts))
+
+    def refresh(self) -> None:
+        """Learn at once what other processes have done (topics, ends)."""
+        self._read(self._learn)
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._read_lock:
+            if self._reader is None:
+                raise Transient("broker", f"the log in {self.folder} has been closed")
+            try:
+                return work(self._reader)
+            except sqlite3.Error as exc:
+                raise sql.translate(exc, self.folder) from exc
+
+    # ---------------------------------------------------------------------------------------------- the writing thread
+
+    def _write_loop(self) -> None:
+        batch: list[_Job[Any]] = []
+        conn = sql.connect(self.folder)
+        try:
+            seen: int | None = None
+            polled = 0.0
+            last = False
+            while not last:
+                batch, last = self._next_batch()
+                if batch:
+                    self._deliver(batch, self._write(conn, batch))
+                    batch = []
+                now = time.monotonic()
+                if now - polled >= POLL_SECONDS:
+                    polled = now
+                    seen = self._poll(conn, seen)
+        finally:
+            conn.close()
+            self._refuse(batch)
+
+    def _next_batch(self) -> tuple[list[_Job[Any]], bool]:
+        """What waits (nothing after `POLL_SECONDS`), and whether that was the last."""
+        batch: list[_Job[Any]] = []
+        try:
+            job = self._writes.get(timeout=POLL_SECONDS)
+            while job is not None:
+                batch.append(job)
+                if len(batch) >= MAX_BATCH:
+                    return batch, False
+                job = self._writes.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _write(self, conn: sqlite3.Connection, batch: list[_Job[Any]]) -> frozenset[int] | None:
+        """One transaction: all of it is on the disk afterwards, or nothing. Only an append to a topic that is gone
+        fails alone. Returns what has grown (None: topics changed)."""
+        ends: dict[int, int] = {}
+        layout = False
+        try:
+            conn.execute("BEGIN IMMEDIATE")
+            at = 0
+            while at < len(batch):
+                work = batch[at].work
+                if isinstance(work, _Append):
+                    at = self._insert_run(conn, batch, at, ends)
+                else:
+                    batch[at].result = work(conn)
+                    layout = True
+                    at += 1
+            conn.executemany("UPDATE part SET next = ? WHERE id = ?", [(end, part) for part, end in ends.items()])
+            layout = layout and sql.layout_version(conn) != self._known.version
+            conn.execute("COMMIT")
+        except sqlite3.Error as exc:
+            error = sql.translate(exc, self.folder)
+            remedy = error.remedy if isinstance(error, Transient) else ""
+            folder = str(self.folder)
+            log.warning("log_write_failed", folder=folder, error=str(error), remedy=remedy, operations=len(batch))
+            if conn.in_transaction:
+                conn.rollback()
+            for job in batch:
+                job.error = error
+            return frozenset()
+        self._grown(ends)
+        if not layout:
+            return frozenset(ends)
+        try:
+            self._learn(conn)
+        except sqlite3.Error as exc:  # what was written is written; the next call for an unknown topic learns it
+            log.warning("log_poll_failed", folder=str(self.folder), error=str(exc))
+        return None
+
+    def _insert_run(self, conn: sqlite3.Connection, batch: list[_Job[Any]], at: int, ends: dict[int, int]) -> int:
+        rows = []
+        while at < len(batch):
+            job = batch[at]
+            work = job.work
+            if not isinstance(work, _Append):
+                break
+            at += 1
+            end = ends.get(work.part)
+            if end is None:
+                found = conn.execute("SELECT next FROM part WHERE id = ?", (work.part,)).fetchone()
+                if found is None:
+                    job.error = Fatal("this topic has been deleted: run `memstream topics create`")
+                    continue
+                end = int(found[0])
+            rows.append((sql.row_id(work.part, end), work.timestamp, work.key, work.headers, work.value))
+            job.result = end
+            ends[work.part] = end + 1
+        sql.insert(conn, rows)
+        return at
+
+    def _refuse(self, jobs: list[_Job[Any]]) -> None:
+        """The thread has ended, also when it broke: whoever still waits, or comes later, is told so."""
+        self._open = False
+        error = Transient("broker", f"the log in {self.folder} has been closed")
+        while True:
+            try:
+                job = self._writes.get_nowait()
+            except queue.Empty:
+                break
+            if job is not None:
+                jobs.append(job)
+        for job in jobs:
+            job.error = job.error or error
+        self._deliver(jobs, frozenset())
+
+    def _poll(self, conn: sqlite3.Connection, seen: int | None) -> int | None:
+        """What other processes have done. On this connection the version does not move with our own commits."""
+        try:
+            (version,) = conn.execute("PRAGMA data_version").fetchone()
+            if version != seen:
+                before = self._known.version
+                grown = self._learn(conn)
+                self._deliver([], None if self._known.version != before else grown)
+        except sqlite3.Error as exc:
+            log.warning("log_poll_failed", folder=str(self.folder), error=str(sql.translate(exc, self.folder)))
+            return None
+        return int(version)
+
+    # -------------------------------------------------------------------------------------------------- news, results
+
+    def _learn(self, conn: sqlite3.Connection) -> frozenset[int]:
+        version = sql.layout_version(conn)
+        if version != self._known.version:
+            topics = sql.topics(conn)
+            with self._known.lock:
+                if version > self._known.version:
+                    self._known.topics, self._known.version = topics, version
+        return self._grown(sql.ends(conn))
+
+    def _grown(self, ends: Mapping[int, int]) -> frozenset[int]:
+        grown = []
+        with self._known.lock:
+            known = self._known.ends
+            for part, end in ends.items():
+                if end > known.get(part, -1):
+                    known[part] = end
+                    grown.append(part)
+        return frozenset(grown)
+
+    def _deliver(self, jobs: list[_Job[Any]], changed: frozenset[int] | None) -> None:
+        """Hand results and news to the loops, one wake-up a loop."""
+        news = self._watches if changed is None or changed else ()
+        for loop in {job.loop for job in jobs} | {watch.loop for watch in news}:
+            mine = [job for job in jobs if job.loop is loop]
+            told = [watch.callback for watch in news if watch.loop is loop]
+            try:
+                loop.call_soon_threadsafe(_finish, mine, told, changed)
+            except RuntimeError:
+                log.debug("log_caller_gone", operations=len(mine))  # its loop is closed: nobody waits any more
+
+
+def _finish(jobs: list[_Job[Any]], told: list[Watcher], changed: frozenset[int] | None) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+    for callback in told:
+        callback(changed)

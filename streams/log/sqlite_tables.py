@@ -1,0 +1,287 @@
+"""The tables of the log on disk, and the SQL on them. Plain functions over a connection; no threads, no asyncio.
+
+One row a record, in one B-tree: the row id is the partition's own number (`part`, given once and never again) above
+40 bits of offset. So a partition is one contiguous range, an append is one insert without any second index, and a read
+is one range scan. `part.next` is the offset that the next record gets; it is advanced in the transaction of the
+insert, so offsets are contiguous and never reused, also when retention has removed every record.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...schemas.errors import Fatal, StageError, Transient
+from .port import Headers
+
+FILE = "log.sqlite3"
+OFFSET_BITS = 40
+SCHEMA_VERSION = 1
+#: Another process may hold the write lock for the length of one short transaction (and a checkpoint within it).
+BUSY_SECONDS = 10.0
+
+_SCHEMA = (
+    "CREATE TABLE layout (version INTEGER NOT NULL)",
+    "INSERT INTO layout VALUES (0)",
+    "CREATE TABLE topic (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, config TEXT NOT NULL)",
+    """CREATE TABLE part (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, topic INTEGER NOT NULL, number INTEGER NOT NULL,
+        first INTEGER NOT NULL DEFAULT 0,       -- first offset that retention has left
+        next INTEGER NOT NULL DEFAULT 0,        -- offset of the next record
+        cleaned INTEGER NOT NULL DEFAULT 0,     -- below this offset compaction has been
+        kept INTEGER NOT NULL DEFAULT 0,        -- records left below `cleaned`
+        horizon INTEGER NOT NULL DEFAULT 0,     -- tombstones below this offset …
+        horizon_at INTEGER NOT NULL DEFAULT 0,  -- … were first passed by compaction at this time (ms)
+        UNIQUE (topic, number))""",
+    # value last: looking at timestamps and keys then never walks the overflow pages of a large value
+    "CREATE TABLE record (at INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB)",
+    """CREATE TABLE committed (consumer_group TEXT NOT NULL, part INTEGER NOT NULL, next INTEGER NOT NULL,
+        PRIMARY KEY (consumer_group, part)) WITHOUT ROWID""",
+)
+
+_HEADER = struct.Struct(">II")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic with the numbers of its partitions, in order."""
+
+    name: str
+    config: Mapping[str, str]
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record of a known partition. `timestamp` in milliseconds since 1970."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+
+
+def row_id(part: int, offset: int) -> int:
+    return part << OFFSET_BITS | offset
+
+
+def offset_of(at: int) -> int:
+    return at & (1 << OFFSET_BITS) - 1
+
+
+def translate(exc: sqlite3.Error, folder: Path) -> StageError:
+    """What an error of SQLite means to a stage: a busy or full disk passes, a broken file does not."""
+    code = getattr(exc, "sqlite_errorname", None) or ""
+    if isinstance(exc, sqlite3.OperationalError) and not code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        remedy = {
+            "SQLITE_FULL": "free some space on this disk",
+            "SQLITE_READONLY": "make the folder writable for this user",
+            "SQLITE_CANTOPEN": "check that the folder exists and is writable for this user",
+            "SQLITE_BUSY": "another process holds the log: look which one writes for so long",
+        }.get(code, "")
+        return Transient("broker", f"the log in {folder} cannot be used: {exc}", remedy=remedy)
+    return Fatal(f"the log in {folder} is damaged or no log of ours: {exc}; restore the folder or move it away")
+
+
+def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
+    """Open (and at the first time make) the log; `shared`: for several threads, one at a time. Raises `Transient` or
+    `Fatal`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Fatal(f"{folder} cannot be used as a folder for the log: {exc}; name another folder") from exc
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return _connect(folder, shared)
+        except sqlite3.OperationalError as exc:
+            # The switch to WAL does not wait for the busy time-out when two processes do it at once.
+            if "locked" not in str(exc) or time.monotonic() > deadline:
+                raise translate(exc, folder) from exc
+            time.sleep(0.02)
+        except sqlite3.Error as exc:
+            raise translate(exc, folder) from exc
+
+
+def _connect(folder: Path, shared: bool) -> sqlite3.Connection:
+    conn = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=not shared)
+    try:
+        (mode,) = conn.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise Fatal(f"the file system of {folder} cannot carry the log (SQLite's WAL mode): name a local folder")
+        conn.execute("PRAGMA synchronous = FULL")  # an acknowledged append survives a power cut, as with acks=all
+        conn.execute("PRAGMA journal_size_limit = 67108864")
+        (version,) = conn.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            version = _make_tables(conn)
+        if version != SCHEMA_VERSION:
+            raise Fatal(f"the log in {folder} was made by another version of memstream (format {version})")
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def _make_tables(conn: sqlite3.Connection) -> int:
+    conn.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = conn.execute("PRAGMA user_version").fetchone()
+        if version == 0:  # nobody else was quicker
+            for statement in _SCHEMA:
+                conn.execute(statement)
+            conn.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            version = SCHEMA_VERSION
+        conn.execute("COMMIT")
+    except BaseException:
+        conn.execute("ROLLBACK")
+        raise
+    return int(version)
+
+
+# ------------------------------------------------------------------------------------------------ layout and offsets
+
+
+def layout_version(conn: sqlite3.Connection) -> int:
+    return int(conn.execute("SELECT version FROM layout").fetchone()[0])
+
+
+def topics(conn: sqlite3.Connection) -> dict[str, Topic]:
+    parts: dict[int, list[int]] = {}
+    for part, topic in conn.execute("SELECT id, topic FROM part ORDER BY topic, number"):
+        parts.setdefault(topic, []).append(part)
+    return {
+        name: Topic(name, json.loads(config), tuple(parts.get(topic, ())))
+        for topic, name, config in conn.execute("SELECT id, name, config FROM topic")
+    }
+
+
+def ends(conn: sqlite3.Connection) -> dict[int, int]:
+    return dict(conn.execute("SELECT id, next FROM part"))
+
+
+def starts(conn: sqlite3.Connection, parts: Iterable[int]) -> list[int]:
+    first = dict(conn.execute("SELECT id, first FROM part"))
+    return [first.get(part, 0) for part in parts]
+
+
+def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    """Within a transaction; an existing topic stays as it is."""
+    cursor = conn.execute("INSERT OR IGNORE INTO topic (name, config) VALUES (?, ?)", (name, json.dumps(dict(config))))
+    if cursor.rowcount != 1:
+        return
+    rows = [(cursor.lastrowid, number) for number in range(partitions)]
+    conn.executemany("INSERT INTO part (topic, number) VALUES (?, ?)", rows)
+    conn.execute("UPDATE layout SET version = version + 1")
+
+
+def delete(conn: sqlite3.Connection, name: str) -> None:
+    """Within a transaction. The committed offsets go too: they would point into a later topic of that name."""
+    row = conn.execute("SELECT id FROM topic WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        return
+    for (part,) in conn.execute("SELECT id FROM part WHERE topic = ?", row).fetchall():
+        conn.execute("DELETE FROM record WHERE at >= ? AND at < ?", (row_id(part, 0), row_id(part + 1, 0)))
+        conn.execute("DELETE FROM committed WHERE part = ?", (part,))
+    conn.execute("DELETE FROM part WHERE topic = ?", row)
+    conn.execute("DELETE FROM topic WHERE id = ?", row)
+    conn.execute("UPDATE layout SET version = version + 1")
+
+
+def committed(conn: sqlite3.Connection, group: str, parts: Iterable[int]) -> list[int | None]:
+    known = dict(conn.execute("SELECT part, next FROM committed WHERE consumer_group = ?", (group,)))
+    return [known.get(part) for part in parts]
+
+
+def commit(conn: sqlite3.Connection, group: str, offsets: Mapping[int, int]) -> None:
+    conn.executemany(
+        "INSERT INTO committed VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = excluded.next",
+        [(group, part, offset) for part, offset in offsets.items()],
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- records
+
+
+def pack_headers(headers: Headers) -> bytes | None:
+    if not headers:
+        return None
+    packed = bytearray()
+    for name, value in headers:
+        raw = name.encode()
+        packed += _HEADER.pack(len(raw), len(value)) + raw + value
+    return bytes(packed)
+
+
+def unpack_headers(packed: bytes | None) -> Headers:
+    if not packed:
+        return ()
+    headers, at = [], 0
+    while at < len(packed):
+        name, value = _HEADER.unpack_from(packed, at)
+        at += _HEADER.size
+        headers.append((packed[at : at + name].decode(), packed[at + name : at + name + value]))
+        at += name + value
+    return tuple(headers)
+
+
+def insert(conn: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes | None, bytes | None, bytes | None]]) -> None:
+    """`rows`: (row id, timestamp, key, packed headers, value)."""
+    conn.executemany("INSERT INTO record (at, timestamp, key, headers, value) VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def read(
+    conn: sqlite3.Connection, part: int, offset: int, end: int, max_records: int, max_bytes: int
+) -> tuple[list[Row], int]:
+    """Records from `offset` up to, not including, `end`; at least one when there is one. With them the offset to read
+    on from: behind the last record, or `end` when nothing is left below it (compaction leaves holes)."""
+    rows: list[Row] = []
+    size = 0
+    cursor = conn.execute(
+        "SELECT at, timestamp, key, headers, value FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
+        (row_id(part, offset), row_id(part, end), max_records),
+    )
+    try:
+        for at, timestamp, key, headers, value in cursor:
+            rows.append(Row(offset_of(at), key, value, unpack_headers(headers), timestamp))
+            size += len(key or b"") + len(value or b"") + len(headers or b"")
+            if size >= max_bytes:
+                break
+        else:
+            if len(rows) < max_records:
+                return rows, max(offset, end)
+    finally:
+        cursor.close()  # a cursor left half-way would hold the WAL back
+    return rows, rows[-1].offset + 1
+
+
+def first_at_or_after(conn: sqlite3.Connection, part: int, offset: int) -> int | None:
+    row = conn.execute(
+        "SELECT at FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT 1",
+        (row_id(part, offset), row_id(part + 1, 0)),
+    ).fetchone()
+    return None if row is None else offset_of(row[0])
+
+
+def offset_at(conn: sqlite3.Connection, part: int, timestamp: int) -> int | None:
+    """The first record of `timestamp` or later, found by halves: timestamps are not indexed, and rise with offsets."""
+    low, high = row_id(part, 0), row_id(part + 1, 0)
+    last = conn.execute("SELECT max(at) FROM record WHERE at >= ? AND at < ?", (low, high)).fetchone()[0]
+    if last is None:
+        return None
+    high, found = last + 1, None
+    while low < high:
+        middle = (low + high) // 2
+        at, stamp = conn.execute(
+            "SELECT at, timestamp FROM record WHERE at >= ? ORDER BY at LIMIT 1", (middle,)
+        ).fetchone()
+        if stamp >= timestamp:
+            high, found = middle, at
+        else:
+            low = at + 1
+    return None if found is None else offset_of(found)

@@ -1,0 +1,74 @@
+"""A command and its result over a real log: the answer that is of this command, and none within the time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memstream.schemas.commands import Command, CommandResult
+from memstream.schemas.errors import Transient
+from memstream.schemas.topics import COMMANDS, RESULTS
+from memstream.schemas.turns import Owner
+from memstream.streams.engine.commands import CommandSender
+from memstream.streams.log.embedded import EmbeddedLog
+from memstream.streams.log.port import TopicWanted
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+DEADLINE = 20.0
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
+    made = EmbeddedLog(folder=tmp_path)
+    await made.start()
+    yield made
+    await made.close()
+
+
+async def topics(log: EmbeddedLog) -> None:
+    await log.create([TopicWanted(topic.name, 3, 1, {}) for topic in (COMMANDS, RESULTS)])
+
+
+def command(command_id: str) -> Command:
+    return Command(
+        command_id=command_id, kind="hygiene", tenant_id="acme", owner=Owner(scope="user", id="u1"), issued_at=AT
+    )
+
+
+async def tell(log: EmbeddedLog, command_id: str, value: bytes | None = None) -> None:
+    result = CommandResult(command_id=command_id, status="applied", result={"run_id": command_id}, at=AT)
+    for partition in range(3):
+        key = command_id.encode()
+        await log.append(RESULTS.name, key=key, value=value or result.to_bytes(), partition=partition)
+
+
+async def test_the_result_of_this_command_is_waited_for(log: EmbeddedLog) -> None:
+    await topics(log)
+    await tell(log, "c1")  # of an earlier command of that id: what was there before is not its answer
+    asking = asyncio.create_task(CommandSender(log, "api").ask(command("c1"), patience=DEADLINE))
+    async with asyncio.timeout(DEADLINE):
+        record = await anext(log.read(COMMANDS.name, follow=True))
+    assert (record.key, Command.read(record.value or b"").command_id) == (b"acme/user/u1", "c1")
+    assert dict(record.headers)["ce_source"] == b"/memstream/api"
+    assert not asking.done()
+    await tell(log, "c2")
+    await tell(log, "c1", b"nothing of ours")
+    later = CommandResult(command_id="c1", status="refused", at=AT)
+    await tell(log, "c1", later.to_bytes())
+    assert await asking == later
+
+
+async def test_a_command_that_nobody_takes_lies_in_the_log(log: EmbeddedLog) -> None:
+    await topics(log)
+    assert await CommandSender(log, "api").ask(command("c1"), patience=0) is None
+    assert sum(await log.ends(COMMANDS.name)) == 1
+
+
+async def test_without_topics_nothing_is_written(log: EmbeddedLog) -> None:
+    with pytest.raises(Transient) as away:
+        await CommandSender(log, "api").ask(command("c1"), patience=0)
+    assert "topics create" in away.value.remedy

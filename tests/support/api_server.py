@@ -1,0 +1,151 @@
+"""The HTTP interface for tests: with services of their own behind it, called directly or over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, cast
+
+import httpx
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from memstream.adapters.ports import VectorStore
+from memstream.api.app import SOURCE, Services, create_app, new_followers
+from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
+from memstream.api.limits import Limits
+from memstream.cli.wiring.server import Server, server_config
+from memstream.memory.policies import GistPolicy, RecallPolicy
+from memstream.recall.context import Contexts
+from memstream.recall.provenance import Tracing
+from memstream.recall.record_reader import Reading
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recalled
+from memstream.recall.verbatim import Rehydrating
+from memstream.schemas.commands import Command, CommandResult
+from memstream.schemas.errors import Transient
+from memstream.streams.engine.turn_sender import TurnSender
+from memstream.streams.log.fanout import Followers
+from memstream.streams.log.port import Log, Position
+
+OPEN = Credentials(None)
+LIMITS = Limits()
+
+
+def entry(
+    token: str,
+    *,
+    tenants: Sequence[str] = ("acme",),
+    scopes: Sequence[Scope] = ("turns:write", "memory:read"),
+    users: Sequence[str] | None = None,
+) -> TokenEntry:
+    given = None if users is None else tuple(users)
+    return TokenEntry(name=token, sha256=digest(token), tenants=tuple(tenants), scopes=tuple(scopes), users=given)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+class NoLog:
+    """A log that keeps what is appended. `away`: it does not answer; `hold`: only when it is set."""
+
+    def __init__(self) -> None:
+        self.appended: list[tuple[str, bytes | None, bytes | None, Mapping[str, bytes]]] = []
+        self.away: Transient | None = None
+        self.hold = asyncio.Event()
+        self.hold.set()
+
+    async def append(
+        self, topic: str, *, key: bytes | None, value: bytes | None, headers: Any = (), **more: Any
+    ) -> Position:
+        await self.hold.wait()
+        if self.away is not None:
+            raise self.away
+        self.appended.append((topic, key, value, dict(headers)))
+        return Position(topic, 3, len(self.appended) - 1)
+
+
+class NoCommands:
+    """Takes what it is told to; what came of it is what it is given."""
+
+    def __init__(self, result: Callable[[Command], CommandResult | None] = lambda command: None) -> None:
+        self.result = result
+        self.asked: list[tuple[Command, float]] = []
+
+    async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
+        self.asked.append((command, patience))
+        return self.result(command)
+
+
+class NoRecall:
+    """Answers what it is told to, and keeps what it was asked."""
+
+    def __init__(self, answer: Recalled | Exception | None = None) -> None:
+        self.answer = answer or Recalled((), ())
+        self.asked: list[RecallRequest] = []
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        self.asked.append(request)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def app_over(
+    *,
+    log: Log | NoLog | None = None,
+    store: VectorStore | None = None,
+    recall: Any = None,
+    commands: NoCommands | None = None,
+    credentials: Credentials = OPEN,
+    limits: Limits = LIMITS,
+    followers: Followers | None = None,
+    ready: bool = True,
+    **more: Any,
+) -> FastAPI:
+    client = cast(Log, log or NoLog())
+    backing = cast(VectorStore, store)
+    recaller = recall or NoRecall()
+    reading = Reading(store=backing)
+    services = Services(
+        sender=TurnSender(client, SOURCE),
+        commands=commands or NoCommands(),
+        followers=followers or new_followers(client, limits),
+        recall=recaller,
+        contexts=Contexts(recall=recaller, digests=reading if store else None),
+        reading=reading,
+        tracing=Tracing(store=backing, log=client),
+        rehydrating=Rehydrating(store=backing, log=client, gist=GistPolicy(), recall=RecallPolicy()),
+        readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
+        registry=CollectorRegistry(),
+        **more,
+    )
+    return create_app(services, credentials=credentials, limits=limits)
+
+
+def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:
+    """Without a socket. What a route raises becomes an answer, as a server makes it one."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://api", headers=bearer(token) if token else {})
+
+
+@asynccontextmanager
+async def served(app: FastAPI, *, limits: Limits = LIMITS, followers: Followers | None = None) -> AsyncIterator[str]:
+    """On a real socket; its address. Ends as `memstream serve` does."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = Server(server_config(app, limits))
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            while not server.started:
+                assert not serving.done(), serving
+                await asyncio.sleep(0.01)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            if followers is not None:
+                followers.close()
+            server.should_exit = True
+            await serving

@@ -1,0 +1,111 @@
+"""A stage that counts: the machinery alone, with nothing of memory in it.
+
+Reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row is the count and
+the last outcome, with a row before it, one after it and one that is cleaned up; each counted record becomes one point
+and one record. A value `poison` or `odd` fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from memstream.schemas.errors import Poison
+from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
+from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
+from memstream.streams.engine.handler import Decided, Routed, Rows
+from memstream.streams.log.port import Record
+
+
+class CountRow(BaseModel):
+    count: int = 0
+    seen: dict[str, int] = {}
+    last: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    key: str
+    id: str
+    value: str
+
+
+class Counting:
+    """`store_sink(point id, payload)` is the outside world; it may raise Transient."""
+
+    name: Literal["observer"] = "observer"
+    reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)
+
+    def __init__(
+        self, *, sink: Callable[[str, dict[str, object]], None] = lambda id, payload: None, pause: float = 0.0
+    ) -> None:
+        self._sink = sink
+        self._pause = pause
+        self.assigned: frozenset[int] = frozenset()
+
+    def letters(self, topic: str) -> bool:
+        return True
+
+    def route(self, record: Record) -> Routed[Counted]:
+        if record.value is None or record.key is None:
+            raise Poison("undecodable", "nothing to count")
+        try:
+            fields = json.loads(record.value)
+            counted = Counted(record.key.decode(), fields["id"], fields["value"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Poison("undecodable", str(error)) from error
+        return Routed(counted.key, counted)
+
+    def _row(self, work: Counted, rows: Rows) -> CountRow:
+        raw = rows.row(work.key)
+        return CountRow.model_validate_json(raw) if raw is not None else CountRow()
+
+    def last(self, work: Counted, rows: Rows) -> Decided | None:
+        row = self._row(work, rows)
+        return Decided(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
+
+    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+        row = self._row(work, rows)
+        if work.id in row.seen:
+            return
+        if work.value == "poison":
+            raise Poison("refused_by_model", "on purpose")
+        if work.value == "odd":
+            raise RuntimeError("nobody expected this")
+        if self._pause:
+            await asyncio.sleep(random.uniform(0, self._pause))
+        position = record.position
+        count = row.count + 1
+        payload = {"key": work.key, "id": work.id, "count": count, "model": random.random()}
+        outcome = Outcome(
+            source=Source(topic=position.topic, partition=position.partition, offset=position.offset, id=work.id),
+            writes=(PutPoints(collection="counts", points=(OutPoint(id=f"{work.key}/{work.id}", payload=payload),)),),
+            records=(OutRecord(topic=OBSERVATIONS.name, key=work.key.encode(), value=json.dumps(payload).encode()),),
+            before=(f"{work.key}#kept", f"{work.key}#gone"),
+            after={f"{work.key}#after": str(count).encode()},
+            cleanup=(f"{work.key}#gone",),
+        )
+        row = CountRow(count=count, seen=row.seen | {work.id: position.offset}, last=outcome)
+        before = {f"{work.key}#kept": str(count).encode(), f"{work.key}#gone": b"x"}
+        yield Decided(outcome, work.key, row.model_dump_json().encode(), before=before)
+
+    async def store(self, outcome: Outcome) -> None:
+        for write in outcome.writes:
+            assert isinstance(write, PutPoints)
+            for point in write.points:
+                self._sink(point.id, dict(point.payload))
+
+    async def publish_state(self, outcome: Outcome) -> None:
+        return None
+
+    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+        self.assigned = partitions
+
+    async def background(self) -> None:
+        return None

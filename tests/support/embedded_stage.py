@@ -1,0 +1,212 @@
+"""One stage on a bench: the real handler and the real engine in a folder; rows and topics are dictionaries.
+
+`crash_after` ends an event as a killed worker would; what was durable stays. `again` hands a record in once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.vectors.factory import open_store
+from memstream.adapters.vectors.store import QdrantStore
+from memstream.schemas.base import Contract
+from memstream.schemas.commands import CommandResult
+from memstream.schemas.errors import Transient
+from memstream.schemas.facts import Fact, FactUpdated, StoredFact
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.topics import FACTS, FACTS_UPDATED, RESULTS
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.engine.error_boundary import Boundary, Deaths
+from memstream.streams.engine.handler import Handler, Refused, Stage
+from memstream.streams.engine.metrics import Metrics, StageMetrics
+from memstream.streams.engine.retry import Calls, RetryPolicy
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Position, Record
+
+from .record_builders import NOW
+
+PARTITIONS = 4
+
+
+class Killed(Exception):
+    """The worker died here."""
+
+
+class MemoryRows:
+    """A table in a dictionary. `broken` makes the next put fail after it reached the local store."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, bytes] = {}
+        self.lost_after_put = False
+
+    def row(self, key: str) -> bytes | None:
+        return self.rows.get(key)
+
+    async def put(self, rows: Mapping[str, bytes | None]) -> None:
+        for key, value in rows.items():
+            if value is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = value
+
+    def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
+        return iter(list(self.rows.items()))
+
+
+class CrashAfter:
+    """Ends the handler after one step, once."""
+
+    def __init__(self, step: Step) -> None:
+        self.step: Step | None = step
+
+    def armed(self, stage: str, step: Step) -> bool:
+        return self.step == step
+
+    def passed(self, stage: str, step: Step) -> None:
+        if self.step == step:
+            self.step = None
+            raise Killed(step)
+
+
+class Clock:
+    """A second later at each look."""
+
+    def __init__(self) -> None:
+        self.moment = NOW + timedelta(days=1)
+
+    def __call__(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Bench:
+    """`stage` is set by the test once the bench's parts are there to build it from."""
+
+    stage: Stage[Any]
+
+    def __init__(self, *, store: QdrantStore, folder: Path, stage_name: str) -> None:
+        self.store = store
+        self.embedder = HashingEmbedder()
+        self.rows = MemoryRows()
+        self.now = Clock()
+        self.metrics = StageMetrics(Metrics(CollectorRegistry()), stage_name)
+        self.calls = Calls(retry=RetryPolicy(first=0.001, cap=0.001))
+        self.sent: list[OutRecord] = []
+        self.refused: list[str] = []
+        self._folder = folder
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int] = {}
+
+    async def send_durably(self, record: OutRecord) -> None:
+        self.sent.append(record)
+
+    async def _send(self, record: OutRecord) -> Awaitable[object]:
+        self.sent.append(record)
+        return asyncio.sleep(0)
+
+    def record(self, topic: str, key: str, value: Contract | bytes, **fields: Any) -> Record:
+        """The next record of its partition."""
+        partition = fields.pop("partition", partition_for(key.encode(), PARTITIONS))
+        offset = self._offsets.get((topic, partition), 0)
+        self._offsets[topic, partition] = offset + 1
+        raw = value if isinstance(value, bytes) else value.to_bytes()
+        return Record(Position(topic, partition, offset), key.encode(), raw, **fields)
+
+    async def run(self, record: Record, *, crash_after: Step | None = None) -> None:
+        """One event to its end, or to where the worker is killed."""
+        handler = Handler(
+            stage=self.stage,
+            rows=self.rows,
+            calls=self.calls,
+            boundary=Boundary(deaths=Deaths(self._folder)),
+            send=self._send,
+            metrics=self.metrics,
+            crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
+            committed=lambda topic, partition: self._committed.get((topic, partition)),
+        )
+        routed = handler.route(record)
+        if isinstance(routed, Refused):
+            self.refused.append(routed.poison.reason)
+            return
+        await handler.handle(record, routed.work)
+        where = (record.position.topic, record.position.partition)
+        self._committed[where] = max(self._committed.get(where, 0), record.position.offset + 1)
+
+    async def killed(self, record: Record, step: Step) -> None:
+        """The worker dies after `step`; the event comes again."""
+        try:
+            await self.run(record, crash_after=step)
+        except Killed:
+            await self.run(record)
+            return
+        raise AssertionError(f"the crash point {step} was not passed")
+
+    # ------------------------------------------------------------------------------------------------ looking
+    def values(self, topic: str) -> list[bytes]:
+        return [record.value or b"" for record in self.sent if record.topic == topic]
+
+    def events(self) -> list[FactUpdated]:
+        return [FactUpdated.read(value) for value in self.values(FACTS_UPDATED.name)]
+
+    def actions(self) -> list[tuple[str, str]]:
+        return [(event.action, event.fact.content) for event in self.events()]
+
+    def results(self) -> list[CommandResult]:
+        return [CommandResult.read(value) for value in self.values(RESULTS.name)]
+
+    def changes(self) -> list[dict[str, Any]]:
+        """The verdicts of the last result."""
+        result = self.results()[-1].result
+        assert result is not None
+        return json.loads(json.dumps(result["changes"]))  # type: ignore[no-any-return]
+
+    async def facts(self, tenant: str = "acme") -> dict[str, StoredFact]:
+        """Rows by content."""
+        found = await self.store.select("facts", tenant_id=tenant)
+        rows = [StoredFact.from_payload(each.payload) for each in found]
+        return {row.content: row for row in rows}
+
+    async def agree(self, tenant: str = "acme") -> None:
+        """The fold of the events, the last states on memory.facts, and Qdrant say the same."""
+        folded: dict[str, Fact] = {}
+        for event in self.events():
+            known = folded.get(event.fact.fact_id)
+            if event.tenant_id == tenant and (known is None or known.version < event.fact.version):
+                assert event.fact.version == (known.version + 1 if known else 1)
+                assert event.before == known
+                folded[event.fact.fact_id] = event.fact
+        states = [Fact.read(value) for value in self.values(FACTS.name)]
+        last = {state.fact_id: state for state in states if state.tenant_id == tenant}
+        stored = {row.fact_id: row.public() for row in (await self._rows(tenant))}
+        assert folded == last == stored
+
+    async def _rows(self, tenant: str) -> list[StoredFact]:
+        found = await self.store.select("facts", tenant_id=tenant)
+        return [StoredFact.from_payload(each.payload) for each in found]
+
+
+async def open_bench(folder: Path, stage_name: str) -> Bench:
+    store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
+    await store.ensure("facts", "episodes", "turns")
+    return Bench(store=store, folder=folder / "deaths", stage_name=stage_name)
+
+
+class AwayFor:
+    """Fails so many times, then passes on."""
+
+    def __init__(self, component: str, times: int) -> None:
+        self.component = component
+        self.times = times
+
+    def __call__(self) -> None:
+        if self.times > 0:
+            self.times -= 1
+            raise Transient(self.component, "away")

@@ -1,0 +1,83 @@
+"""The reflector's side of a subscription: changes of facts on the log, in the reflector's order and with its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from memstream.agents.reflector.events import fact_state, fact_updated
+from memstream.memory.facts.transitions import Transition
+from memstream.schemas import ids
+from memstream.schemas.facts import Decision, FactCause, StoredFact
+from memstream.schemas.outcomes import OutRecord
+from memstream.schemas.topics import FACTS, FACTS_UPDATED
+from memstream.schemas.turns import Owner
+from memstream.streams.log.port import Log, TopicWanted
+from tests.support.record_builders import NOW, stored_fact
+
+Told = tuple[str, int]
+"""fact_id, version"""
+
+
+async def make_topics(log: Log, *, partitions: int) -> None:
+    await log.create(
+        [
+            TopicWanted(FACTS_UPDATED.name, partitions, 1, FACTS_UPDATED.settings()),
+            TopicWanted(FACTS.name, partitions, 1, FACTS.settings()),
+        ]
+    )
+
+
+@dataclass
+class Teller:
+    """`change` is a whole publish step; `event` and `state` are its halves, `again` what a redelivery sends."""
+
+    log: Log
+    tenant: str = "acme"
+    told: list[Told] = field(default_factory=list)
+    """Each change once, in the order of its telling."""
+    _facts: dict[str, StoredFact] = field(default_factory=dict)
+    _events: list[OutRecord] = field(default_factory=list)
+
+    async def change(self, name: str = "tea", *, user: str = "u1") -> Told:
+        told = await self.event(name, user=user)
+        await self.state(name, user=user)
+        return told
+
+    async def event(self, name: str = "tea", *, user: str = "u1") -> Told:
+        """The next version of the fact `name`."""
+        key = f"{user}/{name}"
+        before = self._facts.get(key)
+        if before is None:
+            owner = Owner(scope="user", id=user)
+            fact = stored_fact(
+                name,
+                changes={
+                    "tenant_id": self.tenant,
+                    "owner": owner,
+                    "owner_key": owner.key(self.tenant),
+                    "fact_id": ids.fact_id(owner.key(self.tenant), name),
+                },
+            )
+        else:
+            fact = before.model_copy(update={"version": before.version + 1})
+        self._facts[key] = fact
+        change = Transition("new" if before is None else "reinforced", fact, before, "", Decision(stage="admit"))
+        event = fact_updated(change, cause=FactCause(turn_ids=("t1",)), at=NOW + timedelta(seconds=fact.version))
+        self._events.append(event)
+        self.told.append((fact.fact_id, fact.version))
+        await self._append(event)
+        return self.told[-1]
+
+    async def state(self, name: str = "tea", *, user: str = "u1") -> None:
+        await self._append(fact_state(self._facts[f"{user}/{name}"].public(), at=NOW))
+
+    async def again(self, back: int = 1) -> None:
+        """The event of `back` changes ago once more, every byte equal."""
+        await self._append(self._events[-back])
+
+    def states(self) -> dict[str, int]:
+        return {fact.fact_id: fact.version for fact in self._facts.values()}
+
+    async def _append(self, record: OutRecord) -> None:
+        await self.log.append(record.topic, key=record.key, value=record.value, headers=record.headers)

@@ -1,0 +1,111 @@
+"""Processes of the command `memstream`, forked from one that has read the code already.
+
+Reading it takes seconds of a core (Qdrant's client alone two), and a test of the pipeline starts five to ten processes.
+What runs in them is the command all the same: its arguments, environment, folder and exit code; tests/e2e starts it as
+a user's shell does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from types import SimpleNamespace
+
+READ_BEFORE = ["__main__", "memstream.cli.main", "memstream.cli.commands.worker"]
+"""`__main__` is pytest's, which every child would read anew."""
+LOOK_EVERY = 0.02
+_READING = threading.Lock()
+"""An exit code can be read once, and whoever comes second would read another. Starting a process reads those of all."""
+STOPS_AT_CRASH_POINT = "TESTS_STOP_AT_CRASH_POINT"
+"""In the environment of a worker: at its crash point it is stopped (SIGSTOP), and goes on after a SIGCONT."""
+
+
+def _context() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(READ_BEFORE)
+    return context
+
+
+def _commands(
+    commands: Sequence[Sequence[str]], between: str, cwd: Path, env: Mapping[str, str], files: Sequence[Path]
+) -> None:
+    """In the child: one command after the other; `files` are its stdin, stdout and stderr."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    stdin, stdout, stderr = files
+    for path, number in ((stdout, 1), (stderr, 2)):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin = stdin.open()
+    from memstream.cli.main import cli
+    from memstream.streams.engine import crash_points
+
+    if STOPS_AT_CRASH_POINT in env:
+        crash_points.os = SimpleNamespace(_exit=lambda code: os.kill(os.getpid(), signal.SIGSTOP))  # type: ignore[assignment]
+
+    for args in commands:
+        sys.argv = ["memstream", *args]
+        cli(list(args), prog_name="memstream", standalone_mode=not between)
+        print(between)
+
+
+class Warm:
+    """What `subprocess.Popen` has. With `between` several commands run one after the other, that line after each."""
+
+    def __init__(
+        self,
+        *commands: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        stdout: Path,
+        stderr: Path | None = None,
+        stdin: Path = Path(os.devnull),
+        between: str = "",
+    ) -> None:
+        self.args = commands
+        files = (stdin, stdout, stderr or stdout)
+        self._process: ForkServerProcess = _context().Process(
+            target=_commands, args=(commands, between, cwd, dict(env), files), daemon=True
+        )
+        with _READING:
+            self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        with _READING:
+            return self._process.exitcode
+
+    @property
+    def returncode(self) -> int | None:
+        return self.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        end = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if end is not None and time.monotonic() > end:
+                raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
+            time.sleep(LOOK_EVERY)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        with _READING:
+            if self._process.exitcode is None:
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        with _READING:
+            self._process.kill()

@@ -1,0 +1,99 @@
+"""A pipeline alone on a broker that tests share: what those before it left is nobody's any more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Sequence
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from memstream.schemas.topics import STAGES, StageName, changelog_of, group_of, read_by
+from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
+from memstream.streams.log.port import Log
+from tests.support.verification import ends_of
+
+GONE_WITHIN = 40.0
+"""Seconds until workers that were killed are out of their group."""
+EMPTY_WITHIN = 15.0
+"""Seconds until the broker takes a commit for a group without members."""
+
+
+async def alone(log: Log, servers: Sequence[str]) -> None:
+    """Every group stands at the end of what it reads, and its table is empty (a row may wait for its model, and a
+    worker reminds itself of it): workers, model and crash points meet the events of this pipeline alone."""
+    for stage in STAGES:
+        await _gone(log, stage)
+    ends = await ends_of(log)
+    if not any(end for of_topic in ends.values() for end in of_topic.values()):
+        return  # nobody was here before
+    for stage in STAGES:
+        wanted = {
+            TopicPartition(topic.name, partition): end
+            for topic in read_by(stage)
+            for partition, end in ends[topic.name].items()
+        }
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=list(servers),
+            group_id=group_of(stage),
+            enable_auto_commit=False,
+            request_timeout_ms=5_000,
+        )
+        await consumer.start()
+        try:
+            consumer.assign(list(wanted))
+            await _commit(consumer, wanted)
+        finally:
+            await consumer.stop()
+        await _empty_table(log, stage)
+        await _begin_changelog(log, stage)
+
+
+async def _gone(log: Log, stage: StageName) -> None:
+    """Until killed workers of those before are out of the group: nobody else may commit for it as long."""
+    began = time.monotonic()
+    while await log.members(group_of(stage)):
+        assert time.monotonic() - began < GONE_WITHIN, f"{group_of(stage)} still has members"
+        await asyncio.sleep(0.2)
+
+
+async def _begin_changelog(log: Log, stage: StageName) -> None:
+    """A marker in each partition that has none: a worker would take what was committed for it, before it ever ran, for
+    a sign that its changelog was lost."""
+    changelog = changelog_of(stage)
+    if changelog is None:
+        return
+    for partition, end in enumerate(await log.ends(changelog.name)):
+        if end == 0:
+            key, value = marker_entry(Marker(identity=uuid.uuid4().hex, whole_from=0, written_at=0))
+            await log.append(changelog.name, key=key, value=value, partition=partition)
+
+
+async def _empty_table(log: Log, stage: StageName) -> None:
+    """A tombstone for every row that the stage's changelog has."""
+    changelog = changelog_of(stage)
+    if changelog is None:
+        return
+    there: dict[tuple[int, bytes], bool] = {}
+    async for record in log.read(changelog.name):
+        if record.key is not None and not record.key.startswith(OWN_KEYS.encode()):
+            there[record.position.partition, record.key] = record.value is not None
+    rows = [row for row, has_value in there.items() if has_value]
+    await asyncio.gather(
+        *(log.append(changelog.name, key=key, value=None, partition=partition) for partition, key in rows)
+    )
+
+
+async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
+    """The broker takes it from a stranger when the group is empty."""
+    end = time.monotonic() + EMPTY_WITHIN
+    while True:
+        try:
+            await consumer.commit(offsets)
+            return
+        except KafkaError:
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(0.1)

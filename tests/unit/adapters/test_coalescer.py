@@ -1,0 +1,223 @@
+"""Gathering without a store: what goes together, when it leaves, and whose error is whose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from memstream.adapters.batching.coalescer import Gatherer, GatherPolicy
+from memstream.schemas.errors import Fatal, Poison, StageError, Transient
+
+NEVER = 3_600.0
+
+
+class Calls:
+    """A `run` that answers the items doubled, once `opened`; `seen` has the batches."""
+
+    def __init__(self, *, opened: bool = True) -> None:
+        self.seen: list[list[int]] = []
+        self.gate = asyncio.Event()
+        self.changed = asyncio.Event()
+        if opened:
+            self.gate.set()
+
+    async def __call__(self, items: Sequence[int]) -> list[int]:
+        self.seen.append(list(items))
+        self.changed.set()
+        await self.gate.wait()
+        return [item * 2 for item in items]
+
+    async def wait(self, batches: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.seen) < batches:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+def gatherer(run: Any, **policy: Any) -> Gatherer[int, int]:
+    return Gatherer(run=run, policy=GatherPolicy(**{"linger": NEVER, **policy}))
+
+
+def start(*coroutines: Any) -> list[asyncio.Task[Any]]:
+    return [asyncio.create_task(each) for each in coroutines]
+
+
+async def ticks(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+# ------------------------------------------------------------------------------------------------ when
+async def test_what_is_asked_in_one_turn_of_an_idle_loop_goes_out_at_once_and_together() -> None:
+    calls = Calls()
+    queue = gatherer(calls)
+    assert await asyncio.gather(*(queue.ask(n) for n in range(5))) == [0, 2, 4, 6, 8]
+    assert calls.seen == [[0, 1, 2, 3, 4]]
+
+
+async def test_what_arrives_during_a_call_goes_out_together_when_it_ends() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, at_once=4)
+    first = start(queue.ask(0))
+    await calls.wait(1)
+    later = start(*(queue.ask(n) for n in (1, 2, 3)))
+    await ticks()
+    assert calls.seen == [[0]]
+    calls.gate.set()
+    assert await asyncio.gather(*first, *later) == [0, 2, 4, 6]
+    assert calls.seen == [[0], [1, 2, 3]]
+
+
+async def test_a_full_batch_does_not_wait_for_the_call_under_way() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, items=3, at_once=2)
+    tasks = start(queue.ask(0))
+    await calls.wait(1)
+    tasks += start(*(queue.ask(n) for n in range(1, 8)))
+    await calls.wait(2)
+    await ticks()
+    assert calls.seen == [[0], [1, 2, 3]], "two calls are the limit, however many wait"
+    calls.gate.set()
+    await asyncio.gather(*tasks)
+    assert calls.seen == [[0], [1, 2, 3], [4, 5, 6], [7]]
+
+
+async def test_nobody_lingers_longer_than_told_while_another_call_is_under_way() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, linger=0.001)
+    tasks = start(queue.ask(0))
+    await calls.wait(1)
+    tasks += start(queue.ask(1))
+    await calls.wait(2)
+    calls.gate.set()
+    assert await asyncio.gather(*tasks) == [0, 2]
+
+
+async def test_size_and_weight_close_a_batch_and_what_is_too_large_goes_alone() -> None:
+    calls = Calls()
+    queue = gatherer(calls, items=4, weight=100, at_once=1)
+    sizes = [(1, 0), (3, 0), (1, 0), (9, 0), (1, 60), (1, 60), (1, 900)]
+    await asyncio.gather(*(queue.ask(n, size=size, weight=weight) for n, (size, weight) in enumerate(sizes)))
+    assert calls.seen == [[0, 1], [2, 4], [3], [5], [6]]
+
+
+async def test_kinds_do_not_mix() -> None:
+    calls = Calls()
+    queue = gatherer(calls, at_once=1)
+    await asyncio.gather(*(queue.ask(n, kind=n % 2) for n in range(6)))
+    assert calls.seen == [[0, 2, 4], [1, 3, 5]]
+
+
+async def test_what_shares_a_key_goes_one_after_the_other_in_its_order() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, at_once=8, linger=0.0)
+    keys = [{"a"}, {"b"}, {"a", "c"}, {"c"}, {"d"}, {"a"}]
+    tasks = start(*(queue.ask(n, keys=frozenset(each)) for n, each in enumerate(keys)))
+    await calls.wait(1)
+    await ticks()
+    assert calls.seen == [[0, 1, 4]]
+    calls.gate.set()
+    await asyncio.gather(*tasks)
+    assert calls.seen == [[0, 1, 4], [2], [3, 5]]
+
+
+# ------------------------------------------------------------------------------------------------ whose error
+async def test_a_refused_member_is_refused_alone() -> None:
+    batches: list[list[int]] = []
+
+    async def run(items: Sequence[int]) -> list[int]:
+        batches.append(list(items))
+        if 5 in items:
+            raise Poison("invalid", "no fives")
+        return list(items)
+
+    queue = gatherer(run)
+    answers = await asyncio.gather(*(queue.ask(n) for n in range(8)), return_exceptions=True)
+    assert [each for each in answers if not isinstance(each, Exception)] == [0, 1, 2, 3, 4, 6, 7]
+    assert isinstance(answers[5], Poison)
+    assert answers[5].reason == "invalid"
+    assert len(batches) == 7
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Transient("store", "away", retry_after=7.0, remedy="look"),
+        Poison("refused_by_model", "no"),
+        Fatal("broken"),
+    ],
+)
+async def test_each_caller_gets_an_error_of_its_own_with_one_cause(error: StageError) -> None:
+    cause = OSError("reset")
+
+    async def run(items: Sequence[int]) -> list[int]:
+        raise error from cause
+
+    queue = gatherer(run)
+    answers = await asyncio.gather(*(queue.ask(n) for n in range(3)), return_exceptions=True)
+    assert len({id(each) for each in answers}) == 3
+    for each in answers:
+        assert isinstance(each, type(error))
+        assert (str(each), vars(each), each.__cause__) == (str(error), vars(error), cause)
+
+
+async def test_an_unknown_exception_reaches_every_caller_and_the_queue_goes_on() -> None:
+    async def run(items: Sequence[int]) -> list[int]:
+        return [1 // item for item in items]
+
+    queue = gatherer(run)
+    answers = await asyncio.gather(queue.ask(0), queue.ask(1), return_exceptions=True)
+    assert [type(each) for each in answers] == [ZeroDivisionError, ZeroDivisionError]
+    assert await queue.ask(1) == 1
+
+
+async def test_too_few_answers_are_fatal_and_nobody_gets_anothers() -> None:
+    async def run(items: Sequence[int]) -> list[int]:
+        return list(items)[1:]
+
+    queue = gatherer(run)
+    answers = await asyncio.gather(queue.ask(0), queue.ask(1), return_exceptions=True)
+    assert [type(each) for each in answers] == [Fatal, Fatal]
+
+
+# ------------------------------------------------------------------------------------------------ who goes away
+async def test_a_caller_that_is_cancelled_takes_nobody_with_it() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, at_once=1)
+    under_way = start(queue.ask(0), queue.ask(1))
+    await calls.wait(1)
+    waiting = start(queue.ask(2), queue.ask(3))
+    await ticks()
+    under_way[0].cancel()
+    waiting[0].cancel()
+    await ticks()
+    calls.gate.set()
+    assert await asyncio.gather(under_way[1], waiting[1]) == [2, 6]
+    assert calls.seen == [[0, 1], [3]]
+    assert under_way[0].cancelled()
+    assert waiting[0].cancelled()
+
+
+async def test_draining_waits_for_what_is_under_way_and_what_waits() -> None:
+    calls = Calls(opened=False)
+    queue = gatherer(calls, at_once=1)
+    tasks = start(queue.ask(0))
+    await calls.wait(1)
+    tasks += start(queue.ask(1))
+    draining = asyncio.create_task(queue.drain())
+    await ticks()
+    assert not draining.done()
+    tasks[1].cancel()
+    calls.gate.set()
+    async with asyncio.timeout(10):
+        await draining
+    assert await tasks[0] == 0
+
+
+@pytest.mark.parametrize("wrong", [{"items": 0}, {"weight": 0}, {"linger": -1.0}, {"at_once": 0}])
+def test_a_policy_that_would_never_send_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="at least"):
+        GatherPolicy(**wrong)

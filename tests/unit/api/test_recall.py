@@ -1,0 +1,167 @@
+"""What is asked over HTTP and what recall is asked then; what is missing and how it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memstream.api.credentials import Credentials
+from memstream.memory.recall.fusion import Rank
+from memstream.recall.payloads import Source
+from memstream.recall.request import RecallRequest, SessionRef
+from memstream.recall.service import Recalled, Recollection
+from memstream.schemas.recall import RecalledItem
+from memstream.schemas.turns import Owner
+from tests.support.api_server import NoRecall, app_over, called, entry
+from tests.support.stored_memory import NOW
+
+U1 = Owner(scope="user", id="u1")
+TOKENS = Credentials(
+    [
+        entry("acme"),
+        entry("u1", users=["u1"]),
+        entry("both", tenants=["acme", "rival"]),
+        entry("secret", scopes=["memory:read", "memory:read-secret"]),
+        entry("writer", scopes=["turns:write"]),
+    ]
+)
+
+
+class Gone:
+    part, why = "semantic.dense", "no answer within 2 s"
+
+
+def found(**fields: Any) -> Recollection:
+    item = RecalledItem(
+        tier="semantic", id="f1", content="Works at Stripe", score=0.5, subject="user", category="profession",
+        parts={"match": 0.2, "confidence": 0.3},
+    )  # fmt: skip
+    source = Source("s1", "t1", "o1", NOW, "I work at Stripe")
+    told = {"match": 0.5, "ranks": (Rank("dense", 1),), "sources": (source,), "sensitivity": "internal", "role": None}
+    known = set(Recollection.__dataclass_fields__)
+    more = {"reranked": None} if "reranked" in known else {}
+    return Recollection(**({"item": item} | told | more | fields))
+
+
+async def asked(query: str, *, token: str = "acme", header: str | None = None) -> RecallRequest:
+    recall = NoRecall()
+    given = {"X-Memstream-Session": header} if header is not None else {}
+    answer = await called(app_over(recall=recall, credentials=TOKENS), token=token).get(
+        f"/v1/recall?{query}", headers=given
+    )
+    assert answer.status_code == 200, answer.text
+    (request,) = recall.asked
+    return request
+
+
+async def test_what_is_left_out_is_the_defaults() -> None:
+    assert await asked("user=u1") == RecallRequest(tenant_id="acme", owner=U1)
+    assert await asked("", token="u1") == RecallRequest(tenant_id="acme", owner=U1)
+
+
+async def test_what_is_asked_arrives() -> None:
+    query = (
+        "user=u1&session=s%2F1&cue=tea&limit=3&tiers=semantic&tiers=turns&subject=user&category=profession"
+        "&groups=g1&groups=g2&mood=-0.5&as_of=2026-11-20T10:00:00Z"
+    )
+    wanted = RecallRequest(
+        tenant_id="acme", owner=U1, session=SessionRef("u1", "s/1"), groups=("g1", "g2"), cue="tea", limit=3,
+        tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5,
+        as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
+    )  # fmt: skip
+    assert await asked(query) == wanted
+    recall = NoRecall()
+    body = {
+        "user": "u1", "session": "s/1", "cue": "tea", "limit": 3, "tiers": ["semantic", "turns"], "subject": "user",
+        "category": "profession", "groups": ["g1", "g2"], "mood": -0.5, "as_of": "2026-11-20T10:00:00Z",
+    }  # fmt: skip
+    await called(app_over(recall=recall, credentials=TOKENS), token="acme").post("/v1/recall", json=body)
+    assert recall.asked == [wanted]
+
+
+async def test_the_header_names_a_session_where_nothing_else_does() -> None:
+    assert (await asked("user=u1", header="s%2F1")).session == SessionRef("u1", "s/1")
+    assert (await asked("user=u1&session=s2", header="s1")).session == SessionRef("u1", "s2")
+    for no_id in (b"%00", b"%ff", "ü".encode()):
+        headers = {b"X-Memstream-Session": no_id}
+        refused = await called(app_over()).get("/v1/recall?tenant=a&user=u1", headers=headers)
+        assert refused.status_code == 422, no_id
+
+
+async def test_another_owner_is_named_by_scope_and_id() -> None:
+    assert (await asked("scope=agent&id=a1")).owner == Owner(scope="agent", id="a1")
+    assert (await asked("scope=agent&id=a1&user=u1&session=s1")).session == SessionRef("u1", "s1")
+
+
+@pytest.mark.parametrize(
+    ("token", "query"),
+    [
+        ("acme", "tenant=rival&user=u1"),
+        ("acme", "user=u1&ceiling=secret"),
+        ("u1", "user=u2"),
+        ("u1", "scope=org&id=o1"),
+        ("u1", "groups=g1"),
+        ("writer", "user=u1"),
+    ],
+)
+async def test_what_the_token_does_not_allow_is_not_asked(token: str, query: str) -> None:
+    recall = NoRecall()
+    api = called(app_over(recall=recall, credentials=TOKENS), token=token)
+    assert (await api.get(f"/v1/recall?{query}")).status_code == 403
+    assert recall.asked == []
+
+
+async def test_a_caller_with_the_right_reads_what_is_secret() -> None:
+    assert (await asked("user=u1&ceiling=secret", token="secret")).ceiling == "secret"
+
+
+@pytest.mark.parametrize("body", [{"limit": "3"}, {"cue": 3}, {"tiers": "turns"}, {"as_of": 1}, {"more": 1}, [], "x"])
+async def test_a_body_is_read_strictly(body: Any) -> None:
+    given = {"tenant": "acme", "user": "u1"} | body if isinstance(body, dict) else body
+    assert (await called(app_over()).post("/v1/recall", json=given)).status_code == 422
+
+
+async def test_an_item_tells_why_it_is_there() -> None:
+    api = called(app_over(recall=NoRecall(Recalled((found(),), ()))))
+    (item,) = (await api.get("/v1/recall?tenant=acme&user=u1")).json()["items"]
+    assert item["parts"] == {"match": 0.2, "confidence": 0.3}
+    assert item["ranks"] == [{"list": "dense", "rank": 1}]
+    assert (item["sources"][0]["turn_id"], item["sources"][0]["quote"]) == ("t1", "I work at Stripe")
+
+
+async def test_what_is_missing_is_told_and_nothing_at_all_is_no_answer() -> None:
+    missing: Any = (Gone(),)
+    some = await called(app_over(recall=NoRecall(Recalled((found(),), missing)))).get("/v1/recall?tenant=a&user=u1")
+    assert (some.status_code, some.json()["missing"]) == (200, [{"part": Gone.part, "why": Gone.why}])
+    nobody = NoRecall(Recalled((), missing, silent=True))
+    none = await called(app_over(recall=nobody)).get("/v1/recall?tenant=a&user=u1")
+    assert (none.status_code, none.json()["missing"]) == (503, [{"part": Gone.part, "why": Gone.why}])
+    assert int(none.headers["Retry-After"]) >= 1
+    empty = await called(app_over(recall=NoRecall(Recalled((), missing)))).get("/v1/recall?tenant=a&user=u1")
+    assert (empty.status_code, empty.json()["items"]) == (200, []), "others answered that they have nothing"
+
+
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_context_is_rendered_by_what_recall_found(silent: bool) -> None:
+    missing: Any = (Gone(),)
+    recall = NoRecall(Recalled((found(),), missing, silent=silent))
+    api = called(app_over(recall=recall, credentials=TOKENS), token="acme")
+    body = {"user": "u1", "session": "s1", "cue": "work", "preset": "full", "max_tokens": 100}
+    answer = await api.post("/v1/context", json=body)
+    (asked_,) = recall.asked
+    assert (asked_.tenant_id, asked_.owner, asked_.session, asked_.cue) == ("acme", U1, SessionRef("u1", "s1"), "work")
+    assert answer.json()["missing"] == [{"part": Gone.part, "why": Gone.why}]
+    if silent:
+        assert answer.status_code == 503
+    else:
+        assert "- [profession] Works at Stripe" in answer.json()["text"]
+        assert answer.json()["shown"]["semantic"] == ["f1"]
+
+
+async def test_a_context_is_held_against_the_credential() -> None:
+    recall = NoRecall()
+    for token, body in (("acme", {"tenant": "rival"}), ("u1", {"user": "u2"}), ("acme", {"ceiling": "secret"})):
+        api = called(app_over(recall=recall, credentials=TOKENS), token=token)
+        assert (await api.post("/v1/context", json={"user": "u1"} | body)).status_code == 403
+    assert recall.asked == []

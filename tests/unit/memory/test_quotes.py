@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstream.memory.language.quotes import quote_found
+from memstream.memory.language.text import escape_markers, unescape_markers
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "found"),
+    [
+        ("I joined Stripe", "Well, I joined Stripe last week.", True),
+        ("i JOINED   stripe", "Well, I joined\n Stripe last week.", True),
+        ("cafe\u0301", "My café is closed", True),
+        ("I work at Google", "Well, I joined Stripe last week.", False),
+        ("", "anything", False),
+        ("  ", "anything", False),
+        ("[t1] is my seat", r"\[t1] is my seat", True),
+        (r"\[t1] is my seat", "[t1] is my seat", True),
+        (r"C:\[new]", "C:[new]", False),
+    ],
+)
+def test_quotes_are_found_after_folding(quote: str, text: str, found: bool) -> None:
+    assert quote_found(quote, text) is found
+
+
+@given(st.text(alphabet="[]twcefp12 \n\\ab", max_size=40))
+def test_escaping_hides_markers_at_line_starts_and_keeps_quotes_findable(text: str) -> None:
+    shown = escape_markers(text)
+    for line in shown.split("\n"):
+        assert not line.lstrip(" ").startswith(("[t1]", "[w2]", "[c12]"))
+    assert unescape_markers(shown) == unescape_markers(text)
+    if text.strip():
+        assert quote_found(shown, text) or not unescape_markers(text).strip()

@@ -1,0 +1,181 @@
+"""Telling of recalls: nobody waits for it, nothing leaves but ids and a hash, what is lost is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from memstream.recall.context import ContextRequest, Contexts
+from memstream.recall.recall_events import Answered, LogTeller, TellingRecall, ToldMetrics, records_of
+from memstream.recall.request import RecallRequest
+from memstream.recall.service import Recalled, Recollection
+from memstream.schemas import ids
+from memstream.schemas.errors import Fatal, Transient
+from memstream.schemas.recall import RECALLED_MAX, RecalledItem, RecallTold
+from memstream.schemas.turns import Owner
+from memstream.streams.log.port import Log
+
+NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+ANA, HOME = Owner(scope="user", id="ana"), Owner(scope="group", id="home")
+
+
+def answered(cue: str | None = "my  Secret plans", items: int = 2, owners: tuple[Owner, ...] = (ANA,)) -> Answered:
+    named = [("semantic", ids.fact_id("acme/user/ana", str(n))) for n in range(items)]
+    return Answered("acme", owners, cue, cast(Any, named), NOW)
+
+
+class FakeLog:
+    """Only `append`. `hold`: it does not come back until it is set."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, bytes, RecallTold, dict[str, bytes]]] = []
+        self.error: Exception | None = None
+        self.calls = 0
+        self.hold: asyncio.Event | None = None
+        self.came = asyncio.Event()
+
+    async def append(self, topic: str, *, key: bytes, value: bytes, headers: Any) -> None:
+        self.calls += 1
+        self.came.set()
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.error is not None:
+            raise self.error
+        self.records.append((topic, key, RecallTold.read(value), dict(headers)))
+
+
+class World:
+    def __init__(self, **fields: Any) -> None:
+        self.log = FakeLog()
+        self.registry = CollectorRegistry()
+        self.teller = LogTeller(log=cast(Log, self.log), metrics=ToldMetrics.on(self.registry), **fields)
+
+    def dropped(self, why: str) -> float:
+        return self.registry.get_sample_value("memstream_recalled_dropped_total", {"why": why}) or 0.0
+
+    def sent(self) -> float:
+        return self.registry.get_sample_value("memstream_recalled_sent_total") or 0.0
+
+
+async def test_ids_ranks_and_a_hash_of_the_cue_and_nothing_more() -> None:
+    world = World()
+    async with world.teller.running():
+        world.teller.tell(answered())
+    [(topic, key, told, headers)] = world.log.records
+    assert (topic, key) == ("memory.recalled", b"acme/user/ana")
+    assert told.cue_hash == ids.content_hash("my secret plans")
+    assert [(item.tier, item.rank) for item in told.items] == [("semantic", 0), ("semantic", 1)]
+    assert headers["ce_type"] == b"memstream.recalled.v1"
+    assert headers["ce_id"].decode() == told.recall_id
+    assert b"plans" not in told.to_bytes()
+    assert world.sent() == 1
+
+
+def test_without_a_cue_there_is_no_hash_and_without_items_no_record() -> None:
+    [told] = records_of(answered(cue=None))
+    assert told.cue_hash is None
+    assert records_of(answered(items=0)) == []
+
+
+def test_each_owner_whose_memory_was_read_is_told_the_same_recall() -> None:
+    ana, home = records_of(answered(owners=(ANA, HOME)))
+    assert (ana.owner, home.owner) == (ANA, HOME)
+    assert ana.recall_id == home.recall_id
+
+
+def test_an_answer_beyond_the_bound_is_cut() -> None:
+    [told] = records_of(answered(items=RECALLED_MAX + 5))
+    assert len(told.items) == RECALLED_MAX
+
+
+async def test_a_reader_never_waits_and_what_does_not_fit_is_dropped_and_counted() -> None:
+    world = World(waiting_max=3)
+    world.log.hold = asyncio.Event()
+    async with world.teller.running():
+        world.teller.tell(answered())
+        await asyncio.wait_for(world.log.came.wait(), 5)  # it hangs in the log now
+        for _ in range(5):
+            world.teller.tell(answered())
+        assert world.dropped("full") == 2
+        world.log.hold.set()
+    assert world.sent() == 4
+
+
+@pytest.mark.parametrize("error", [Transient("broker", "away"), Fatal("there is no topic memory.recalled")], ids=str)
+async def test_while_the_log_is_away_nothing_is_tried_twice_and_nobody_is_held_up(error: Exception) -> None:
+    world = World(pause=3_600)
+    world.log.error = error
+    async with world.teller.running():
+        for _ in range(4):
+            world.teller.tell(answered())
+    assert world.log.calls == 1
+    assert world.dropped("away") == 4
+
+
+async def test_after_the_pause_it_goes_on() -> None:
+    world = World(pause=0)
+    world.log.error = Transient("broker", "away")
+    async with world.teller.running():
+        world.teller.tell(answered())
+        await asyncio.wait_for(world.log.came.wait(), 5)
+        world.log.error = None
+        world.teller.tell(answered())
+    assert (world.sent(), world.dropped("away")) == (1, 1)
+
+
+class Remembers:
+    """`Recalls` and `Teller` in one: what it answers, and what it was told."""
+
+    def __init__(self, *contents: str) -> None:
+        self.told: list[Answered] = []
+        self.items = tuple(
+            Recollection(
+                item=RecalledItem(
+                    tier="working",
+                    id=ids.fact_id("acme/user/ana", content),
+                    content=content,
+                    score=1.0,
+                    subject="user",
+                    category="task",
+                    parts={},
+                ),
+                match=1.0,
+                ranks=(),
+                reranked=None,
+                sources=(),
+                sensitivity="internal",
+                role=None,
+            )
+            for content in contents
+        )
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+        return Recalled(self.items, ())
+
+    def tell(self, answered: Answered) -> None:
+        self.told.append(answered)
+
+
+async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
+    memory = Remembers("Buy milk", "Call Bob")
+    request = RecallRequest(tenant_id="acme", owner=ANA, groups=("home", "home"), cue="  what next ")
+    await TellingRecall(inner=memory, teller=memory).recall(request, now=NOW)
+    [told] = memory.told
+    assert (told.tenant_id, told.owners, told.cue, told.at) == ("acme", (ANA, HOME), "what next", NOW)
+    assert told.items == tuple(("working", each.item.id) for each in memory.items)
+
+
+async def test_a_context_tells_what_it_showed_and_not_what_it_looked_through() -> None:
+    memory = Remembers("Buy milk", "word " * 200)
+    asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120)
+    context = await Contexts(recall=memory, teller=memory).context(asked, now=NOW)
+    shown = context.shown["working"]
+    assert shown == (memory.items[0].item.id,)
+    assert [identity for told in memory.told for _, identity in told.items] == list(shown)
+    empty = Remembers()
+    await Contexts(recall=empty, teller=empty).context(asked, now=NOW)
+    assert empty.told == []

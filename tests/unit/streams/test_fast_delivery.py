@@ -1,0 +1,89 @@
+"""The short way of a delivery: taken only when the long one would wait for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from memstream.streams.faust.transports.fast_delivery import DeliversAtOnce
+
+
+class Faust:
+    """What stands behind it: `mode.Service.wait_first`."""
+
+    def __init__(self) -> None:
+        self.waited = 0
+
+    async def wait_first(self, *coros: Any, timeout: Any = None) -> str:
+        self.waited += 1
+        for coro in coros:
+            if asyncio.iscoroutine(coro):
+                coro.close()
+        return "waited"
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    queue: asyncio.Queue[str]
+
+
+class Consumer(DeliversAtOnce, Faust):
+    def __init__(self) -> None:
+        super().__init__()
+        self.suspend_flow = asyncio.Event()
+        self.active = True
+        self.queue: asyncio.Queue[str] = asyncio.Queue(maxsize=1)
+        self.lock = asyncio.Lock()
+        self.pending: asyncio.Queue[str] = asyncio.Queue()
+        self.app = SimpleNamespace(
+            flow_control=SimpleNamespace(is_active=lambda: self.active),
+            producer=SimpleNamespace(buffer=SimpleNamespace(pending=self.pending, max_messages=0)),
+            topics=SimpleNamespace(_tp_to_callback_lock=self.lock, _topics={Channel(self.queue)}),
+        )
+
+    async def deliver(self, value: str) -> object:
+        return await self.wait_first(self.queue.put(value), self.suspend_flow.wait())
+
+
+async def test_with_room_it_is_delivered_at_once() -> None:
+    consumer = Consumer()
+    await consumer.deliver("one")
+    assert (consumer.queue.qsize(), consumer.waited) == (1, 0)
+
+
+async def test_a_full_queue_is_waited_for_as_before() -> None:
+    consumer = Consumer()
+    await consumer.deliver("one")
+    assert await consumer.deliver("two") == "waited"
+
+
+async def test_a_suspended_flow_is_left_to_the_long_way() -> None:
+    consumer = Consumer()
+    consumer.suspend_flow.set()
+    assert await consumer.deliver("one") == "waited"
+
+
+async def test_a_flow_that_is_not_active_is_left_to_the_long_way() -> None:
+    consumer = Consumer()
+    consumer.active = False
+    assert await consumer.deliver("one") == "waited"
+
+
+async def test_a_full_producer_is_left_to_the_long_way() -> None:
+    consumer = Consumer()
+    consumer.pending.put_nowait("waits")
+    assert await consumer.deliver("one") == "waited"
+
+
+async def test_a_conductor_that_takes_new_topics_is_left_to_the_long_way() -> None:
+    consumer = Consumer()
+    async with consumer.lock:
+        assert await consumer.deliver("one") == "waited"
+
+
+async def test_any_other_wait_is_left_alone() -> None:
+    consumer = Consumer()
+    assert await consumer.wait_first(asyncio.sleep(0), timeout=1.0) == "waited"
+    assert await consumer.wait_first(asyncio.Event(), asyncio.Event()) == "waited"

@@ -1,0 +1,73 @@
+"""What `memstream tables accept-loss` writes, on a log in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memstream.schemas.topics import OBSERVATIONS, StageName, changelog_of
+from memstream.streams.faust.changelog_check import MARKER_KEY, Marker
+from memstream.streams.faust.loss_acceptance import AcceptRefused, accept_loss
+from memstream.streams.log import topic_admin
+from memstream.streams.log.embedded import EmbeddedLog
+
+PARTITIONS = 2
+OWNER, SESSION = b"acme/user/u1", b"acme/user/u1/acme/u1/s1"
+
+
+def changelog(stage: StageName) -> str:
+    topic = changelog_of(stage)
+    assert topic is not None
+    return topic.name
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
+    log = EmbeddedLog(folder=tmp_path)
+    await log.start()
+    await topic_admin.create(log, deployment=topic_admin.Deployment(partitions=PARTITIONS, replication=1))
+    yield log
+    await log.close()
+
+
+async def kept(log: EmbeddedLog, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.position.partition, record.key, record.value) async for record in log.read(topic)]
+
+
+async def test_every_partition_gets_a_marker_for_what_is_left(log: EmbeddedLog) -> None:
+    await log.append(changelog("reflector"), key=OWNER, value=b"1", partition=1)
+    (accepted,) = await accept_loss(log, "reflector")
+    assert (accepted.topic, accepted.partitions) == (changelog("reflector"), PARTITIONS)
+    found = await kept(log, changelog("reflector"))
+    markers = {partition: Marker.of(value) for partition, key, value in found if key == MARKER_KEY.encode()}
+    assert {n: (m.whole_from, m.written_at) for n, m in markers.items() if m} == {0: (0, 0), 1: (0, 1)}
+    assert len({m.identity for m in markers.values() if m}) == PARTITIONS
+
+
+async def test_turns_are_numbered_anew_so_what_was_reflected_of_them_is_forgotten(log: EmbeddedLog) -> None:
+    for stage in ("reflector", "consolidation"):
+        await log.append(changelog(stage), key=OWNER, value=b"owner", partition=1)
+        await log.append(changelog(stage), key=SESSION, value=b"session", partition=1)
+    done = await accept_loss(log, "observer")
+    assert [each.rows_deleted for each in done] == [1, 1, 0]
+    for stage in ("reflector", "consolidation"):
+        found = await kept(log, changelog(stage))
+        assert found[-1] == (1, SESSION, None)
+        assert (1, OWNER, None) not in found
+    again = await accept_loss(log, "observer")
+    assert [each.rows_deleted for each in again] == [0, 0, 0]
+
+
+async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: EmbeddedLog) -> None:
+    await log.append(OBSERVATIONS.name, key=OWNER, value=b"{}")
+    with pytest.raises(AcceptRefused, match="reflector has 1 records to read"):
+        await accept_loss(log, "observer")
+    assert await kept(log, changelog("observer")) == []
+
+
+async def test_a_topic_that_is_gone_has_to_be_made_first(log: EmbeddedLog) -> None:
+    await log.delete([changelog("reflector")])
+    with pytest.raises(AcceptRefused, match="memstream topics create"):
+        await accept_loss(log, "reflector")

@@ -1,0 +1,124 @@
+"""The history checker finds nothing wrong with a real run: not with redeliveries, not with what retention took, not
+when it is asked in the middle of the work."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from memstream.memory.policies import MemoryPolicy
+from memstream.schemas import ids
+from memstream.verification import Verdict
+from tests.support.history_dump import Dump, parsed
+
+OUTPUTS = ("memory.observations", "memory.facts.updated", "memory.episodes.recorded", "memory.commands.results")
+LOGS = (*OUTPUTS, "memory.turns", "memory.commands", "memory.turns.dlq")
+quick = settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink))
+
+
+def wrong(verdicts: dict[str, Verdict]) -> list[object]:
+    return [violation for verdict in verdicts.values() for violation in verdict.violations]
+
+
+async def test_a_real_run_is_clean(dump: Dump) -> None:
+    verdicts = await dump.verdicts()
+    assert wrong(verdicts) == []
+    assert list(verdicts) == ["I1", "I2", "I3", "I5", "I6", "I7", "I8", "facts"]
+    assert all(verdict.checked > 5 for verdict in verdicts.values()), verdicts
+
+
+async def test_a_run_of_one_tenant_is_clean(dump: Dump) -> None:
+    whole, part = await dump.verdicts(), await dump.verdicts(tenant="zeta")
+    assert wrong(part) == []
+    assert part["I1"].checked < whole["I1"].checked
+    history = await dump.history(tenant="zeta")
+    assert {row.tenant_id for row in history.turns} == {"zeta"}
+    assert history.refusals == []
+    assert history.letters == []
+
+
+async def test_what_the_caller_knows_is_held_to(dump: Dump) -> None:
+    refused = frozenset({(ids.session_key("acme", "u1", "s1"), "t51")})
+    acknowledged = frozenset(row.name for row in (await dump.history()).turns)
+    assert not await dump.broken(refused_by_model=refused, acknowledged=acknowledged)
+
+
+async def test_waiting_turns_are_told(dump: Dump) -> None:
+    verdict = (await dump.verdicts())["I1"]
+    assert verdict.notes == ("2 turns wait to be observed: they have rows in the observer's table",)
+
+
+async def test_nothing_is_asked_of_a_stage_that_did_not_run(dump: Dump) -> None:
+    for topic in ("memory.episodes.recorded", "memory.commands"):
+        dump.committed["memory-consolidation", topic] = [None] * len(dump.ends[topic])
+    dump.committed["memory-recorder", "memory.turns"] = [None] * len(dump.ends["memory.turns"])
+    dump.points["turns"].clear()
+    assert await dump.broken() == {"I8"}
+    assert not await dump.broken(stages=frozenset(("observer", "reflector")))
+
+
+@quick
+@given(data=st.data())
+def test_records_that_come_again_change_nothing(real_dump: Dump, data: st.DataObject) -> None:
+    dump = real_dump.copy()
+    for _ in range(data.draw(st.integers(1, 4))):
+        topic = data.draw(st.sampled_from([*OUTPUTS, "memory.turns.dlq"]))
+        ours = [each for each in dump.records[topic] if each.key != b"any" or topic.endswith("dlq")]
+        dump.append(data.draw(st.sampled_from(ours)))
+    assert asyncio.run(dump.broken()) == set()
+
+
+@quick
+@given(data=st.data())
+def test_retention_is_no_loss(real_dump: Dump, data: st.DataObject) -> None:
+    """The oldest records of any partitions of any logs are gone: what is left is judged, and nothing is said of what
+    is not there."""
+    dump = real_dump.copy()
+    for topic in data.draw(st.sets(st.sampled_from(LOGS), min_size=1)):
+        for partition, end in enumerate(dump.ends[topic]):
+            first = data.draw(st.integers(0, end))
+            dump.starts[topic][partition] = first
+    assert wrong(asyncio.run(dump.verdicts())) == []
+    cut = asyncio.run(dump.history()).cut()
+    assert cut == {
+        topic: {part: first for part, first in enumerate(starts) if first}
+        for topic, starts in dump.starts.items()
+        if any(starts) and not topic.endswith("changelog")
+    }
+
+
+@quick
+@given(data=st.data())
+def test_work_in_hand_is_lag_and_nothing_else(real_dump: Dump, data: st.DataObject) -> None:
+    dump = real_dump.copy()
+    lowered = False
+    for offsets in dump.committed.values():
+        for partition, at in enumerate(offsets):
+            back = data.draw(st.integers(0, at or 0))
+            offsets[partition] = (at or 0) - back if at is not None else None
+            lowered = lowered or back > 0
+    assert asyncio.run(dump.broken()) == ({"I8"} if lowered else set())
+
+
+async def test_another_threshold_asks_for_other_episodes(dump: Dump) -> None:
+    """Where observations go follows from the policy that the checker is given."""
+    from dataclasses import replace
+
+    from memstream.verification import Expected, verify
+
+    policy = MemoryPolicy()
+    strict = replace(policy, routing=replace(policy.routing, significance=1.0))
+    verdicts = verify(await dump.history(policy=strict), Expected(policy=strict, tier="standard"))
+    assert "its episodes are not those of its observations" in verdicts[0].violations[0].what
+
+
+def test_the_dump_has_what_the_checker_looks_at(real_dump: Dump) -> None:
+    """A run in which nothing happened would prove nothing."""
+    actions = {parsed(record.value)["action"] for record in real_dump.records["memory.facts.updated"]}
+    assert actions >= {"new", "reinforced", "superseded", "invalidated"}
+    reasons = [dict(record.headers)["memstream-reason"] for record in real_dump.records["memory.turns.dlq"]]
+    assert sorted(reasons) == [b"invalid", b"refused_by_model", b"undecodable", b"undecodable"]
+    assert real_dump.records["memory.commands"]
+    assert {payload["tenant_id"] for payload in real_dump.points["facts"].values()} == {"acme", "zeta"}

@@ -1,0 +1,50 @@
+"""I6: what was spent on models."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ..schemas.budgets import StoredBudget
+from .rows import History
+from .verdicts import Expected, Findings, Verdict
+
+
+def spending_is_within_budget(history: History, expected: Expected) -> Verdict:
+    """In tier free no proposal comes from a model that costs money. Of every account: what was taken of it is within
+    the ceiling that pauses, and what was spent is within what was taken. What was used is told."""
+    findings = Findings()
+    spends = [
+        (row.model, row.position)
+        for rows in history.events.values()
+        for row in rows
+        if row.run_id is not None and row.model is not None
+    ]
+    spends += [(row.model, row.position) for row in history.commands if row.proposes and row.model is not None]
+    for model, position in spends:
+        allowed = expected.tier != "free" or model in expected.free_models
+        findings.require(allowed, f"tier free, and consolidation used {model}, which costs money", position)
+    used: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for row in (each for rows in history.observed.values() for each in rows):
+        if row.model is not None:
+            findings.checked += 1
+            calls, tokens = used[row.model]
+            used[row.model] = calls + row.calls, tokens + row.tokens
+    for model, (calls, tokens) in sorted(used.items()):
+        findings.note(f"observation used {model}: {calls} calls, {tokens} tokens")
+    for account in history.budgets:
+        _account_is_kept(account, findings)
+    return findings.verdict("I6", "spending is within the budget")
+
+
+def _account_is_kept(row: StoredBudget, findings: Findings) -> None:
+    where = f"budgets/{row.tenant_id} {row.line} {row.day}"
+    kinds = (
+        ("tokens", row.spent_tokens, row.taken_tokens, row.ceiling_tokens),
+        ("nanodollars", row.spent_nanos, row.taken_nanos, row.ceiling_nanos),
+    )
+    for name, spent, taken, ceiling in kinds:
+        findings.require(spent <= taken, f"{spent} {name} were spent, of {taken} that were taken for it", where)
+        if row.pauses and ceiling is not None:
+            findings.require(taken <= ceiling, f"{taken} {name} were taken, above the ceiling of {ceiling}", where)
+        elif ceiling is not None and spent > ceiling:
+            findings.note(f"{where}: {spent} {name}, above the ceiling of {ceiling}, which only logs")

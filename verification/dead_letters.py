@@ -1,0 +1,80 @@
+"""I5: dead letters = exactly the poison set. What cannot be decoded is known from the record alone; what the model
+refused, and what killed a worker three times, is believed of its letter, or given by the caller."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ..schemas.topics import DEAD_LETTER_SUFFIX
+from ..streams.log.port import Position
+from .rows import History, LetterRow, Refusal
+from .verdicts import Expected, Findings, Verdict, named, positions
+
+BY_DECISION = frozenset(("refused_by_model", "fatal"))
+"""Reasons that the record does not show."""
+OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
+
+
+def letters_are_the_poison(history: History, expected: Expected) -> Verdict:
+    findings = Findings()
+    refusals = {refusal.position: refusal for refusal in history.refusals}
+    letters: dict[Position, list[LetterRow]] = defaultdict(list)
+    for letter in history.letters:
+        if letter.original is None or letter.original.topic + DEAD_LETTER_SUFFIX != letter.position.topic:
+            findings.require(False, "a dead letter does not say of which record it is", letter.position)
+        else:
+            letters[letter.original].append(letter)
+    for refusal in history.refusals:
+        due = refusal.stage in expected.stages and history.processed(refusal.stage, refusal.position)
+        if due and history.letter_kept(refusal):
+            findings.require(
+                refusal.position in letters, f"a record that is {refusal.reason} has no dead letter", refusal.position
+            )
+    for original, written in letters.items():
+        findings.checked += 1
+        _letter(history, original, written, refusals.get(original), findings)
+    if expected.refused_by_model is not None:
+        _given(history, expected, letters, findings)
+    return findings.verdict("I5", "dead letters are exactly the poison set")
+
+
+def _letter(
+    history: History, original: Position, written: Sequence[LetterRow], refusal: Refusal | None, findings: Findings
+) -> None:
+    digest = history.originals.get(original)
+    for letter in written:
+        if digest is None:
+            spans = history.spans.get(original.topic, ())
+            gone = original.partition < len(spans) and original.offset < spans[original.partition].start
+            if not gone:
+                findings.found("a dead letter of a record that is not there", letter.position, original)
+        elif letter.digest != digest:
+            findings.found("a dead letter has other bytes than its record", letter.position, original)
+        elif letter.reason in BY_DECISION:
+            continue
+        elif refusal is not None:
+            if (letter.reason, letter.stage) != (refusal.reason, refusal.stage):
+                findings.found(
+                    f"refused by {letter.stage} as {letter.reason}; it is {refusal.reason} for {refusal.stage}",
+                    letter.position,
+                    original,
+                )
+        elif letter.reason in OF_DECODING:
+            findings.found(f"nothing is {letter.reason} in it, yet it was refused", letter.position, original)
+
+
+def _given(history: History, expected: Expected, letters: dict[Position, list[LetterRow]], findings: Findings) -> None:
+    given = expected.refused_by_model or frozenset()
+    refused = {
+        turn: [letter for letter in letters[original] if letter.reason in BY_DECISION]
+        for original, turn in history.original_turns.items()
+        if any(letter.reason in BY_DECISION for letter in letters.get(original, ()))
+    }
+    for turn in sorted(given - set(refused)):
+        findings.require(False, f"{named(turn)} has no dead letter, though its decision fails")
+    for turn, written in refused.items():
+        if turn not in given:
+            findings.require(
+                False, f"{named(turn)} is a dead letter, though nothing is wrong with it", *positions(written)
+            )

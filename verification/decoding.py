@@ -1,0 +1,394 @@
+"""Records and points → rows, one at a time; pure. What does not decode is a refusal that some stage has to make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import JsonValue, ValidationError
+
+from ..adapters.ports import Found
+from ..agents.common.turn_routing import decode_turn, is_misplaced, was_rekeyed
+from ..memory.facts.routing import route
+from ..memory.facts.statements import own_subject
+from ..memory.language.quotes import quote_in_folded
+from ..memory.language.text import folded
+from ..memory.policies import MemoryPolicy
+from ..schemas import ids
+from ..schemas.archive import Archived
+from ..schemas.base import Contract
+from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
+from ..schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
+from ..schemas.episodes import EpisodesRecorded, StoredEpisode
+from ..schemas.errors import Poison
+from ..schemas.facts import Evidence, Fact, FactUpdated
+from ..schemas.observations import Observation, Observed
+from ..schemas.topics import COMMANDS_SESSION, StageName
+from ..schemas.turns import Turn
+from ..schemas.working_set import StoredMessage, StoredWorkingEntry
+from ..streams.engine.codec import decode, tenant_of
+from ..streams.log.port import Position, Record
+from .rows import (
+    CommandRow,
+    EventRow,
+    EvidenceRow,
+    FactView,
+    LetterRow,
+    ObservationRow,
+    ObservedRow,
+    PointRow,
+    RecordedRow,
+    Refusal,
+    ResultRow,
+    TurnRow,
+)
+
+C = TypeVar("C", bound=Contract)
+MOVING = frozenset(("strength", "retrieval_count", "last_accessed_at"))
+"""Live in Qdrant only, change without version or event: comparisons leave them out."""
+COMPARED = tuple(name for name in Fact.model_fields if name not in MOVING)
+SPRING = "kafka_dlt-original-"
+
+
+class Unreadable(Exception):
+    """A record or point of ours that nobody can read; the message says why."""
+
+
+def digest_of(value: bytes | None) -> str:
+    return hashlib.sha256(value or b"").hexdigest() if value is not None else "null"
+
+
+def key_of(record: Record) -> str:
+    return (record.key or b"").decode("utf-8", "replace")
+
+
+def read(record: Record, contract: type[C]) -> C:
+    """What a stage of ours wrote. Raises Unreadable."""
+    try:
+        return decode(record, contract)
+    except Poison as poison:
+        raise Unreadable(f"{poison.reason}: {poison}") from None
+
+
+def _header(record: Record, name: str) -> str | None:
+    return next((value.decode("utf-8", "replace") for key, value in record.headers if key == name), None)
+
+
+# ------------------------------------------------------------------------------------------------ what stages read
+@dataclass(frozen=True, slots=True)
+class ReadTurn:
+    row: TurnRow
+    turn: Turn
+
+    def quoted(self, quotes: Iterable[str]) -> list[bool]:
+        """Whether each quote stands in one of the messages."""
+        texts = [folded(message.text) for message in self.turn.messages]
+        return [any(quote_in_folded(quote, text) for text in texts) for quote in quotes]
+
+
+def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> ReadTurn | Refusal:
+    try:
+        found, owner = decode_turn(record, default_scope=policy.routing.scope)
+    except Poison as poison:
+        return refusal(record, "observer", poison.reason)
+    misplaced, rekeyed = is_misplaced(record, found.session_key, partitions=partitions), was_rekeyed(record)
+    if misplaced and rekeyed:
+        return refusal(record, "observer", "invalid")
+    row = TurnRow(
+        position=record.position,
+        timestamp=record.timestamp,
+        tenant_id=found.tenant_id,
+        session_key=found.session_key,
+        turn_id=found.turn_id,
+        owner_key=owner.key(found.tenant_id),
+        digest=digest_of(record.value),
+        placed=not misplaced,
+        rekeyed=rekeyed,
+        messages=tuple(hash(message.text) for message in found.messages),
+    )
+    return ReadTurn(row, found)
+
+
+def refusal(record: Record, stage: StageName, reason: str) -> Refusal:
+    return Refusal(record.position, record.timestamp, tenant_of(record.value), stage, reason, digest_of(record.value))
+
+
+def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
+    of_session = record.position.topic == COMMANDS_SESSION.name
+    refuser: StageName = "observer" if of_session else "reflector"
+    try:
+        found = decode(record, Command)
+    except Poison as poison:
+        return refusal(record, refuser, poison.reason)
+    addressed = found.session if of_session else found.owner
+    if addressed is None or is_misplaced(record, found.key, partitions=partitions):
+        return refusal(record, refuser, "invalid")
+    consolidates = not of_session and found.kind in CONSOLIDATION_KINDS
+    run_model, proposes = _proposed(found)
+    return CommandRow(
+        position=record.position,
+        timestamp=record.timestamp,
+        tenant_id=found.tenant_id,
+        command_id=found.command_id,
+        kind=found.kind,
+        key=found.key,
+        record_key=key_of(record),
+        stage="consolidation" if consolidates else refuser,
+        issued_by=found.issued_by,
+        model=run_model,
+        proposes=proposes,
+        kept=_kept(found),
+    )
+
+
+def _proposed(found: Command) -> tuple[str | None, bool]:
+    """What made the proposals of a facts.apply or an episodes.record, and whether consolidation did."""
+    proposed: type[FactsApply] | type[EpisodesRecord]
+    match found.kind:
+        case "facts.apply":
+            proposed = FactsApply
+        case "episodes.record":
+            proposed = EpisodesRecord
+        case _:
+            return None, False
+    try:
+        model = proposed.from_payload(found.args).model
+    except ValidationError:
+        return None, False
+    return model, found.issued_by == "/memstream/consolidation"
+
+
+def _kept(found: Command) -> tuple[str, ...]:
+    if found.kind != "episodes.keep":
+        return ()
+    try:
+        observations = EpisodesKeep.from_payload(found.args).as_derived(found.tenant_id)
+    except ValidationError:
+        return ()
+    return tuple(ids.episode_id(each.observation_id) for each in observations)
+
+
+def observed(record: Record, *, partitions: int, policy: MemoryPolicy) -> tuple[ObservedRow, Observed] | Refusal:
+    try:
+        found = decode(record, Observed)
+    except Poison as poison:
+        return refusal(record, "reflector", poison.reason)
+    owner_key = found.owner.key(found.tenant_id)
+    if is_misplaced(record, owner_key, partitions=partitions):
+        return refusal(record, "reflector", "invalid")
+    session_key = ids.session_key(found.tenant_id, found.user_id, found.session_id)
+    usage = found.cause.usage
+    row = ObservedRow(
+        position=record.position,
+        timestamp=record.timestamp,
+        tenant_id=found.tenant_id,
+        owner_key=owner_key,
+        key=key_of(record),
+        session_key=session_key,
+        turn_id=found.turn_id,
+        turn_number=found.turn_number,
+        digest=digest_of(record.value),
+        ce_id=_header(record, "ce_id"),
+        observations=tuple(_observation(found, each, session_key, policy) for each in found.observations),
+        model=found.cause.model,
+        calls=usage.calls if usage else 0,
+        tokens=usage.input_tokens + usage.output_tokens if usage else 0,
+    )
+    return row, found
+
+
+def _observation(of: Observed, each: Observation, session_key: str, policy: MemoryPolicy) -> ObservationRow:
+    way = route(each, policy)
+    return ObservationRow(
+        observation_id=each.observation_id,
+        derived=each.observation_id == ids.observation_id(session_key, of.turn_id, each.subject, each.content),
+        subject=own_subject(each.subject, of.owner, of.user_id),
+        content_hash=ids.content_hash(each.content),
+        quote=hash(each.evidence),
+        quoted=None,
+        episodic=way.episodic,
+        semantic=way.semantic,
+    )
+
+
+def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
+    try:
+        found = decode(record, EpisodesRecorded)
+    except Poison as poison:
+        return refusal(record, "consolidation", poison.reason)
+    owner_key = found.owner.key(found.tenant_id)
+    if is_misplaced(record, owner_key, partitions=partitions):
+        return refusal(record, "consolidation", "invalid")
+    return RecordedRow(
+        position=record.position,
+        tenant_id=found.tenant_id,
+        owner_key=owner_key,
+        key=key_of(record),
+        session_key=ids.session_key(found.tenant_id, found.user_id, found.session_id),
+        turn_id=found.turn_id,
+        turn_number=found.turn_number,
+        digest=digest_of(record.value),
+        episode_ids=tuple(each.episode_id for each in found.episodes),
+        fact_ids=found.fact_ids,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ what they write
+def letter(record: Record) -> LetterRow:
+    """Nothing here fails: a letter that does not say where it comes from is a finding."""
+    topic, partition, offset = (_header(record, SPRING + name) for name in ("topic", "partition", "offset"))
+    numbers = [int(text) for text in (partition, offset) if text is not None and text.isdecimal() and len(text) < 20]
+    return LetterRow(
+        position=record.position,
+        timestamp=record.timestamp,
+        tenant_id=_header(record, "memstream-tenant") or tenant_of(record.value),
+        original=Position(topic, *numbers) if topic is not None and len(numbers) == 2 else None,
+        stage=_header(record, "memstream-stage") or "",
+        reason=_header(record, "memstream-reason") or "",
+        digest=_header(record, "memstream-value-sha256") or digest_of(record.value),
+    )
+
+
+def result(record: Record) -> ResultRow:
+    found = read(record, CommandResult)
+    return ResultRow(record.position, found.command_id, _header(record, "ce_subject") or "", digest_of(record.value))
+
+
+def event(record: Record) -> tuple[EventRow, Fact]:
+    found = read(record, FactUpdated)
+    row = EventRow(
+        position=record.position,
+        event_id=found.event_id,
+        ce_id=_header(record, "ce_id"),
+        digest=digest_of(record.value),
+        action=found.action,
+        tenant_id=found.tenant_id,
+        owner_key=found.owner.key(found.tenant_id),
+        key=key_of(record),
+        fact=view(found.fact),
+        before=view(found.before) if found.before is not None else None,
+        turn_ids=found.cause.turn_ids,
+        observation_ids=found.cause.observation_ids,
+        command_id=found.cause.command_id,
+        run_id=found.cause.run_id,
+        model=found.cause.model,
+    )
+    return row, found.fact
+
+
+def state(record: Record) -> Fact | None:
+    return None if record.value is None else read(record, Fact)
+
+
+def view(fact: Fact) -> FactView:
+    payload = fact.to_payload()
+    return FactView(
+        fact_id=fact.fact_id,
+        version=fact.version,
+        tenant_id=fact.tenant_id,
+        owner_key=fact.owner.key(fact.tenant_id),
+        subject=fact.subject,
+        content_hash=fact.content_hash,
+        state=fact.state,
+        supersedes=fact.supersedes,
+        superseded_by=fact.superseded_by,
+        fields=tuple(_hash(payload[name]) for name in COMPARED),
+    )
+
+
+def _hash(value: JsonValue) -> int:
+    return hash(json.dumps(value, sort_keys=True))
+
+
+def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str]]]:
+    """Each piece, and what was thereby said: see History.evidence and History.spoken."""
+    owner_key = fact.owner.key(fact.tenant_id)
+    for each in fact.evidence:
+        said = (owner_key, each.session_id, each.turn_id, fact.subject)
+        yield _evidence(fact, owner_key, each), said
+
+
+def _evidence(fact: Fact, owner_key: str, each: Evidence) -> EvidenceRow:
+    return EvidenceRow(
+        tenant_id=fact.tenant_id,
+        owner_key=owner_key,
+        fact_id=fact.fact_id,
+        session_id=each.session_id,
+        turn_id=each.turn_id,
+        observation_id=each.observation_id,
+        quote=hash(each.quote),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the store
+def point(collection: str, found: Found) -> PointRow:
+    """Of episodes, archived words, working entries and messages. Raises Unreadable."""
+    try:
+        return _POINTS[collection](found)
+    except ValidationError as error:
+        raise Unreadable(f"{error.error_count()} fields are wrong") from None
+
+
+def _episode(found: Found) -> PointRow:
+    """Of one whose text is a gist the hash is that of its words, which are the archive's to hold to it."""
+    row = StoredEpisode.from_payload(found.payload)
+    whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
+    return PointRow(
+        EPISODES,
+        found.id,
+        row.tenant_id,
+        row.owner_key,
+        ids.session_key(row.tenant_id, row.user_id, row.session_id),
+        observation_id=row.observation_id,
+        content_hash=row.content_hash if whole else "wrong",
+        summarised=row.turn_ids if row.is_summary else (),
+        turn_id=row.turn_id,
+    )
+
+
+def _archived(found: Found) -> PointRow:
+    row = Archived.from_payload(found.payload)
+    return PointRow(
+        ARCHIVE,
+        found.id,
+        row.tenant_id,
+        row.owner_key,
+        ids.session_key(row.tenant_id, row.user_id, row.session_id),
+        observation_id=row.observation_id,
+        content_hash=ids.content_hash(row.content) if row.sha256 == ids.text_hash(row.content) else "wrong",
+        turn_id=row.turn_id,
+    )
+
+
+def _entry(found: Found) -> PointRow:
+    row = StoredWorkingEntry.from_payload(found.payload)
+    session_key = ids.session_key(row.tenant_id, row.user_id, row.session_id)
+    return PointRow(WORKING, found.id, row.tenant_id, row.owner_key, session_key, observation_id=row.observation_id)
+
+
+def _message(found: Found) -> PointRow:
+    row = StoredMessage.from_payload(found.payload)
+    return PointRow(
+        TURNS,
+        found.id,
+        row.tenant_id,
+        row.owner_key,
+        ids.session_key(row.tenant_id, row.user_id, row.session_id),
+        turn_id=row.turn_id,
+        index=row.message_index,
+        text=hash(row.content),
+        turn_sha256=row.turn_sha256,
+    )
+
+
+_POINTS: Mapping[str, Callable[[Found], PointRow]] = {
+    EPISODES: _episode,
+    ARCHIVE: _archived,
+    WORKING: _entry,
+    TURNS: _message,
+}
+COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
+"""Whose points follow from turns one by one; digests, procedures, links and accounts do not, and are not read."""

@@ -1,0 +1,384 @@
+"""Reads topics and store into a History, one record at a time.
+
+The order matters, because a pipeline may be running: first the committed offsets (what lies below them had all of its
+effects), then where the topics end, those that are written last first; then the records up to there, effects before
+their causes; the store last. So nothing that is read can lack its cause, and what was acknowledged has its effects in
+what is read after it. Whether anything moved meanwhile is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import ValidationError
+
+from ..adapters.ports import VectorStore
+from ..agents.observer.rows import SessionRow, WaitingTurn, session_of_waiting_key
+from ..memory.policies import MemoryPolicy
+from ..schemas import ids
+from ..schemas.budgets import StoredBudget
+from ..schemas.collections import BUDGETS
+from ..schemas.collections import FACTS as FACTS_COLLECTION
+from ..schemas.errors import Fatal
+from ..schemas.facts import Fact, StoredFact
+from ..schemas.observations import Observed
+from ..schemas.topics import (
+    COMMANDS,
+    COMMANDS_SESSION,
+    DEAD_LETTER_SUFFIX,
+    EPISODES_RECORDED,
+    FACTS,
+    FACTS_UPDATED,
+    OBSERVATIONS,
+    RESULTS,
+    STAGES,
+    TABLES,
+    TURNS,
+    StageName,
+    changelog_name,
+    read_by,
+)
+from ..streams.log.port import Log, Position, Record
+from . import decoding
+from .decoding import ReadTurn, Unreadable
+from .rows import (
+    EventRow,
+    History,
+    ObservedRow,
+    RecordedRow,
+    Refusal,
+    ResultRow,
+    Span,
+    StateRow,
+    TurnName,
+    TurnRow,
+    told,
+)
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""By topic and partition."""
+_READ = tuple(dict.fromkeys(topic.name for stage in STAGES for topic in read_by(stage)))
+_LETTERS = tuple(name + DEAD_LETTER_SUFFIX for name in _READ)
+_DOWNSTREAM_FIRST = (
+    *_LETTERS,
+    RESULTS.name,
+    FACTS.name,
+    FACTS_UPDATED.name,
+    EPISODES_RECORDED.name,
+    COMMANDS.name,
+    OBSERVATIONS.name,
+    COMMANDS_SESSION.name,
+    TURNS.name,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What to read. `since`: nothing of interest lies before (a test on a broker that others use too); records that
+    name no tenant count only with it, or when no tenant is asked for."""
+
+    tenant: str | None = None
+    since: Offsets = field(default_factory=dict)
+    policy: MemoryPolicy = field(default_factory=MemoryPolicy)
+
+    def wants(self, tenant_id: str | None) -> bool:
+        if self.tenant is None or tenant_id == self.tenant:
+            return True
+        return tenant_id is None and bool(self.since)
+
+
+async def read_history(*, log: Log, store: VectorStore, reading: Reading) -> History:
+    """Raises Transient when log or store are away; Fatal when a payload in the store is another tenant's."""
+    return await _Reader(log, store, reading).run()
+
+
+class _Reader:
+    def __init__(self, log: Log, store: VectorStore, reading: Reading) -> None:
+        self._log = log
+        self._store = store
+        self._reading = reading
+        self._policy = reading.policy
+        self._history = History(tenant=reading.tenant)
+        self._partitions: dict[str, int] = {}
+        self._tenants: set[str] = set() if reading.tenant is None else {reading.tenant}
+        self._wanted_originals: set[Position] = set()
+        self._quotes: dict[TurnName, list[tuple[str, str]]] = {}
+        """Per turn its quotes (observation id, quote), until the turn itself comes by."""
+        self._unquoted: dict[str, bool] = {}
+        """By observation id: whether its quote stands in a turn of that id."""
+
+    async def run(self) -> History:
+        history = self._history
+        history.committed = await self._commits()
+        history.spans = await self._spans()
+        for name in _LETTERS:
+            await self._each(name, self._letter)
+        await self._each(RESULTS.name, self._result)
+        await self._each(FACTS.name, self._state)
+        await self._each(FACTS_UPDATED.name, self._event)
+        await self._each(EPISODES_RECORDED.name, self._recorded)
+        await self._each(COMMANDS.name, self._command)
+        await self._each(OBSERVATIONS.name, self._observed)
+        await self._each(COMMANDS_SESSION.name, self._command)
+        await self._each(TURNS.name, self._turn)
+        self._mark_quotes()
+        await self._waiting()
+        await self._collections()
+        ends = {name: tuple(span.end for span in spans) for name, spans in history.spans.items()}
+        now = {name: tuple(span.end for span in spans) for name, spans in (await self._spans()).items()}
+        commits = await self._commits()
+        history.moved = (
+            *(name for name in ends if now.get(name) != ends[name]),
+            *(f"{stage}:{topic}" for (stage, topic), at in history.committed.items() if commits[stage, topic] != at),
+        )
+        return history
+
+    # ------------------------------------------------------------------------------------------------ the log
+    async def _commits(self) -> dict[tuple[StageName, str], tuple[int | None, ...]]:
+        return {
+            (stage, topic.name): await self._log.committed(f"memory-{stage}", topic.name)
+            for stage in STAGES
+            for topic in read_by(stage)
+        }
+
+    async def _spans(self) -> dict[str, tuple[Span, ...]]:
+        spans: dict[str, tuple[Span, ...]] = {}
+        for name in _DOWNSTREAM_FIRST:
+            count = await self._log.partitions(name)
+            if count is None:
+                continue
+            self._partitions[name] = count
+            since = self._reading.since.get(name, {})
+            ends = await self._log.ends(name)
+            firsts = await self._log.starts(name)
+            spans[name] = tuple(
+                Span(first, since.get(partition, 0), end)
+                for partition, (first, end) in enumerate(zip(firsts, ends, strict=True))
+            )
+        return spans
+
+    async def _each(self, name: str, take: Callable[[Record], None]) -> None:
+        async for record in self._records(name):
+            try:
+                take(record)
+            except Unreadable as why:
+                self._history.unreadable[told(record.position)] = str(why)
+
+    async def _records(self, name: str) -> AsyncIterator[Record]:
+        """Up to where the topic ended when the reading began."""
+        spans = self._history.spans.get(name, ())
+        start = {partition: span.start for partition, span in enumerate(spans) if span.start < span.end}
+        if not start:
+            return
+        async for record in self._log.read(name, start=start):
+            partition = record.position.partition
+            if record.position.offset < spans[partition].end:
+                self._history.first_kept.setdefault((name, partition), record.timestamp)
+                yield record
+
+    def _keep(self, tenant_id: str) -> bool:
+        """Whether a row of this tenant is asked for; its tenant is then looked up in the store too."""
+        if not self._reading.wants(tenant_id):
+            return False
+        self._tenants.add(tenant_id)
+        return True
+
+    # ------------------------------------------------------------------------------------------------ one record
+    def _letter(self, record: Record) -> None:
+        letter = decoding.letter(record)
+        if self._reading.wants(letter.tenant_id):
+            self._history.letters.append(letter)
+            if letter.original is not None:
+                self._wanted_originals.add(letter.original)
+
+    def _refused(self, refusal: Refusal) -> None:
+        if self._reading.wants(refusal.tenant_id):
+            self._history.refusals.append(refusal)
+
+    def _original(self, record: Record) -> None:
+        """What a dead letter has to be equal to."""
+        if record.position in self._wanted_originals:
+            self._history.originals[record.position] = decoding.digest_of(record.value)
+
+    def _result(self, record: Record) -> None:
+        row = decoding.result(record)
+        rows: list[ResultRow] = self._history.results.setdefault((row.subject, row.command_id), [])
+        if all(row.digest != known.digest for known in rows):
+            rows.append(row)
+
+    def _state(self, record: Record) -> None:
+        fact = decoding.state(record)
+        key = decoding.key_of(record)
+        tenants = {ids.split(key)[0]} | ({fact.tenant_id} if fact is not None else set())
+        kept = [tenant_id for tenant_id in tenants if self._keep(tenant_id)]
+        if not kept:
+            return
+        known = self._history.states.get(key)
+        highest = known.highest if known else 0
+        view = None
+        if fact is not None:
+            view = decoding.view(fact)
+            highest = max(highest, fact.version)
+            self._evidence(fact, told(record.position))
+        self._history.states[key] = StateRow(record.position, key, view, highest)
+
+    def _event(self, record: Record) -> None:
+        row, fact = decoding.event(record)
+        if not self._keep(row.tenant_id):
+            return
+        rows: list[EventRow] = self._history.events.setdefault(row.event_id, [])
+        if all(row.digest != known.digest for known in rows):
+            rows.append(row)
+            self._evidence(fact, told(record.position))
+
+    def _recorded(self, record: Record) -> None:
+        self._original(record)
+        row = decoding.recorded(record, partitions=self._partitions[record.position.topic])
+        if isinstance(row, Refusal):
+            self._refused(row)
+        elif self._keep(row.tenant_id):
+            rows: list[RecordedRow] = self._history.recorded.setdefault((row.owner_key, row.name), [])
+            if all(row.digest != known.digest for known in rows):
+                rows.append(row)
+
+    def _command(self, record: Record) -> None:
+        self._original(record)
+        row = decoding.command(record, partitions=self._partitions[record.position.topic])
+        if isinstance(row, Refusal):
+            self._refused(row)
+        elif self._keep(row.tenant_id):
+            self._history.commands.append(row)
+
+    def _observed(self, record: Record) -> None:
+        self._original(record)
+        read = decoding.observed(record, partitions=self._partitions[record.position.topic], policy=self._policy)
+        if isinstance(read, Refusal):
+            self._refused(read)
+            return
+        row, found = read
+        if not self._keep(row.tenant_id):
+            return
+        rows: list[ObservedRow] = self._history.observed.setdefault(row.name, [])
+        if all(row.digest != known.digest for known in rows):
+            rows.append(row)
+            self._remember_quotes(row, found)
+
+    def _remember_quotes(self, row: ObservedRow, found: Observed) -> None:
+        quotes = [(each.observation_id, each.evidence) for each in found.observations]
+        if quotes:
+            self._quotes.setdefault(row.name, []).extend(quotes)
+
+    def _turn(self, record: Record) -> None:
+        self._original(record)
+        read = decoding.turn(record, partitions=self._partitions[record.position.topic], policy=self._policy)
+        if isinstance(read, Refusal):
+            self._refused(read)
+            return
+        row = read.row
+        if not self._keep(row.tenant_id):
+            return
+        if row.position in self._wanted_originals:
+            self._history.original_turns[row.position] = row.name
+        self._history.turns.append(row)
+        self._look_for_quotes(read)
+
+    def _look_for_quotes(self, read: ReadTurn) -> None:
+        quotes = self._quotes.get(read.row.name, ())
+        for (observation_id, _), found in zip(quotes, read.quoted(quote for _, quote in quotes), strict=True):
+            # a turn id may come twice with different words: one of them has to hold the quote
+            self._unquoted[observation_id] = self._unquoted.get(observation_id, False) or found
+
+    def _mark_quotes(self) -> None:
+        for rows in self._history.observed.values():
+            for place, row in enumerate(rows):
+                marked = tuple(
+                    replace(each, quoted=self._unquoted.get(each.observation_id)) for each in row.observations
+                )
+                rows[place] = replace(row, observations=marked)
+        self._quotes.clear()
+        self._unquoted.clear()
+
+    # ------------------------------------------------------------------------------------------------ the table
+    async def _waiting(self) -> None:
+        """Deferred turns have a row of their own in the observer's table. Its changelog is large, so it is read only
+        when a turn has no other effect, and only for the sessions of such turns."""
+        history = self._history
+        missing = without_effect(history)
+        if not missing:
+            return
+        name = changelog_name("observer", TABLES["observer"])
+        if await self._log.partitions(name) is None:
+            return
+        sessions = {row.session_key for row in missing}
+        rows: dict[str, bytes] = {}
+        async for record in self._log.read(name):
+            key = decoding.key_of(record)
+            if key in sessions or session_of_waiting_key(key) in sessions:
+                if record.value is None:
+                    rows.pop(key, None)
+                else:
+                    rows[key] = record.value
+        history.waiting = _waiting_turns(rows, sessions)
+
+    # ------------------------------------------------------------------------------------------------ the store
+    async def _collections(self) -> None:
+        for name in (FACTS_COLLECTION, BUDGETS, *decoding.COLLECTIONS):
+            if not await self._store.exists(name):
+                continue
+            for tenant_id in sorted(self._tenants):
+                await self._points(name, tenant_id)
+
+    async def _points(self, collection: str, tenant_id: str) -> None:
+        history = self._history
+        try:
+            for found in await self._store.select(collection, tenant_id=tenant_id):
+                where = f"{collection}/{found.id}"
+                try:
+                    if collection == FACTS_COLLECTION:
+                        self._stored_fact(found.id, StoredFact.from_payload(found.payload), where)
+                    elif collection == BUDGETS:
+                        history.budgets.append(StoredBudget.from_payload(found.payload))
+                    else:
+                        history.points.setdefault(collection, []).append(decoding.point(collection, found))
+                except (Unreadable, ValidationError) as why:
+                    history.unreadable[where] = str(why).splitlines()[0]
+        except Fatal as foreign:  # the store itself found a payload of another tenant
+            history.unreadable[f"{collection} of {tenant_id}"] = str(foreign)
+
+    def _stored_fact(self, point_id: str, row: StoredFact, where: str) -> None:
+        view = decoding.view(row.public())
+        if point_id != row.fact_id or row.owner_key != view.owner_key:
+            self._history.unreadable[where] = "its id or its owner_key is not that of the fact in it"
+        self._history.stored_facts[point_id] = view
+        self._evidence(row, where)
+
+    def _evidence(self, fact: Fact, where: str) -> None:
+        for piece, said in decoding.evidence(fact):
+            self._history.evidence.setdefault(piece, where)
+            self._history.spoken.add(said)
+
+
+def without_effect(history: History) -> list[TurnRow]:
+    """Turns that the observer acknowledged, and that were neither observed nor refused."""
+    lettered = history.lettered("observer")
+    return [
+        row
+        for row in history.turns
+        if row.placed
+        and row.name not in history.observed
+        and row.position not in lettered
+        and history.processed("observer", row.position)
+    ]
+
+
+def _waiting_turns(rows: Mapping[str, bytes], sessions: Collection[str]) -> set[Position]:
+    """Where the turns lie that wait: rows that the session's row counts. A row alone may be left of a crash."""
+    waiting: set[Position] = set()
+    counted = {key: SessionRow.read(rows[key]) for key in sessions if key in rows}
+    for key, value in rows.items():
+        session = counted.get(session_of_waiting_key(key) or "")
+        if session is not None and session.waiting_from <= int(key.rpartition("/")[2]) < session.waiting_next:
+            row = WaitingTurn.read(value)
+            waiting.add(Position(row.topic, row.partition, row.offset))
+    return waiting

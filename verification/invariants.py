@@ -1,0 +1,109 @@
+"""The invariants (I4, erasure, comes with erasure): one pure function each, in the order in which they are told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+
+from ..schemas.topics import TURNS, read_by
+from .budget_check import spending_is_within_budget
+from .dead_letters import letters_are_the_poison
+from .fact_projections import the_views_agree
+from .rows import History, ObservedRow, TurnRow
+from .tenant_isolation import no_read_crosses_tenants
+from .turn_effects import each_turn_has_one_effect
+from .verdicts import Expected, Findings, Verdict, Violation, named
+from .versions import versions_are_monotonic
+
+__all__ = ["CHECKS", "Expected", "Verdict", "Violation", "verify"]
+
+
+def order_is_kept(history: History, expected: Expected) -> Verdict:
+    """Turn numbers follow the order in which a session's turns first came, put-back and refused records aside."""
+    findings = Findings()
+    lettered = history.lettered("observer")
+    refused_at = {
+        name: max(letter.timestamp for letter in lettered[position])
+        for position, name in history.original_turns.items()
+        if position in lettered
+    }
+    first: dict[tuple[str, str], TurnRow] = {}
+    for turn in history.turns:
+        if not turn.placed or turn.position in lettered or turn.name not in history.observed:
+            continue
+        if refused_at.get(turn.name, -1) >= turn.timestamp:
+            continue  # it came while the one that was refused was still counted as seen
+        known = first.get(turn.name)
+        if known is None or turn.position.offset < known.position.offset:
+            first[turn.name] = turn
+    sessions: dict[str, list[tuple[TurnRow, ObservedRow]]] = defaultdict(list)
+    for name, turn in first.items():
+        observed = min(history.observed[name], key=lambda row: row.turn_number)
+        if history.whole(TURNS.name, turn.session_key):
+            sessions[turn.session_key].append((turn, observed))
+    for rows in sessions.values():
+        rows.sort(key=lambda pair: pair[0].position.offset)
+        for (turn_before, before), (turn, after) in pairwise(rows):
+            findings.require(
+                before.turn_number < after.turn_number,
+                f"{named(turn.name)} came after turn {turn_before.turn_id} and was observed before it",
+                turn_before.position,
+                turn.position,
+                before.position,
+                after.position,
+            )
+    _reflected_in_order(history, findings)
+    return findings.verdict("I7", "order per session is kept")
+
+
+def _reflected_in_order(history: History, findings: Findings) -> None:
+    """Within an owner and session, in the order of the turn numbers."""
+    sessions = defaultdict(list)
+    for (owner_key, (session_key, _)), rows in history.recorded.items():
+        sessions[owner_key, session_key].append(rows[0])
+    for recorded in sessions.values():
+        recorded.sort(key=lambda row: row.position.offset)
+        for before, after in pairwise(recorded):
+            findings.require(
+                before.turn_number < after.turn_number,
+                f"{named(after.name)} was reflected after turn {before.turn_id}, which is later",
+                before.position,
+                after.position,
+            )
+
+
+def lag_is_zero(history: History, expected: Expected) -> Verdict:
+    """Committed offsets are at the ends of all topics that the stages read, and nothing moved meanwhile."""
+    findings = Findings()
+    for stage in sorted(expected.stages):
+        for topic in read_by(stage):
+            spans = history.spans.get(topic.name, ())
+            committed = history.committed.get((stage, topic.name), ())
+            for partition, span in enumerate(spans):
+                at = committed[partition] if partition < len(committed) else None
+                behind = span.end - (span.first if at is None else at)
+                where = f"{topic.name}/{partition}@{span.end}"
+                findings.require(behind <= 0, f"{stage} is {behind} records behind", where)
+                if at is not None and behind < 0:
+                    findings.found(f"{stage} has committed {-behind} records beyond the end", where)
+    for name in history.moved:
+        findings.found(f"{name} moved while it was read: run it again when nothing is being worked on", name)
+    return findings.verdict("I8", "lag is zero")
+
+
+CHECKS: tuple[Callable[[History, Expected], Verdict], ...] = (
+    each_turn_has_one_effect,
+    versions_are_monotonic,
+    no_read_crosses_tenants,
+    letters_are_the_poison,
+    spending_is_within_budget,
+    order_is_kept,
+    lag_is_zero,
+    the_views_agree,
+)
+
+
+def verify(history: History, expected: Expected) -> tuple[Verdict, ...]:
+    """All of them."""
+    return tuple(check(history, expected) for check in CHECKS)

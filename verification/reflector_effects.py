@@ -1,0 +1,139 @@
+"""The reflector's part of I1: every observed turn was reflected once, and all that follows from it is there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ..schemas import ids
+from ..schemas.collections import EPISODES
+from ..schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED
+from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
+from .verdicts import Expected, Findings, named, positions
+
+OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted"))
+"""Actions by which a fact that stood already takes an observation up."""
+
+
+class _Changes:
+    """The events of facts, by the observation that caused them; not those of proposals, which name observations that
+    were reflected long before."""
+
+    def __init__(self, history: History) -> None:
+        self._events: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
+        self._heard = history.spoken
+        for event in (each for rows in history.events.values() for each in rows):
+            for observation_id in event.observation_ids if event.command_id is None else ():
+                self._events[event.owner_key, observation_id].append(event)
+
+    def of(self, row: ObservedRow, observation_id: str) -> Sequence[EventRow]:
+        return self._events.get((row.owner_key, observation_id), ())
+
+    def heard(self, row: ObservedRow, subject: str) -> bool:
+        """Whether a fact of this subject has evidence of this turn. The same statement twice in one turn, in other
+        words, changes nothing; what its words were is not kept here."""
+        return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._heard
+
+    def of_turn(self, row: ObservedRow) -> list[EventRow]:
+        return [event for each in row.observations for event in self.of(row, each.observation_id)]
+
+
+def observations_are_reflected(history: History, expected: Expected, findings: Findings) -> None:
+    lettered = history.lettered("reflector")
+    changes = _Changes(history)
+    stored = _Stored(history, expected)
+    for turn, rows in history.observed.items():
+        row = rows[0]
+        if not history.processed("reflector", row.position) or row.position in lettered:
+            continue
+        recorded = history.recorded.get((row.owner_key, turn), [])
+        if history.effect_kept([row], EPISODES_RECORDED.name, key=row.owner_key):
+            findings.require(bool(recorded), f"{named(turn)} was observed and not reflected", row.position)
+        if recorded:
+            _recorded(history, turn, row, recorded, changes, findings)
+            stored.look_for(turn, row, findings)
+            _believed(history, row, changes, findings)
+    stored.look_for_strays(history, findings)
+
+
+def _recorded(
+    history: History,
+    turn: TurnName,
+    row: ObservedRow,
+    recorded: list[RecordedRow],
+    changes: _Changes,
+    findings: Findings,
+) -> None:
+    """Its record names the episodes of its observations, and the facts with events of it."""
+    findings.require(
+        len(recorded) == 1, f"{named(turn)} was reflected twice, with different values", *positions(recorded)
+    )
+    findings.require(
+        set(recorded[0].episode_ids) == _episodes(row),
+        f"{named(turn)}: its episodes are not those of its observations",
+        row.position,
+        recorded[0].position,
+    )
+    if history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
+        events = changes.of_turn(row)
+        findings.require(
+            set(recorded[0].fact_ids) == {event.fact.fact_id for event in events},
+            f"{named(turn)}: the facts that it changed are not those with events of it",
+            recorded[0].position,
+            *positions(events),
+        )
+
+
+def _believed(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
+    """An observation that makes a fact has made one, or another fact has taken it up."""
+    if not history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
+        return
+    for each in row.observations:
+        if not each.semantic:
+            continue
+        own = ids.fact_id(row.owner_key, each.observation_id)
+        events = changes.of(row, each.observation_id)
+        taken_up = any(event.fact.fact_id == own or event.action in OPENING for event in events)
+        findings.require(
+            taken_up or changes.heard(row, each.subject),
+            f"{named(row.name)}: an observation made no fact",
+            row.position,
+            f"facts/{own}",
+        )
+
+
+class _Stored:
+    """The episodes in the store. Of an owner with more than are kept, consolidated ones may have been taken out."""
+
+    def __init__(self, history: History, expected: Expected) -> None:
+        self._ids = {point.id for point in history.points.get(EPISODES, ())}
+        self._kept = expected.policy.routing.episodes_kept
+        self._made: dict[str, int] = defaultdict(int)
+        for (owner_key, _), rows in history.recorded.items():
+            self._made[owner_key] += len(rows[0].episode_ids)
+        self._recorded = {each for rows in history.recorded.values() for row in rows for each in row.episode_ids}
+        flushed = {each for command in history.commands for each in command.kept}
+        self._by_command = flushed - self._recorded  # what is both is one episode
+        for point in history.points.get(EPISODES, ()):
+            self._made[point.owner_key] += bool(point.summarised) or point.id in self._by_command
+
+    def look_for(self, turn: TurnName, row: ObservedRow, findings: Findings) -> None:
+        if 0 < self._kept < self._made[row.owner_key]:
+            return
+        for episode_id in sorted(_episodes(row)):
+            where = f"{EPISODES}/{episode_id}"
+            findings.require(
+                episode_id in self._ids, f"{named(turn)}: its episode is not in the store", row.position, where
+            )
+
+    def look_for_strays(self, history: History, findings: Findings) -> None:
+        known = self._recorded | self._by_command
+        for point in history.points.get(EPISODES, ()):
+            told = point.id in known or point.summarised  # summaries are of commands, too: tenants.py looks at them
+            whole = (history.whole(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
+            if not told and all(whole):
+                findings.require(False, "an episode is in the store and was never recorded", str(point))
+
+
+def _episodes(row: ObservedRow) -> set[str]:
+    return {ids.episode_id(each.observation_id) for each in row.observations if each.episodic}

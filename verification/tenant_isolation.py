@@ -1,0 +1,168 @@
+"""I3: no read crosses tenants. Every id is derived again from the tenant, user, session and turn it should come from,
+so a record of one tenant in another's memory has an id that does not fit, or evidence that nobody gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..schemas import ids
+from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
+from ..schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
+from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
+from .verdicts import Expected, Findings, Verdict, named
+
+PLACES = range(20)
+"""In the changes of a facts.apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where an observation comes from."""
+
+    row: ObservedRow
+    observation: ObservationRow
+
+
+def no_read_crosses_tenants(history: History, expected: Expected) -> Verdict:
+    findings = Findings()
+    origins = {
+        each.observation_id: Origin(row, each)
+        for rows in history.observed.values()
+        for row in rows
+        for each in row.observations
+    }
+    owners: dict[TurnName, set[str]] = {}
+    for turn in history.turns:
+        owners.setdefault(turn.name, set()).add(turn.owner_key)
+    _observed(history, owners, findings)
+    for recorded in (each for rows in history.recorded.values() for each in rows):
+        findings.require(
+            recorded.key == recorded.owner_key, "a record lies under another owner's key", recorded.position
+        )
+    for command in history.commands:
+        findings.require(command.record_key == command.key, "a command lies under another's key", command.position)
+    for event in (each for rows in history.events.values() for each in rows):
+        _event(event, origins, findings)
+    for state in history.states.values():
+        if state.fact is not None:
+            key = ids.fact_key(state.fact.tenant_id, state.fact.fact_id)
+            findings.require(state.key == key, f"a fact on {FACTS.name} lies under another's key", state.position)
+    for piece, where in history.evidence.items():
+        _evidence(history, piece, where, origins, findings)
+    _points(history, owners, origins, findings)
+    if not expected.policy.tiers.working_only:  # there nobody tells of what was observed
+        _working(history, origins, findings)
+    return findings.verdict("I3", "no read crosses tenants")
+
+
+def _observed(history: History, owners: dict[TurnName, set[str]], findings: Findings) -> None:
+    for turn, rows in history.observed.items():
+        for row in rows:
+            findings.require(row.key == row.owner_key, "a record lies under another owner's key", row.position)
+            if turn in owners and row.owner_key not in owners[turn]:
+                findings.found(f"{named(turn)}: what was observed has another owner", row.position)
+            if row.ce_id != ids.observed_id(*turn):
+                findings.found(f"{named(turn)}: the record's ce_id is not that of the turn", row.position)
+            for each in row.observations:
+                findings.require(each.derived, f"{named(turn)}: an observation's id is not of this turn", row.position)
+                if each.quoted is False:
+                    findings.found(f"{named(turn)}: an observation quotes what was not said in it", row.position)
+
+
+def _event(event: EventRow, origins: dict[str, Origin], findings: Findings) -> None:
+    facts = (event.fact,) if event.before is None else (event.fact, event.before)
+    same = all((fact.tenant_id, fact.owner_key) == (event.tenant_id, event.owner_key) for fact in facts)
+    findings.require(same and event.key == event.owner_key, "an event mixes owners or tenants", event.position)
+    for observation_id in event.observation_ids:
+        origin = origins.get(observation_id)
+        if origin is not None and origin.row.owner_key != event.owner_key:
+            findings.found("an event's cause is an observation of another owner", event.position, origin.row.position)
+    if event.fact.version == 1 and not _derived(event.fact, event.observation_ids, event.command_id):
+        findings.found("a fact's id follows neither from its observation nor from its command", event.position)
+
+
+def _derived(fact: FactView, observation_ids: Sequence[str], command_id: str | None) -> bool:
+    causes = list(observation_ids)
+    if command_id is not None:
+        causes += [f"{command_id}/{place}" for place in PLACES]
+    return any(ids.fact_id(fact.owner_key, cause) == fact.fact_id for cause in causes)
+
+
+def _evidence(history: History, piece: EvidenceRow, where: str, origins: dict[str, Origin], findings: Findings) -> None:
+    origin = origins.get(piece.observation_id)
+    if origin is None:
+        if history.whole(OBSERVATIONS.name, piece.owner_key):
+            findings.require(False, "a fact's evidence is an observation that nobody of its owner made", where)
+        return
+    row = origin.row
+    of = (row.tenant_id, row.owner_key, ids.split(row.session_key)[2], row.turn_id, origin.observation.quote)
+    named_here = (piece.tenant_id, piece.owner_key, piece.session_id, piece.turn_id, piece.quote)
+    findings.require(of == named_here, "a fact's evidence is not as it was observed", where, row.position)
+
+
+def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[str, Origin], findings: Findings) -> None:
+    for point in history.points.get(EPISODES, ()):
+        findings.require(point.id == ids.episode_id(point.observation_id), "an episode has another's id", str(point))
+        if point.summarised:
+            _summary(history, point, findings)
+        else:
+            _of_origin(history, point, origins, findings)
+    _archive(history, findings)
+    for point in history.points.get(TURNS, ()):
+        turn = point.session_key, point.turn_id
+        findings.require(
+            point.id == ids.message_id(*turn, point.index), f"{named(turn)}: a message has another's id", str(point)
+        )
+        if turn in owners and point.owner_key not in owners[turn]:
+            findings.found(f"{named(turn)}: a message has another owner", str(point))
+
+
+def _working(history: History, origins: dict[str, Origin], findings: Findings) -> None:
+    for point in history.points.get(WORKING, ()):
+        findings.checked += 1
+        _of_origin(history, point, origins, findings)
+
+
+def _archive(history: History, findings: Findings) -> None:
+    """The words of episodes of which a gist is left; of those that were taken out of the store they stay a while."""
+    episodes = {point.id: point for point in history.points.get(EPISODES, ())}
+    for words in history.points.get(ARCHIVE, ()):
+        episode_id = ids.episode_id(words.observation_id)
+        findings.require(words.id == ids.archive_id(episode_id), "words in the archive have another's id", str(words))
+        episode = episodes.get(episode_id)
+        if episode is not None and _whose(words) != _whose(episode):
+            findings.found("words in the archive are not those of their episode", str(words), str(episode))
+
+
+def _whose(point: PointRow) -> tuple[str, ...]:
+    return (point.owner_key, point.session_key, point.turn_id, point.content_hash)
+
+
+def _summary(history: History, point: PointRow, findings: Findings) -> None:
+    """Of turns of its own session that were reflected for its owner."""
+    last = point.summarised[-1]
+    derived = ids.summary_id(point.owner_key, point.session_key, last)
+    findings.require((point.observation_id, point.turn_id) == (derived, last), "a summary has another's id", str(point))
+    if point.content_hash == "wrong":
+        findings.found("a summary's hash is not that of its text", str(point))
+    if not history.whole(EPISODES_RECORDED.name, point.owner_key):
+        return
+    for turn_id in point.summarised:
+        turn = point.session_key, turn_id
+        reflected = (point.owner_key, turn) in history.recorded
+        findings.require(reflected, f"{named(turn)}: it is summarised and was not reflected", str(point))
+
+
+def _of_origin(history: History, point: PointRow, origins: dict[str, Origin], findings: Findings) -> None:
+    origin = origins.get(point.observation_id)
+    if origin is None:
+        if history.whole(OBSERVATIONS.name, point.owner_key):
+            findings.found("it is of an observation that nobody of its owner made", str(point))
+        return
+    row = origin.row
+    same = point.session_key == row.session_key and (not point.turn_id or point.turn_id == row.turn_id)
+    if point.collection == EPISODES:
+        same = same and (point.owner_key, point.content_hash) == (row.owner_key, origin.observation.content_hash)
+    if not same:
+        findings.found("it is not as it was observed", str(point), row.position)

@@ -1,0 +1,97 @@
+"""I2: versions of a fact go 1, 2, 3 …, each told in one form; turn numbers of a session likewise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+from ..schemas import ids
+from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
+from .rows import EventRow, History, ObservedRow
+from .verdicts import Expected, Findings, Verdict, positions
+
+
+def versions_are_monotonic(history: History, expected: Expected) -> Verdict:
+    findings = Findings()
+    for where, why in history.unreadable.items():
+        findings.require(False, f"nobody can read it: {why}", where)
+    _events(history, findings)
+    _turn_numbers(history, findings)
+    return findings.verdict("I2", "versions are monotonic per fact and session")
+
+
+def _events(history: History, findings: Findings) -> None:
+    per_fact: dict[str, list[EventRow]] = defaultdict(list)
+    for event_id, rows in history.events.items():
+        findings.require(len(rows) == 1, f"event {event_id} came with different bytes", *positions(rows))
+        for row in rows:
+            derived = ids.event_id(row.fact.fact_id, row.fact.version)
+            if not row.event_id == row.ce_id == derived:
+                findings.found(f"event {event_id} does not have the id of its fact and version", row.position)
+        per_fact[rows[0].fact.fact_id].append(rows[0])
+    for fact_id, events in per_fact.items():
+        # all of a fact's events lie on its owner's partition: their order is the order in which they came first
+        events.sort(key=lambda row: (row.position.partition, row.position.offset))
+        _one_fact(fact_id, events, whole=history.whole(FACTS_UPDATED.name, events[0].owner_key), findings=findings)
+
+
+def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Findings) -> None:
+    known: EventRow | None = None
+    for row in events:
+        findings.checked += 1
+        version = row.fact.version
+        if known is None:
+            if whole and version != 1:
+                findings.found(f"fact {fact_id} begins at version {version}: those before it are missing", row.position)
+        elif version != known.fact.version + 1:
+            findings.found(
+                f"fact {fact_id}: version {version} follows version {known.fact.version}",
+                known.position,
+                row.position,
+            )
+        elif row.before is not None and row.before.fields != known.fact.fields:
+            findings.found(
+                f"fact {fact_id}: version {version} does not begin where version {known.fact.version} ended",
+                known.position,
+                row.position,
+            )
+        if (row.before is None) != (version == 1) or (row.before is not None and row.before.version != version - 1):
+            findings.found(f"fact {fact_id}: `before` of version {version} is not version {version - 1}", row.position)
+        known = row
+
+
+def _turn_numbers(history: History, findings: Findings) -> None:
+    """A session's turns may have several owners, so several partitions: all numbers are there, and none twice; within
+    a partition they rise."""
+    sessions: dict[str, list[ObservedRow]] = defaultdict(list)
+    for rows in history.observed.values():
+        for row in rows:
+            sessions[row.session_key].append(row)
+    for session_key, rows in sessions.items():
+        findings.checked += 1
+        by_number: dict[int, list[ObservedRow]] = defaultdict(list)
+        for row in rows:
+            by_number[row.turn_number].append(row)
+        for number, same in by_number.items():
+            if len({row.turn_id for row in same}) > 1:
+                findings.found(f"session {session_key}: several turns have the number {number}", *positions(same))
+        numbers = sorted(by_number)
+        lacking = numbers[-1] - len(numbers)
+        if lacking and history.all_whole(OBSERVATIONS.name):
+            expected_at = next(place for place, number in enumerate(numbers, start=1) if number != place)
+            findings.found(
+                f"session {session_key}: {lacking} turn numbers are missing, the first is {expected_at}",
+                *positions(by_number[numbers[expected_at - 1]]),
+            )
+        _rising(session_key, rows, findings)
+
+
+def _rising(session_key: str, rows: list[ObservedRow], findings: Findings) -> None:
+    rows.sort(key=lambda row: (row.position.partition, row.position.offset))
+    for before, after in pairwise(rows):
+        if before.position.partition == after.position.partition and after.turn_number < before.turn_number:
+            findings.found(
+                f"session {session_key}: turn number {after.turn_number} came first after {before.turn_number}",
+                before.position,
+                after.position,
+            )
