@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("streams", "agents", "schemas", "memory", "adapters", "recall", "client", "api", "cli")
+ROOMS = ("adapters", "agents", "api", "cli", "client", "memory", "recall", "schemas", "streams", "verification")
 NEEDED = (
     "memstream/__init__.py",
     "memstream/py.typed",

@@ -80,7 +80,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER)
 
 
-class Busy(Transient):
+class RateLimited(Transient):
     """The server is there and asks for time (429): no sign that the model is away."""
 
 
@@ -104,7 +104,7 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
         remedy = "the account behind OPENAI_API_KEY has no credit left"
     elif status < 500 and status not in (408, 409, 425, 429):
         remedy = f"check OPENAI_BASE_URL and {setting}: the server does not understand this call"
-    kind = Busy if status == 429 and code != "insufficient_quota" else Transient
+    kind = RateLimited if status == 429 and code != "insufficient_quota" else Transient
     return kind(
         component,
         f"the server of {model} said {status}: {shortened(failure.message)}",

@@ -27,11 +27,11 @@ NO_KEY: Final = "no-key-set"
 JSON: Final = {"Content-Type": "application/json"}
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server will not take this request as it is (400, 413, 422); says why."""
 
 
-class Unheard(Transient):
+class NoAnswer(Transient):
     """The call may have been made, its answer was not heard: it may have been charged."""
 
 
@@ -73,7 +73,8 @@ class OpenAIServer:
         )
 
     async def post(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
-        """The body of the answer. Raises `Refused`, and `Transient` for all else: away, slow, busy, wrong settings."""
+        """The body of the answer. Raises `RequestRefused`, and `Transient` for all else: away, slow, busy, wrong
+        settings."""
         data = encoded(body)
         async with self._places:
             try:
@@ -82,7 +83,7 @@ class OpenAIServer:
                         path, content=data, options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                     )
             except TimeoutError as error:
-                raise Unheard(
+                raise NoAnswer(
                     self._component,
                     f"{self._model} did not answer within {self._timeout:g} s",
                     remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",
@@ -104,17 +105,17 @@ class OpenAIServer:
     async def close(self) -> None:
         await self._client.close()
 
-    def _raised(self, error: openai.APIError | httpx2.HTTPError) -> Transient | Refused:
+    def _raised(self, error: openai.APIError | httpx2.HTTPError) -> Transient | RequestRefused:
         if isinstance(error, openai.APIStatusError):
             response = error.response
             failure = failure_of(response.status_code, response.headers, response.content)
             if is_refusal(failure):
-                return Refused(shortened(failure.message))
+                return RequestRefused(shortened(failure.message))
             return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
         cause = error.__cause__ or error
         why = shortened(str(cause) or type(cause).__name__, limit=200)
         not_made = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
-        kind = Transient if not_made else Unheard
+        kind = Transient if not_made else NoAnswer
         return kind(
             self._component,
             f"the server of {self._model} cannot be reached: {why}",

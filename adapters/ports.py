@@ -112,7 +112,7 @@ class Completions(Protocol):
 
 # ------------------------------------------------------------------------------------------------ rerankers
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RerankCandidate:
     """What a reranker sees of a memory that a search found."""
 
     tier: Tier
@@ -125,7 +125,7 @@ class Reranker(Protocol):
     """Puts what was found into a better order by reading it beside the cue. Who has none orders by Reciprocal Rank
     Fusion alone."""
 
-    async def rerank(self, cue: str, candidates: Sequence[Candidate], *, tenant_id: str) -> list[int]:
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         """Places in `candidates`, best first, each at most once; what it does not name fits worse than what it names.
 
         Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
@@ -157,7 +157,7 @@ class NewWindow:
     window: Sequence[float] | None
 
 
-class Found(NamedTuple):
+class StoredPoint(NamedTuple):
     """A stored record. `score` is the cosine similarity where a query asked for one; `dense` only when asked."""
 
     id: str
@@ -166,7 +166,7 @@ class Found(NamedTuple):
     dense: Sequence[float] | None = None
 
 
-class Ranked(Protocol):
+class RankedPoint(Protocol):
     """A record in the answer to a ranking, as the store has it: a read has hundreds. Scores compare within one answer
     only."""
 
@@ -181,7 +181,7 @@ VectorName = Literal["dense", "window"]
 
 
 @dataclass(frozen=True, slots=True)
-class ByMeaning:
+class DenseRanking:
     """A ranking by cosine similarity to a vector: of the records themselves, or of them with their neighbours."""
 
     dense: Sequence[float]
@@ -189,13 +189,13 @@ class ByMeaning:
 
 
 @dataclass(frozen=True, slots=True)
-class ByWords:
+class LexicalRanking:
     """A ranking by words (BM25)."""
 
     text: str
 
 
-Ranking = ByMeaning | ByWords
+Ranking = DenseRanking | LexicalRanking
 CasResult = Literal["applied", "conflict"]
 OrderDirection = Literal["asc", "desc"]
 
@@ -224,7 +224,7 @@ class VectorStore(Protocol):
 
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
-    ) -> dict[str, Found]:
+    ) -> dict[str, StoredPoint]:
         """By id; what is absent is absent. Beyond 1 000 ids it asks in pages."""
         ...
 
@@ -239,20 +239,20 @@ class VectorStore(Protocol):
         limit: int | None = None,
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """All that match (paged inside), ordered by an indexed field when asked, else by id, from `from_id` on.
         `fields`: of the payload these alone and `tenant_id`, for reads of many of which little is needed."""
         ...
 
     async def nearest(
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """By cosine similarity, best first."""
         ...
 
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """By words (BM25), best first; nothing when `text` has no word that is indexed. Scores compare within one
         answer only."""
         ...
@@ -265,7 +265,7 @@ class VectorStore(Protocol):
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[Sequence[Ranked]]:
+    ) -> list[Sequence[RankedPoint]]:
         """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and
         `lexical` would give them. All answer, or none. Payloads are read of those that are wanted then (`select`):
         lists overlap, and reading a payload costs more than finding it."""
@@ -279,7 +279,7 @@ class VectorStore(Protocol):
         where: models.Filter | None = None,
         order_by: str,
         limit: int,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """The records with the greatest values in an indexed field, greatest first; those without one are left out.
         What is asked at once goes out together."""
         ...

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from .ports import Usage
 
 
-class Reserved(Protocol):
+class Reservation(Protocol):
     """What is set aside for one call."""
 
     @property
@@ -26,7 +26,7 @@ class Reserved(Protocol):
 
 
 class Meter(Protocol):
-    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         """Set aside what one call may cost at most; `input_tokens` bounds its prompt, and is asked for only where there
         is a ceiling. Raises `OverBudget`, and `Transient` when what was spent cannot be looked up."""
         ...
@@ -41,11 +41,11 @@ class _AsMuchAsItLikes:
         return None
 
 
-UNBOUNDED: Final[Reserved] = _AsMuchAsItLikes()
+UNBOUNDED: Final[Reservation] = _AsMuchAsItLikes()
 
 
 class Unmetered:
     """Nobody counts: commands that are run by hand, and deployments without a ceiling."""
 
-    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         return UNBOUNDED

@@ -16,7 +16,7 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
-from ..memory.recall.context_windows import NEIGHBOURS, Line, Windows, is_talk, windows
+from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, is_talk, windows
 from ..memory.recall.prompt_framing import without_framed
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
@@ -25,7 +25,7 @@ from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutW
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
 from ..schemas.working_set import StoredMessage
-from ..streams.engine.handler import Decided, Routed, Rows
+from ..streams.engine.handler import Decision, RoutedEvent, Rows
 from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecordedMessages:
     """A decoded turn on its way into the index."""
 
     turn: Turn
@@ -44,7 +44,7 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierMessages:
     """What stands before a turn in its session's thread."""
 
     place: int | None
@@ -79,14 +79,14 @@ class Recorder:
     def letters(self, topic: str) -> bool:
         return False
 
-    def route(self, record: Record) -> Routed[Recording]:
+    def route(self, record: Record) -> RoutedEvent[RecordedMessages]:
         turn, owner = decode_turn(record, default_scope=self._default_scope)
-        return Routed(turn.session_key, Recording(turn, owner))
+        return RoutedEvent(turn.session_key, RecordedMessages(turn, owner))
 
-    def last(self, work: Recording, rows: Rows) -> Decided | None:
+    def last(self, work: RecordedMessages, rows: Rows) -> Decision | None:
         return None
 
-    async def decide(self, work: Recording, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+    async def decide(self, work: RecordedMessages, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         turn = work.turn
         if is_misplaced(record, turn.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
@@ -113,7 +113,7 @@ class Recorder:
             writes += (NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)),)
         position = record.position
         source = Source(topic=position.topic, partition=position.partition, offset=position.offset, id=turn.turn_id)
-        yield Decided(Outcome(source=source, writes=writes))
+        yield Decision(Outcome(source=source, writes=writes))
 
     async def _first(self, turn: Turn) -> StoredMessage | None:
         """Message 0 of this turn's id, when it stands."""
@@ -123,12 +123,12 @@ class Recorder:
         )
         return StoredMessage.from_payload(found[first].payload) if first in found else None
 
-    async def _before(self, turn: Turn, first: StoredMessage | None) -> Before:
+    async def _before(self, turn: Turn, first: StoredMessage | None) -> EarlierMessages:
         """The messages before this turn, in the order of the log: before its own place when it has one already, else
         the last of the session. Its own messages do not count: a store may have kept some without message 0."""
         place = None if first is None else first.first_place
         if first is not None and place is None:
-            return Before(place=None)
+            return EarlierMessages(place=None)
         found = await self._calls.call(
             "store",
             lambda: self._store.last(
@@ -142,9 +142,9 @@ class Recorder:
         messages = tuple(StoredMessage.from_payload(each.payload) for each in reversed(found))
         if place is None:
             place = 1 + max((message.session_place or 0 for message in messages), default=-1)
-        return Before(place, messages)
+        return EarlierMessages(place, messages)
 
-    async def _vectors(self, tenant_id: str, texts: Sequence[str], found_by: Windows) -> dict[str, str]:
+    async def _vectors(self, tenant_id: str, texts: Sequence[str], found_by: MessageWindows) -> dict[str, str]:
         """Packed vectors by text, all in one call. When the embedder refuses one of them the messages are tried without
         their windows, for it may be a neighbour's; a turn that it refuses all the same is kept without vectors: its
         words find it still."""
@@ -169,7 +169,7 @@ class Recorder:
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return {text: pack_vector(vector) for text, vector in zip(texts, vectors, strict=True)}
 
-    def _messages(self, work: Recording, record: Record, place: int | None) -> list[StoredMessage]:
+    def _messages(self, work: RecordedMessages, record: Record, place: int | None) -> list[StoredMessage]:
         turn = work.turn
         when = occurred_at(turn, record)
         following = place
@@ -231,8 +231,8 @@ def _said(message: StoredMessage) -> str:
     return without_framed(message.content)
 
 
-def _lines(messages: Iterable[StoredMessage]) -> list[Line]:
-    return [Line(_said(message), message.owner_key, message.sensitivity) for message in messages]
+def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:
+    return [WindowMessage(_said(message), message.owner_key, message.sensitivity) for message in messages]
 
 
 def _others_of_session(turn: Turn, *, below: int | None) -> models.Filter:

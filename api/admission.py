@@ -32,7 +32,7 @@ class HttpMetrics:
         )
 
 
-class Guard:
+class Admission:
     """Middleware. `at_work` requests are counted until they are answered, streams until they begin."""
 
     def __init__(self, app: ASGIApp, *, limits: Limits, metrics: HttpMetrics) -> None:

@@ -11,19 +11,19 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from .. import __version__
-from ..recall.context import Contexts
-from ..recall.provenance import Tracing
-from ..recall.record_reader import Reading
-from ..recall.service import Recalls
-from ..recall.verbatim import Rehydrating
+from ..recall.context import ContextService
+from ..recall.provenance import FactTracer
+from ..recall.record_reader import RecordReader
+from ..recall.service import RecallPort
+from ..recall.verbatim import VerbatimReader
 from ..schemas.topics import FACTS_UPDATED
-from ..streams.engine.commands import Asks
+from ..streams.engine.commands import CommandPort
 from ..streams.engine.health import Readiness
 from ..streams.engine.turn_sender import TurnSender
-from ..streams.log.fanout import Bounds, Followers
+from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
 from . import context, health, maintenance, openapi, problems, recall, records, turns, updates, verbatim
-from .admission import Guard, HttpMetrics
+from .admission import Admission, HttpMetrics
 from .credentials import Credentials
 from .limits import Limits
 
@@ -39,22 +39,22 @@ class Services:
     """What the routes stand on."""
 
     sender: TurnSender
-    commands: Asks
-    followers: Followers
-    recall: Recalls
-    contexts: Contexts
-    reading: Reading
-    tracing: Tracing
-    rehydrating: Rehydrating
+    commands: CommandPort
+    followers: TopicFanout
+    recall: RecallPort
+    contexts: ContextService
+    reading: RecordReader
+    tracing: FactTracer
+    rehydrating: VerbatimReader
     readiness: Readiness
     registry: CollectorRegistry
     recall_limit: int = 10
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
-def new_followers(log: Log, limits: Limits) -> Followers:
-    bounds = Bounds(readers=limits.streams, catching_up=limits.catching_up, room=limits.stream_events)
-    return Followers(log=log, topic=FACTS_UPDATED.name, bounds=bounds)
+def new_followers(log: Log, limits: Limits) -> TopicFanout:
+    bounds = FanoutBounds(readers=limits.streams, catching_up=limits.catching_up, room=limits.stream_events)
+    return TopicFanout(log=log, topic=FACTS_UPDATED.name, bounds=bounds)
 
 
 def create_app(services: Services, *, credentials: Credentials, limits: Limits | None = None) -> FastAPI:
@@ -82,7 +82,7 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
-    app.add_middleware(Guard, limits=limits, metrics=HttpMetrics(services.registry))
+    app.add_middleware(Admission, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)
     app.openapi = _once(app)  # type: ignore[method-assign]
     return app

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.recall.context import Section
-from ..recall.context import PRESETS, TOKENS_DEFAULT, TOKENS_MAX, ContextRequest, Contexts, Preset, Switch
+from ..recall.context import PRESETS, TOKENS_DEFAULT, TOKENS_MAX, ContextRequest, ContextService, Preset, Switch
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
@@ -62,7 +62,9 @@ class ContextAnswer(BaseModel):
     missing: list[MissingPart]
 
 
-def router(*, contexts: Contexts, credentials: Credentials, limits: Limits, now: Callable[[], datetime]) -> APIRouter:
+def router(
+    *, contexts: ContextService, credentials: Credentials, limits: Limits, now: Callable[[], datetime]
+) -> APIRouter:
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 

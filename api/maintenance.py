@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..schemas.commands import Command, CommandResult
-from ..streams.engine.commands import Asks
+from ..streams.engine.commands import CommandPort
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
@@ -61,7 +61,9 @@ class ReflectAccepted(BaseModel):
 COUNTS = tuple(name for name in ReflectAnswer.model_fields if name not in ("command_id", "run_id"))
 
 
-def router(*, commands: Asks, credentials: Credentials, limits: Limits, now: Callable[[], datetime]) -> APIRouter:
+def router(
+    *, commands: CommandPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime]
+) -> APIRouter:
     routes = APIRouter(tags=["upkeep"])
     writer = Depends(caller_with(credentials, "memory:write"))
     waiting = asyncio.Semaphore(limits.commands)

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.recall.fusion import Rank
-from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, RecallRequest, SessionRef
-from ..recall.service import Recalls, Recollection
+from ..recall.request import CUE_MAX, GROUPS_MAX, LIMIT_MAX, ReadSession, RecallRequest
+from ..recall.service import RecalledMemory, RecallPort
 from ..schemas.base import Subject
 from ..schemas.observations import Category
 from ..schemas.recall import TIERS, RecalledItem, Tier
@@ -31,7 +31,7 @@ class About:
 
     tenant_id: str
     owner: Owner
-    session: SessionRef | None
+    session: ReadSession | None
 
 
 class MemoryQuery(Whose):
@@ -53,7 +53,7 @@ class MemoryQuery(Whose):
         if session is None:
             return About(tenant_id, owner, None)
         user = owner.id if owner.scope == "user" else caller.user(self.user)
-        return About(tenant_id, owner, SessionRef(user, session))
+        return About(tenant_id, owner, ReadSession(user, session))
 
 
 class RecallQuery(MemoryQuery):
@@ -133,7 +133,7 @@ class RecallAnswer(BaseModel):
 
 
 def router(
-    *, recall: Recalls, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
+    *, recall: RecallPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
 ) -> APIRouter:
     """`limit`: items of an answer, unless told."""
     routes = APIRouter(tags=["recall"])
@@ -162,7 +162,7 @@ def router(
     return routes
 
 
-def _item(each: Recollection) -> RecollectionOut:
+def _item(each: RecalledMemory) -> RecollectionOut:
     return RecollectionOut(
         **dict(each.item),
         match=each.match,

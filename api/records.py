@@ -11,9 +11,17 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..recall.paging import CURSOR_MAX, PAGE_MAX
-from ..recall.provenance import VERSIONS_DEFAULT, VERSIONS_MAX, Chain, FactRef, History, SeenIn, Tracing
-from ..recall.record_filters import Wanted
-from ..recall.record_reader import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, Reading
+from ..recall.provenance import (
+    VERSIONS_DEFAULT,
+    VERSIONS_MAX,
+    FactHistory,
+    FactRef,
+    FactTracer,
+    ProvenanceChain,
+    SourceTurn,
+)
+from ..recall.record_filters import RecordSelection
+from ..recall.record_reader import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, RecordReader
 from ..schemas.base import Subject
 from ..schemas.digests import Digest
 from ..schemas.episodes import Episode
@@ -46,9 +54,9 @@ class RecordsQuery(PageQuery):
     as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
     known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
 
-    def wanted(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> Wanted:
+    def wanted(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
-        return Wanted(
+        return RecordSelection(
             self.tenant_of(caller),
             owner=self.owner_or_all(caller),
             session_id=self.session,
@@ -88,9 +96,9 @@ class SessionQuery(BaseModel):
     user: Annotated[Id | None, Field(description="Needed unless the token has exactly one.")] = None
     ceiling: Ceiling = "internal"
 
-    def wanted(self, caller: Caller, session_id: str) -> Wanted:
+    def wanted(self, caller: Caller, session_id: str) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
-        return Wanted(
+        return RecordSelection(
             caller.tenant(self.tenant), user_id=caller.user(self.user), session_id=session_id, ceiling=self.ceiling
         )
 
@@ -177,7 +185,7 @@ class WorkingSetAnswer(_Answer):
 
 
 # ------------------------------------------------------------------------------------------------ routes
-def router(*, reading: Reading, tracing: Tracing, credentials: Credentials) -> APIRouter:
+def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentials) -> APIRouter:
     routes = APIRouter(responses={404: {"description": "No such record, for who asks."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -260,13 +268,13 @@ def _no_fact(fact_id: str) -> Problem:
     return not_found(f"there is no fact {fact_id} here, or it may not be read")
 
 
-def _history(found: History) -> HistoryAnswer:
+def _history(found: FactHistory) -> HistoryAnswer:
     return HistoryAnswer(
         fact=found.fact, events=list(found.events), missing=missing_parts(found.missing), next=found.next
     )
 
 
-def _trace(found: Chain) -> TraceAnswer:
+def _trace(found: ProvenanceChain) -> TraceAnswer:
     return TraceAnswer(
         fact=found.fact,
         versions=[event.fact for event in found.events],
@@ -289,7 +297,7 @@ def _decision(event: FactUpdated) -> DecisionMade:
     )
 
 
-def _seen(each: SeenIn) -> ObservationMade:
+def _seen(each: SourceTurn) -> ObservationMade:
     return ObservationMade(
         user_id=each.user_id, session_id=each.session_id, turn_id=each.turn_id, observation=each.observation
     )

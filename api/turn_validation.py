@@ -15,14 +15,14 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class ValidTurn:
     """A turn, and the bytes that go on the topic: what was sent, unknown fields too, and its tenant."""
 
     turn: Turn
     value: bytes
 
 
-def accepted(sent: JsonValue, *, caller: Caller, limit: int) -> list[Accepted]:
+def valid_turns(sent: JsonValue, *, caller: Caller, limit: int) -> list[ValidTurn]:
     """One turn, or a list of at most `limit`: all of them, or a Problem (403, 413, 422) and none."""
     if not isinstance(sent, list):
         return _all([((), sent)], caller)
@@ -33,8 +33,8 @@ def accepted(sent: JsonValue, *, caller: Caller, limit: int) -> list[Accepted]:
     return _all([((place,), each) for place, each in enumerate(sent)], caller)
 
 
-def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[Accepted]:
-    taken: list[Accepted] = []
+def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[ValidTurn]:
+    taken: list[ValidTurn] = []
     errors: list[FieldError] = []
     for path, each in sent:
         try:
@@ -59,7 +59,7 @@ class _Refused(Exception):
         self.why = why
 
 
-def _one(sent: JsonValue, caller: Caller) -> Accepted:
+def _one(sent: JsonValue, caller: Caller) -> ValidTurn:
     if not isinstance(sent, dict):
         raise _Refused((), "a turn is a JSON object")
     if "tenant_id" not in sent and caller.tenants is not None:
@@ -76,10 +76,10 @@ def _one(sent: JsonValue, caller: Caller) -> Accepted:
         raise _Refused((), "contains a number that is too large to be one") from None
     except RecursionError:
         raise _Refused((), "is nested too deeply") from None
-    return Accepted(Turn.model_validate_json(value, strict=True), value)
+    return ValidTurn(Turn.model_validate_json(value, strict=True), value)
 
 
-def _check(accepted: Accepted, caller: Caller) -> None:
+def _check(accepted: ValidTurn, caller: Caller) -> None:
     turn = accepted.turn
     if len(accepted.value) > TURN_MAX_BYTES:
         raise too_large(f"the turn has {len(accepted.value)} bytes; at most {TURN_MAX_BYTES} are allowed")

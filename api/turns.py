@@ -16,7 +16,7 @@ from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
 from .request_body import decoded, json_body
-from .turn_validation import Accepted, accepted
+from .turn_validation import ValidTurn, valid_turns
 
 
 class Written(BaseModel):
@@ -45,8 +45,8 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
         """Answered when the log has acknowledged every turn; those of one session are written in the order given. A
         list is answered by a list. Sent again under its turn_id a turn does nothing, so after a 503 send all again."""
         sent = decoded(await json_body(request, limit=limits.body))
-        taken = accepted(sent, caller=caller, limit=limits.turns)
-        sessions: dict[str, list[Accepted]] = {}
+        taken = valid_turns(sent, caller=caller, limit=limits.turns)
+        sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)
         # Shielded: what a caller has handed in is written, also when it does not wait for the answer.
@@ -58,7 +58,7 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
     return routes
 
 
-async def _in_order(sender: TurnSender, turns: Sequence[Accepted]) -> list[tuple[Accepted, Position]]:
+async def _in_order(sender: TurnSender, turns: Sequence[ValidTurn]) -> list[tuple[ValidTurn, Position]]:
     """Of one session: with the first that is not written the others wait for the caller to come again."""
     return [(each, await sender.send(each.turn, each.value)) for each in turns]
 

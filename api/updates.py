@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from ..schemas import ids
 from ..schemas.facts import FactUpdated
 from ..schemas.turns import Owner, Sensitivity, up_to
-from ..streams.log.fanout import Begin, Ended, Followers, Following, Lost, Places, Select, TooMany
+from ..streams.log.fanout import Begin, Ended, Offsets, OffsetsLost, Select, TooManyReaders, TopicFanout, TopicReader
 from ..streams.log.port import Record
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
@@ -82,7 +82,7 @@ class UpdatesResponse(Response):
     media_type = EVENT_STREAM
 
     def __init__(
-        self, *, followers: Followers, begin: Begin, select: Select, limits: Limits, status_code: int = HTTPStatus.OK
+        self, *, followers: TopicFanout, begin: Begin, select: Select, limits: Limits, status_code: int = HTTPStatus.OK
     ) -> None:
         super().__init__(status_code=status_code)
         self._followers = followers
@@ -102,13 +102,13 @@ class UpdatesResponse(Response):
                 await stream(scope, receive, send)
         except SendTimeoutError:
             log.warning("stream_cut_off", why=f"nothing was taken for {self._limits.stream_send_seconds:g} s")
-        except Lost as lost:
+        except OffsetsLost as lost:
             raise gone(f"{lost}; {GONE}") from None
-        except TooMany as error:
+        except TooManyReaders as error:
             raise busy(str(error), retry_after=self._limits.retry_seconds) from None
 
 
-async def events(following: Following, *, heartbeat: float) -> AsyncIterator[ServerSentEvent]:
+async def events(following: TopicReader, *, heartbeat: float) -> AsyncIterator[ServerSentEvent]:
     """The first block tells only where it begins: who is cut off before the first change misses none either."""
     at = following.begins
     yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
@@ -141,7 +141,7 @@ def _line(value: bytes) -> str:
     return value.decode()
 
 
-def router(*, followers: Followers, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(*, followers: TopicFanout, credentials: Credentials, limits: Limits) -> APIRouter:
     routes = APIRouter(tags=["facts"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -181,6 +181,6 @@ def _begin(last: str | None, otherwise: Literal["beginning", "now"]) -> Begin:
     if not last:
         return otherwise
     try:
-        return Places.read(last)
+        return Offsets.read(last)
     except ValueError as error:
         raise wrong("Last-Event-ID", str(error)) from None

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
-from ..recall.verbatim import EpisodeRef, Nothing, Rehydrating
+from ..recall.verbatim import EpisodeRef, Nothing, VerbatimReader
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import RecordId, RecordQuery
 from .problems import not_found
@@ -31,7 +31,7 @@ class VerbatimAnswer(BaseModel):
     was put there."""
 
 
-def router(*, rehydrating: Rehydrating, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
+def router(*, rehydrating: VerbatimReader, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
     routes = APIRouter(tags=["episodes"], responses={404: {"description": "No such record, for who asks."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 

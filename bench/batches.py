@@ -21,7 +21,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from memstream.adapters.batching.coalescer import GatherPolicy
+from memstream.adapters.batching.coalescer import CoalescePolicy
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import EmbedderIdentity, Point, VectorStore
 from memstream.adapters.vectors.edge import EdgeEngine
@@ -33,7 +33,7 @@ from memstream.schemas import ids
 from tests.support.qdrant import qdrant_server
 
 OUT = Path(__file__).resolve().parent / "out"
-ALONE = GatherPolicy(items=1, at_once=10_000)
+ALONE = CoalescePolicy(items=1, at_once=10_000)
 """As before there were batches: a request a call, at once."""
 POLICIES = {"alone": ALONE, "gathered": POLICY}
 Where = Literal["embedded", "remote"]
@@ -150,7 +150,7 @@ async def measure(count: int, in_flight: int, rounds: int) -> list[Row]:
     ]
 
 
-def _store(engine: Any, embedder: EmbedderIdentity, policy: GatherPolicy) -> QdrantStore:
+def _store(engine: Any, embedder: EmbedderIdentity, policy: CoalescePolicy) -> QdrantStore:
     return QdrantStore(engine=engine, embedder=embedder, gathering=policy)
 
 

@@ -16,7 +16,7 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
-from memstream.agents.consolidation.rows import OwnerRow, is_owner_key
+from memstream.agents.consolidation.rows import ProgressRow, is_owner_key
 from memstream.schemas.topics import changelog_of
 
 from .freshness import STAGES, start_all
@@ -104,7 +104,7 @@ async def _nothing_owed(world: World) -> bool:
     assert changelog is not None
     rows = {record.key.decode(): record.value async for record in world.log.read(changelog.name) if record.key}
     return not any(
-        OwnerRow.read(value).errands for key, value in rows.items() if value is not None and is_owner_key(key)
+        ProgressRow.read(value).errands for key, value in rows.items() if value is not None and is_owner_key(key)
     )
 
 

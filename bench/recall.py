@@ -32,7 +32,7 @@ from memstream.adapters.vectors.store import QdrantStore
 from memstream.cli.process.gc_freeze import keep_what_is_there
 from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recall
+from memstream.recall.service import RecallService
 from memstream.schemas.recall import TIERS, Tier
 from tests.support.qdrant import qdrant_server
 
@@ -125,13 +125,15 @@ class Memory:
     cues: Sequence[Cue]
     seconds: float
     """That it took to fill."""
-    service: Recall = field(init=False)
+    service: RecallService = field(init=False)
     """One for all reads, as a process that serves them has it: which collections there are is looked for once."""
 
     def __post_init__(self) -> None:
         self.service = self._over(self.engine)
 
-    def recall(self, cue: Cue, *, service: Recall | None = None, tiers: tuple[Tier, ...] = TIERS) -> Awaitable[Any]:
+    def recall(
+        self, cue: Cue, *, service: RecallService | None = None, tiers: tuple[Tier, ...] = TIERS
+    ) -> Awaitable[Any]:
         request = RecallRequest(tenant_id=cue.whose.tenant_id, owner=cue.whose.owner, cue=cue.text, tiers=tiers)
         return (service or self.service).recall(request, now=NOW)
 
@@ -148,8 +150,8 @@ class Memory:
 
         return again
 
-    def _over(self, engine: QdrantEngine) -> Recall:
-        return Recall(
+    def _over(self, engine: QdrantEngine) -> RecallService:
+        return RecallService(
             store=QdrantStore(engine=engine, embedder=IDENTITY),
             embedder=Embedded(self.cues),
             policy=RecallPolicy(patience=60.0),

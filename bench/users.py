@@ -30,7 +30,7 @@ from qdrant_client import models
 from rich.console import Console
 
 from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.engine import Row
+from memstream.adapters.vectors.engine import EngineRow
 from memstream.cli.output import logs
 from memstream.schemas import ids
 from memstream.schemas.topics import FACTS_UPDATED, OBSERVATIONS, STAGES, StageName, changelog_of
@@ -164,13 +164,13 @@ async def _fill_engine(folder: Path, users: Sequence[User]) -> None:
         await engine.close()
 
 
-async def _points(engine: EdgeEngine, collection: str) -> list[list[Row]]:
+async def _points(engine: EdgeEngine, collection: str) -> list[list[EngineRow]]:
     """What stands in a collection, by the first user whose it is."""
     found, _ = await engine.scroll(collection, limit=10_000, with_vectors=True)
     return [[each for each in found if user.name in json.dumps(each.payload)] for user in FIRST]
 
 
-def _copy(point: Row, user: User) -> models.PointStruct:
+def _copy(point: EngineRow, user: User) -> models.PointStruct:
     payload = user.instead_of(user.like, json.dumps(point.payload))
     return models.PointStruct(id=user.id_for(str(point.id)), vector=point.vector, payload=json.loads(payload))
 

@@ -22,7 +22,7 @@ from ..streams.log.kafka_client import ISOLATION, back_off_metadata, stop_consum
 from ..streams.log.lenient_headers import read_odd_headers
 from ..streams.log.port import Log
 from .errors import ClientError, Misconfigured, PositionLost, Unavailable, translated
-from .updates import BEGINNING, LOOK_BACK, NOW, Handler, Seen, Update, Wanted
+from .updates import BEGINNING, LOOK_BACK, NOW, Handler, Seen, Update, UpdateFilter
 
 FETCH_WAIT = 200
 """Milliseconds that one fetch waits for records."""
@@ -65,7 +65,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
         """See `Group.run`."""
         read_odd_headers()
-        wanted = Wanted(tenant_id, owner)
+        wanted = UpdateFilter(tenant_id, owner)
         self._consumer: Any = AIOKafkaConsumer(
             bootstrap_servers=self._servers,
             client_id="memstream-client",
@@ -87,7 +87,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         finally:
             await stop_consumer(self._consumer)
 
-    async def _take(self, wanted: Wanted, handler: Handler) -> None:
+    async def _take(self, wanted: UpdateFilter, handler: Handler) -> None:
         """One fetch. What a rebalance overtook is not handled: it comes again, here or elsewhere."""
         assignment = self._assignment
         with self._reached("fetch"):
@@ -112,7 +112,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             if tp in self._begin:
                 self._consumer.seek(tp, self._known_from[tp])
 
-    async def _one(self, tp: TopicPartition, raw: Any, wanted: Wanted, handler: Handler) -> None:
+    async def _one(self, tp: TopicPartition, raw: Any, wanted: UpdateFilter, handler: Handler) -> None:
         event = wanted.event(raw.value, where=f"{tp.partition}:{raw.offset}")
         is_new = event is not None and self._seen.is_new(event.fact)
         if event is not None and is_new and raw.offset >= self._begin[tp]:

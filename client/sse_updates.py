@@ -18,7 +18,7 @@ import structlog
 
 from ..schemas.facts import FactUpdated
 from ..schemas.turns import Owner
-from ..streams.log.fanout import Places
+from ..streams.log.fanout import Offsets
 from ..streams.log.partitioner import partition_for
 from .errors import PositionLost, Unavailable
 from .http_client import Api, refused
@@ -31,7 +31,7 @@ from .updates import (
     STATE,
     Seen,
     Update,
-    Wanted,
+    UpdateFilter,
     from_position,
     looked_back,
 )
@@ -63,7 +63,7 @@ class HttpUpdates:
     ) -> AsyncGenerator[Update]:
         asked = {"tenant": tenant_id} | ({"scope": owner.scope, "id": owner.id} if owner is not None else {})
         whose = {name: value for name, value in asked.items() if value is not None}
-        wanted, seen, begun = Wanted(tenant_id, owner), Seen(), Places(())
+        wanted, seen, begun = UpdateFilter(tenant_id, owner), Seen(), Offsets(())
         if after in (STATE, NOW, BEGINNING):
             blocks = self._blocks(whose | {"from": BEGINNING if after == BEGINNING else NOW}, None)
         else:
@@ -88,7 +88,7 @@ class HttpUpdates:
                 if event is not None and seen.is_new(event.fact) and _is_after(begun, event, from_position(block.id)):
                     yield Update(event.fact, event, block.id)
 
-    async def _resumed(self, query: Mapping[str, str], begun: Places) -> AsyncGenerator[Block]:
+    async def _resumed(self, query: Mapping[str, str], begun: Offsets) -> AsyncGenerator[Block]:
         """From as far before a place as the log still goes back. The place itself is asked for first: it may lie beyond
         the end of a log that was made anew, where one before it does not. Raises PositionLost."""
         async with aclosing(self._blocks(query, begun.token())) as held:
@@ -127,7 +127,7 @@ class HttpUpdates:
             wait = min(2 * wait, BACKOFF_MAX)
 
 
-def _is_after(begun: Places, event: FactUpdated, places: Places) -> bool:
+def _is_after(begun: Offsets, event: FactUpdated, places: Offsets) -> bool:
     """Whether the record of this event, which lies before `places`, lies behind `begun`. Its partition is its owner
     key's."""
     p = partition_for(event.owner.key(event.tenant_id).encode(), len(places.offsets))

@@ -25,7 +25,7 @@ from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.log.fanout import Places, Told
+from ..streams.log.fanout import Offsets, PositionedRecord
 from ..streams.log.port import Log
 from .errors import Misconfigured, PositionLost, translated
 
@@ -97,7 +97,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UpdateFilter:
     """Whose facts."""
 
     tenant_id: str | None
@@ -136,7 +136,7 @@ class LogUpdates:
     async def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        wanted, seen = Wanted(tenant_id, owner), Seen()
+        wanted, seen = UpdateFilter(tenant_id, owner), Seen()
         with translated():
             begun = await self._begin(after)
             known_from = looked_back(begun, self._look_back)
@@ -167,7 +167,7 @@ class LogUpdates:
                     if change is not None and seen.is_new(change.fact):
                         yield Update(change.fact, change, told.places.token())
 
-    async def _facts(self, wanted: Wanted) -> AsyncGenerator[Fact]:
+    async def _facts(self, wanted: UpdateFilter) -> AsyncGenerator[Fact]:
         """Every fact as it stands; what is not compacted yet comes before it, in rising versions."""
         async with aclosing(self._log.read(FACTS.name)) as records:
             async for record in records:
@@ -177,7 +177,7 @@ class LogUpdates:
                 if fact is not None:
                     yield fact
 
-    async def _between(self, start: Places, end: Places, wanted: Wanted) -> AsyncGenerator[FactUpdated]:
+    async def _between(self, start: Offsets, end: Offsets, wanted: UpdateFilter) -> AsyncGenerator[FactUpdated]:
         async with aclosing(self._log.read(FACTS_UPDATED.name, start=dict(enumerate(start.offsets)))) as records:
             async for record in records:
                 if record.position.offset < end.of(record.position.partition):
@@ -185,45 +185,45 @@ class LogUpdates:
                     if event is not None:
                         yield event
 
-    async def _following(self, places: Places) -> AsyncGenerator[Told]:
+    async def _following(self, places: Offsets) -> AsyncGenerator[PositionedRecord]:
         """Records from this place on, for ever."""
         wait = BACKOFF_FIRST
         while True:
             try:
-                starts = Places(await self._log.starts(FACTS_UPDATED.name))
+                starts = Offsets(await self._log.starts(FACTS_UPDATED.name))
                 if places.behind(starts):
                     raise PositionLost(f"{FACTS_UPDATED.name} does not hold what follows any more: begin with STATE")
                 start = dict(enumerate(places.offsets))
                 async with aclosing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
                         wait, places = BACKOFF_FIRST, places.after(record.position)
-                        yield Told(record, places)
+                        yield PositionedRecord(record, places)
             except Transient as error:
                 if wait == BACKOFF_FIRST:
                     log.warning("updates_away", error=str(error))
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 
-    async def _begin(self, after: str) -> Places:
-        ends = Places(await self._log.ends(FACTS_UPDATED.name))
+    async def _begin(self, after: str) -> Offsets:
+        ends = Offsets(await self._log.ends(FACTS_UPDATED.name))
         if not ends.offsets:
             raise Misconfigured(f"there is no topic {FACTS_UPDATED.name}: run `memstream topics create`")
         if after in (STATE, NOW):
             return ends
         if after == BEGINNING:
-            return Places(await self._log.starts(FACTS_UPDATED.name))
+            return Offsets(await self._log.starts(FACTS_UPDATED.name))
         places = from_position(after)
         if ends.behind(places):
             raise PositionLost(f"{FACTS_UPDATED.name} ends before the position: was it made anew? Begin with STATE")
         return places.at_least(dict.fromkeys(range(len(ends.offsets)), 0))
 
 
-def looked_back(places: Places, records: int) -> Places:
-    return Places(tuple(max(0, offset - records) for offset in places.offsets))
+def looked_back(places: Offsets, records: int) -> Offsets:
+    return Offsets(tuple(max(0, offset - records) for offset in places.offsets))
 
 
-def from_position(position: str) -> Places:
+def from_position(position: str) -> Offsets:
     try:
-        return Places.read(position)
+        return Offsets.read(position)
     except ValueError:
         raise Misconfigured("this is no position; one is told with each update, or begin with STATE") from None

@@ -12,7 +12,7 @@ from datetime import datetime
 from ..schemas.errors import Transient
 from ..streams.log.partitioner import partition_for
 from ..streams.log.port import Log, Record
-from .deadline import Missing
+from .deadline import UnansweredPart
 
 MARGIN_MILLIS = 60 * 60 * 1000
 """Clocks of producers, stages and brokers differ by less than an hour."""
@@ -31,12 +31,12 @@ class LogPolicy:
 
 
 @dataclass(slots=True)
-class LogReads:
+class BoundedLogReads:
     """The reads of one answer. Made for one answer, used once."""
 
     log: Log
     policy: LogPolicy
-    missing: list[Missing] = field(default_factory=list)
+    missing: list[UnansweredPart] = field(default_factory=list)
     """What was given up, in the order of the reads."""
     _left: int = field(init=False)
     _deadline: float | None = None
@@ -100,7 +100,7 @@ class LogReads:
                     return
 
     def _gave_up(self, part: str, why: str) -> None:
-        self.missing.append(Missing(part, why))
+        self.missing.append(UnansweredPart(part, why))
 
 
 class _Spent(Exception):

@@ -12,7 +12,7 @@ LOOK_SECONDS = 1.0
 """For a look that nobody waits for longer."""
 
 
-class Existing:
+class CollectionCache:
     """Of one store. What was seen once is not asked for again."""
 
     def __init__(self, *, store: VectorStore) -> None:

@@ -16,11 +16,11 @@ from typing import Literal, Protocol, get_args
 from ..memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
+    ContextItem,
     ContextPolicy,
     Memories,
-    Rendered,
+    RenderedContext,
     Section,
-    Statement,
     render,
     tokens,
 )
@@ -29,10 +29,10 @@ from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
 from ..schemas.recall import Tier
 from ..schemas.turns import Owner, Sensitivity
-from .deadline import Missing, Parts
-from .recall_events import NoTeller, Teller, answered
-from .request import LIMIT_MAX, RecallRequest, SessionRef
-from .service import Recalled, Recalls, Recollection
+from .deadline import DeadlineReads, UnansweredPart
+from .recall_events import NullRecallPublisher, RecallPublisher, answered
+from .request import LIMIT_MAX, ReadSession, RecallRequest
+from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and whether the tool `recall` is offered beside the text."""
@@ -59,7 +59,7 @@ class ContextRequest:
 
     tenant_id: str
     owner: Owner
-    session: SessionRef | None = None
+    session: ReadSession | None = None
     """Whose focus is shown; None: no focus."""
     groups: tuple[str, ...] = ()
     cue: str | None = None
@@ -99,7 +99,7 @@ class ContextRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class PromptContext:
     """`text` is empty when nothing is shown."""
 
     text: str
@@ -108,13 +108,13 @@ class Context:
     shown: Mapping[Section, tuple[str, ...]]
     """Ids by section, in the order of the text; sections that are on and empty too."""
     tools: tuple[Literal["recall"], ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[UnansweredPart, ...] = ()
     """Parts of memory that did not answer."""
     silent: bool = False
     """Nothing that was asked has answered."""
 
 
-class Digests(Protocol):
+class DigestReader(Protocol):
     """Where the digest of an owner is read (reading.py)."""
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None: ...
@@ -124,15 +124,15 @@ def new_mark() -> str:
     return secrets.token_hex(MARK_LENGTH // 2)
 
 
-class Contexts:
+class ContextService:
     """The service. One instance serves any number of renderings at once."""
 
     def __init__(
         self,
         *,
-        recall: Recalls,
-        digests: Digests | None = None,
-        teller: Teller | None = None,
+        recall: RecallPort,
+        digests: DigestReader | None = None,
+        teller: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
@@ -140,14 +140,14 @@ class Contexts:
         through for it; `mark` is drawn for each rendering; `count` counts tokens as the caller's model does."""
         self._recall = recall
         self._digests = digests
-        self._teller: Teller = teller or NoTeller()
+        self._teller: RecallPublisher = teller or NullRecallPublisher()
         self._mark = mark
         self._count = count
 
-    async def context(self, request: ContextRequest, *, now: datetime) -> Context:
+    async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        parts = Parts(patience=DIGEST_PATIENCE)
+        parts = DeadlineReads(patience=DIGEST_PATIENCE)
         digest, recalled = await asyncio.gather(self._digest(request, parts), self._recalled(request, tiers, now))
         memories = Memories(
             digest=digest.text if digest else None,
@@ -162,7 +162,7 @@ class Contexts:
             told = (each for each in recalled.items if each.item.id in shown)
             self._teller.tell(answered(request.asking(TIERS_OF_SECTIONS), told, now))
         missing = (*recalled.missing, *parts.missing)
-        return Context(
+        return PromptContext(
             text=rendered.text,
             tokens=self._count(rendered.text),
             shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
@@ -173,10 +173,10 @@ class Contexts:
             and bool(missing),
         )
 
-    async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> Recalled:
-        return await self._recall.recall(request.asking(tiers), now=now) if tiers else Recalled((), ())
+    async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> RecallResult:
+        return await self._recall.recall(request.asking(tiers), now=now) if tiers else RecallResult((), ())
 
-    async def _digest(self, request: ContextRequest, parts: Parts) -> Digest | None:
+    async def _digest(self, request: ContextRequest, parts: DeadlineReads) -> Digest | None:
         digests = self._digests
         if digests is None or not self._reads_digest(request):
             return None
@@ -189,7 +189,7 @@ class Contexts:
         of_now = request.as_of is None and request.known_at is None
         return self._digests is not None and "digest" in request.switches and of_now
 
-    def _rendered(self, memories: Memories, policy: ContextPolicy) -> Rendered:
+    def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
         """Under a mark that stands in nothing that is shown."""
         statements = (*memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
@@ -200,9 +200,9 @@ class Contexts:
         raise Fatal(f"each of {DRAWS} marks stood in a memory: they are not random")
 
 
-def _statements(items: Iterable[Recollection], tier: Tier) -> tuple[Statement, ...]:
+def _statements(items: Iterable[RecalledMemory], tier: Tier) -> tuple[ContextItem, ...]:
     return tuple(
-        Statement(
+        ContextItem(
             each.item.content,
             subject=each.item.subject or "user",
             category=each.item.category,
@@ -214,5 +214,5 @@ def _statements(items: Iterable[Recollection], tier: Tier) -> tuple[Statement, .
     )
 
 
-def _shown(rendered: Rendered, section: Section) -> tuple[str, ...]:
+def _shown(rendered: RenderedContext, section: Section) -> tuple[str, ...]:
     return tuple(each.id for each in rendered.shown if each.section == section)

@@ -17,7 +17,7 @@ HELPERS = frozenset((EMBEDDER, LINKS))
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class UnansweredPart:
     """A part of the read that did not answer."""
 
     part: str
@@ -25,13 +25,13 @@ class Missing:
     why: str
 
 
-class Parts:
+class DeadlineReads:
     """Of one read. Made when it starts: every part has the rest of `patience`, in seconds."""
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
         self._begun = asyncio.get_running_loop().time()
-        self._missing: list[Missing] = []
+        self._missing: list[UnansweredPart] = []
         self._answered = False
 
     @property
@@ -40,7 +40,7 @@ class Parts:
         return bool(self._missing) and not self._answered
 
     @property
-    def missing(self) -> tuple[Missing, ...]:
+    def missing(self) -> tuple[UnansweredPart, ...]:
         return tuple(sorted(self._missing, key=lambda each: each.part))
 
     async def ask(
@@ -57,5 +57,5 @@ class Parts:
             why = f"no answer within {share * self._patience:g} s"
         except (Transient, Poison) as error:
             why = str(error)
-        self._missing += [Missing(each, why) for each in (name, *also)]
+        self._missing += [UnansweredPart(each, why) for each in (name, *also)]
         return None

@@ -9,7 +9,7 @@ from ..schemas.collections import LINKS
 from ..schemas.ids import links_id
 from ..schemas.links import StoredLinks
 from .deadline import LINKS as PART
-from .deadline import Parts
+from .deadline import DeadlineReads
 from .request import RecallRequest
 
 
@@ -19,7 +19,7 @@ def lifts(request: RecallRequest, policy: RecallPolicy) -> bool:
     return policy.links > 0 and request.asked is not None and request.known_at is None
 
 
-async def linked(*, store: VectorStore, request: RecallRequest, parts: Parts) -> tuple[Links, ...]:
+async def linked(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
     """None, and `links` among the missing parts, when the store does not answer."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]
     found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named))

@@ -9,7 +9,7 @@ from functools import cached_property
 import structlog
 from pydantic import JsonValue
 
-from ..adapters.ports import Candidate, CompletionRequest, Completions, Message
+from ..adapters.ports import CompletionRequest, Completions, Message, RerankCandidate
 from ..memory.language.text import escape_markers, one_line
 from ..schemas.recall import Tier
 
@@ -37,13 +37,13 @@ SCHEMA: dict[str, JsonValue] = {
 }
 
 
-class ModelJudge:
+class LlmReranker:
     """`Reranker` over any chat completions. One call a read; what the answer leaves out keeps its order behind."""
 
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
 
-    async def rerank(self, cue: str, candidates: Sequence[Candidate], *, tenant_id: str) -> list[int]:
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         if not candidates:
             return []
         prompt = SelectionPrompt(cue, tuple(candidates))
@@ -61,7 +61,7 @@ class ModelJudge:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectionAnswer:
     """Places of candidates, best first, each once; and how many items of the answer named none."""
 
     places: tuple[int, ...]
@@ -73,7 +73,7 @@ class SelectionPrompt:
     """What is shown, and what its short ids mean."""
 
     cue: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RerankCandidate, ...]
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -95,7 +95,7 @@ class SelectionPrompt:
         asked = f"Memories:\n{shown}\n\nWhat is asked for:\n{escape_markers(self.cue)}"
         return Message("system", RULES), Message("user", asked)
 
-    def parse(self, value: JsonValue) -> Selection:
+    def parse(self, value: JsonValue) -> SelectionAnswer:
         """Raises ValueError when the outer shape is another. An id that was not shown, or comes again, is dropped."""
         named = value.get("ids") if isinstance(value, dict) else None
         if not isinstance(named, list):
@@ -108,7 +108,7 @@ class SelectionPrompt:
                 dropped += 1
             else:
                 places[place] = None
-        return Selection(tuple(places), dropped)
+        return SelectionAnswer(tuple(places), dropped)
 
 
 def _short(value: JsonValue) -> str:

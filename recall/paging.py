@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from qdrant_client import models
 
-from ..adapters.ports import Found, VectorStore
+from ..adapters.ports import StoredPoint, VectorStore
 from ..schemas import ids
 from ..schemas.cloudevents import rfc3339
 from ..schemas.errors import Fatal
@@ -74,7 +74,7 @@ async def page_of(
     order_by: str | None,
     limit: int,
     cursor: str | None,
-) -> Page[Found]:
+) -> Page[StoredPoint]:
     """`order_by`: a field that holds a time in every record, indexed; None: by id. ValueError for a limit or cursor
     that is none."""
     if not 1 <= limit <= PAGE_MAX:
@@ -96,7 +96,7 @@ class _Keyset:
     tenant_id: str
     where: models.Filter
 
-    async def read(self, start: Place | None, order_by: str | None, count: int) -> list[Found]:
+    async def read(self, start: Place | None, order_by: str | None, count: int) -> list[StoredPoint]:
         if order_by is None:
             return await self._by_id(None, from_id=None if start is None else start.id, limit=count)
         if start is None or start.at is None:
@@ -106,7 +106,7 @@ class _Keyset:
             found += await self._older(order_by, start.at, count - len(found))
         return found
 
-    async def _older(self, order_by: str, than: datetime | None, count: int) -> list[Found]:
+    async def _older(self, order_by: str, than: datetime | None, count: int) -> list[StoredPoint]:
         """The store orders by time alone: what the end of its answer cuts off of one time is asked for by id."""
         before = None if than is None else models.FieldCondition(key=order_by, range=models.DatetimeRange(lt=than))
         found = await self.store.select(
@@ -123,7 +123,7 @@ class _Keyset:
         whole = _in_order([each for each in found if _moment(each, order_by) != last], order_by)
         return whole + await self._by_id(_at(order_by, last), from_id=None, limit=count - len(whole))
 
-    async def _by_id(self, condition: models.Condition | None, *, from_id: str | None, limit: int) -> list[Found]:
+    async def _by_id(self, condition: models.Condition | None, *, from_id: str | None, limit: int) -> list[StoredPoint]:
         return await self.store.select(
             self.collection, tenant_id=self.tenant_id, where=self._and(condition), from_id=from_id, limit=limit
         )
@@ -136,12 +136,12 @@ def _at(field: str, moment: datetime) -> models.FieldCondition:
     return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment, lte=moment))
 
 
-def _in_order(found: Sequence[Found], order_by: str) -> list[Found]:
+def _in_order(found: Sequence[StoredPoint], order_by: str) -> list[StoredPoint]:
     by_id = sorted(found, key=lambda each: each.id)
     return sorted(by_id, key=lambda each: _moment(each, order_by), reverse=True)
 
 
-def _moment(found: Found, field: str) -> datetime:
+def _moment(found: StoredPoint, field: str) -> datetime:
     try:
         return datetime.fromisoformat(str(found.payload.get(field)))
     except ValueError as error:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final, cast
 
 from ..adapters.ports import Payload
-from ..memory.facts.belief import Saying, believed
+from ..memory.facts.belief import FactClaim, believed
 from ..memory.policies import RecallPolicy
 from ..memory.recall.prompt_framing import without_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
@@ -48,7 +48,7 @@ NUMBER: Final = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MemorySource:
     """Where a memory comes from: a turn, and what proves it there."""
 
     session_id: str
@@ -59,10 +59,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecordDetails:
     """What an answer tells of a record, besides its text and score."""
 
-    sources: Sequence[Source]
+    sources: Sequence[MemorySource]
     sensitivity: Sensitivity
     subject: str | None = None
     category: Category | None = None
@@ -139,11 +139,11 @@ def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
     return frozenset((_text(payload, "session_id"), str(each)) for each in turns)
 
 
-def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> Saying:
+def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> FactClaim:
     """Of a fact."""
     evidence = payload.get("evidence")
     said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
-    return Saying(
+    return FactClaim(
         content=content_of(payload),
         observation_ids=frozenset(str(each.get("observation_id")) for each in said),
         turns=frozenset((str(each.get("session_id")), str(each.get("turn_id"))) for each in said),
@@ -189,27 +189,27 @@ class _Message(Contract):
     sensitivity: Sensitivity = "internal"
 
 
-def told_of(tier: Tier, payload: Payload) -> Told:
+def told_of(tier: Tier, payload: Payload) -> RecordDetails:
     match tier:
         case "semantic":
             fact = _Fact.from_payload(payload)
             sources = [
-                Source(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
+                MemorySource(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
                 for each in fact.evidence
             ]
-            return Told(sources, fact.sensitivity, fact.subject, fact.category)
+            return RecordDetails(sources, fact.sensitivity, fact.subject, fact.category)
         case "working":
             entry = _Entry.from_payload(payload)
-            source = Source(entry.session_id, observation_id=entry.observation_id)
-            return Told([source], entry.sensitivity, entry.subject, entry.category)
+            source = MemorySource(entry.session_id, observation_id=entry.observation_id)
+            return RecordDetails([source], entry.sensitivity, entry.subject, entry.category)
         case "episodic":
             it = _Episode.from_payload(payload)
-            source = Source(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
-            return Told([source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at)
+            source = MemorySource(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
+            return RecordDetails([source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at)
         case "turns":
             message = _Message.from_payload(payload)
-            source = Source(message.session_id, message.turn_id, occurred_at=message.occurred_at)
-            return Told([source], message.sensitivity, role=message.role)
+            source = MemorySource(message.session_id, message.turn_id, occurred_at=message.occurred_at)
+            return RecordDetails([source], message.sensitivity, role=message.role)
 
 
 # ------------------------------------------------------------------------------------------------ fields

@@ -28,11 +28,11 @@ from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from ..schemas.turns import Sensitivity, up_to
 from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Log, Record
-from .bounded_log_reads import LogPolicy, LogReads
-from .deadline import Missing
+from .bounded_log_reads import BoundedLogReads, LogPolicy
+from .deadline import UnansweredPart
 from .filters import any_of, equals
 from .paging import CURSOR_MAX
-from .record_reader import Reading, Sees, said_in_order, sees_all
+from .record_reader import RecordReader, Sees, said_in_order, sees_all
 
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
@@ -56,17 +56,17 @@ class FactRef:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class FactHistory:
     """A fact's changes, oldest first. `next`: the cursor of the page that follows."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[UnansweredPart, ...] = ()
     next: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SeenIn:
+class SourceTurn:
     """An observation with the turn it was made in."""
 
     user_id: str
@@ -76,14 +76,14 @@ class SeenIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ProvenanceChain:
     """What leads to a fact, each part oldest first; of its changes the newest 200."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
-    observations: tuple[SeenIn, ...]
+    observations: tuple[SourceTurn, ...]
     turns: tuple[StoredMessage, ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[UnansweredPart, ...] = ()
 
     def payload(self) -> dict[str, JsonValue]:
         """As `memstream trace --json` tells it."""
@@ -111,14 +111,14 @@ class Chain:
         }
 
 
-class Tracing:
+class FactTracer:
     """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
 
     def __init__(self, *, store: VectorStore, log: Log, policy: LogPolicy | None = None) -> None:
         self._store = store
         self._log = log
         self._policy = policy or LogPolicy()
-        self._reading = Reading(store=store)
+        self._reading = RecordReader(store=store)
 
     async def fact(self, ref: FactRef) -> Fact | None:
         """As Qdrant has it; while that has no facts at all (it waits to be filled again), as memory.facts does."""
@@ -132,7 +132,7 @@ class Tracing:
 
     async def history(
         self, ref: FactRef, *, limit: int = VERSIONS_DEFAULT, cursor: str | None = None
-    ) -> History | None:
+    ) -> FactHistory | None:
         """None: there is no such fact for who asks. ValueError for a limit or cursor that is none."""
         if not 1 <= limit <= VERSIONS_MAX:
             raise ValueError(f"the limit must be 1 to {VERSIONS_MAX} versions, not {limit}")
@@ -140,25 +140,25 @@ class Tracing:
         fact = await self.fact(ref)
         if fact is None:
             return None
-        reads = LogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy)
         changes = await self._changes(ref, fact, reads, first=start.version, limit=limit, begin=start.offset)
         after = start.version + limit
         beyond = None
         if after <= fact.version and not reads.missing:
             beyond = _Start(after, changes.behind).cursor(ref.fact_id)
-        return History(fact, changes.shown(ref), tuple(reads.missing), beyond)
+        return FactHistory(fact, changes.shown(ref), tuple(reads.missing), beyond)
 
-    async def trace(self, ref: FactRef) -> Chain | None:
+    async def trace(self, ref: FactRef) -> ProvenanceChain | None:
         """None: there is no such fact for who asks."""
         fact = await self.fact(ref)
         if fact is None:
             return None
-        reads = LogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy)
         newest = max(1, fact.version - VERSIONS_MAX + 1)
         events = (await self._changes(ref, fact, reads, first=newest, limit=VERSIONS_MAX)).shown(ref)
         observations = await self._observations(ref, fact, events, reads)
         turns = await self._turns(ref, fact, observations)
-        return Chain(fact, events, observations, turns, tuple(reads.missing))
+        return ProvenanceChain(fact, events, observations, turns, tuple(reads.missing))
 
     # -------------------------------------------------------------------------------------------- within
     async def _published(self, ref: FactRef) -> Fact | None:
@@ -173,7 +173,7 @@ class Tracing:
                 newest[:] = [fact]
             return False
 
-        reads = LogReads(self._log, self._policy)
+        reads = BoundedLogReads(self._log, self._policy)
         key = ids.fact_key(ref.tenant_id, ref.fact_id).encode()
         await reads.of_key("fact", FACTS_TOPIC.name, key, take=take)
         if reads.missing:
@@ -181,7 +181,7 @@ class Tracing:
         return newest[0] if newest else None
 
     async def _changes(
-        self, ref: FactRef, fact: Fact, reads: LogReads, *, first: int, limit: int, begin: int | None = None
+        self, ref: FactRef, fact: Fact, reads: BoundedLogReads, *, first: int, limit: int, begin: int | None = None
     ) -> _Changes:
         changes = _Changes(fact, first, min(first + limit - 1, fact.version))
         if first <= fact.version:
@@ -198,13 +198,13 @@ class Tracing:
         return changes
 
     async def _observations(
-        self, ref: FactRef, fact: Fact, events: Iterable[FactUpdated], reads: LogReads
-    ) -> tuple[SeenIn, ...]:
+        self, ref: FactRef, fact: Fact, events: Iterable[FactUpdated], reads: BoundedLogReads
+    ) -> tuple[SourceTurn, ...]:
         caused = [each for event in events for each in event.cause.observation_ids]
         named = list(dict.fromkeys([*(each.observation_id for each in fact.evidence), *caused]))[-NAMED_MAX:]
         if not named:
             return ()
-        seen: dict[str, SeenIn] = {}
+        seen: dict[str, SourceTurn] = {}
         wanted = frozenset(named)
 
         def take(record: Record) -> bool:
@@ -212,7 +212,7 @@ class Tracing:
             if observed is not None and observed.tenant_id == ref.tenant_id:
                 for each in observed.observations:
                     if each.observation_id in wanted:
-                        seen[each.observation_id] = SeenIn(
+                        seen[each.observation_id] = SourceTurn(
                             observed.user_id, observed.session_id, observed.turn_id, each
                         )
             return whole()
@@ -225,7 +225,7 @@ class Tracing:
         await reads.of_key("observations", OBSERVATIONS.name, key, take=take, whole=whole, since=since)
         return tuple(each for each in seen.values() if ref.may_show(each.observation.sensitivity))
 
-    async def _turns(self, ref: FactRef, fact: Fact, observations: Iterable[SeenIn]) -> tuple[StoredMessage, ...]:
+    async def _turns(self, ref: FactRef, fact: Fact, observations: Iterable[SourceTurn]) -> tuple[StoredMessage, ...]:
         """A fact and its turns have one owner; two users of one group may still use one session id."""
         user_of: dict[tuple[str, str], str | None] = {
             (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None

@@ -27,7 +27,7 @@ from ..schemas.topics import RECALLED
 from ..schemas.turns import Owner
 from ..streams.log.port import Log
 from .request import RecallRequest
-from .service import Recalled, Recalls, Recollection
+from .service import RecalledMemory, RecallPort, RecallResult
 
 log = structlog.get_logger(__name__)
 SOURCE = "/memstream/recall"
@@ -40,7 +40,7 @@ CLOSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredRecall:
     """An answer as a reader got it. `items`: tier and id, best first; `owners`: whose memory was read."""
 
     tenant_id: str
@@ -50,53 +50,53 @@ class Answered:
     at: datetime
 
 
-class Teller(Protocol):
-    def tell(self, answered: Answered) -> None:
+class RecallPublisher(Protocol):
+    def tell(self, answered: AnsweredRecall) -> None:
         """At once, whatever becomes of it. Raises nothing."""
         ...
 
 
-class NoTeller:
+class NullRecallPublisher:
     """Where nothing is kept of recalls."""
 
-    def tell(self, answered: Answered) -> None:
+    def tell(self, answered: AnsweredRecall) -> None:
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellingRecall:
-    """`Recalls` that tells of its answers."""
+class PublishingRecall:
+    """`RecallPort` that tells of its answers."""
 
-    inner: Recalls
-    teller: Teller
+    inner: RecallPort
+    teller: RecallPublisher
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         recalled = await self.inner.recall(request, now=now)
         self.teller.tell(answered(request, recalled.items, now))
         return recalled
 
 
-def answered(request: RecallRequest, items: Iterable[Recollection], at: datetime) -> Answered:
+def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: datetime) -> AnsweredRecall:
     named = tuple((each.item.tier, each.item.id) for each in items)
-    return Answered(request.tenant_id, request.owners, request.asked, named, at)
+    return AnsweredRecall(request.tenant_id, request.owners, request.asked, named, at)
 
 
 @dataclass(frozen=True, slots=True)
-class ToldMetrics:
+class PublisherMetrics:
     """How many records were sent, and how many were not: `full` or `away`."""
 
     sent: Counter
     dropped: Counter
 
     @classmethod
-    def on(cls, registry: CollectorRegistry) -> ToldMetrics:
+    def on(cls, registry: CollectorRegistry) -> PublisherMetrics:
         return cls(
             Counter("memstream_recalled_sent_total", "Records on memory.recalled", registry=registry),
             Counter("memstream_recalled_dropped_total", "Recalls not told, by why", ["why"], registry=registry),
         )
 
 
-def records_of(answered: Answered) -> list[RecallTold]:
+def records_of(answered: AnsweredRecall) -> list[RecallTold]:
     """One for each owner; none for an answer without items."""
     items = tuple(
         RecalledRef(tier=tier, id=identity, rank=rank)
@@ -127,19 +127,20 @@ async def send(told: RecallTold, *, to: Log) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class LogTeller:
-    """`Teller` over a log that others start and close. `running` sends; before and after it answers only wait."""
+class LogRecallPublisher:
+    """`RecallPublisher` over a log that others start and close. `running` sends; before and after it answers only
+    wait."""
 
     log: Log
-    metrics: ToldMetrics
+    metrics: PublisherMetrics
     waiting_max: int = WAITING_MAX
     pause: float = PAUSE_SECONDS
-    _waiting: deque[Answered] = field(default_factory=deque)
+    _waiting: deque[AnsweredRecall] = field(default_factory=deque)
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _away_until: float = 0.0
     _closing: bool = False
 
-    def tell(self, answered: Answered) -> None:
+    def tell(self, answered: AnsweredRecall) -> None:
         if len(self._waiting) >= self.waiting_max:
             self.metrics.dropped.labels("full").inc()
             return

@@ -21,7 +21,7 @@ ALL: Literal["all"] = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordSelection:
     """Which records. What is left out does not narrow. A ValueError says what is out of bounds."""
 
     tenant_id: str
@@ -51,7 +51,7 @@ class Wanted:
                 raise ValueError(f"{name} needs a time zone")
 
 
-def facts_filter(wanted: Wanted) -> models.Filter:
+def facts_filter(wanted: RecordSelection) -> models.Filter:
     conditions = _owned(wanted) + _said_of(wanted)
     if wanted.known_at is not None and wanted.state is None:
         conditions += believed(wanted.known_at, valid=wanted.as_of or wanted.known_at)
@@ -64,7 +64,7 @@ def facts_filter(wanted: Wanted) -> models.Filter:
     return models.Filter(must=conditions)
 
 
-def episodes_filter(wanted: Wanted) -> models.Filter:
+def episodes_filter(wanted: RecordSelection) -> models.Filter:
     conditions = _owned(wanted) + _said_of(wanted) + _when(wanted)
     if wanted.session_id is not None:
         conditions.append(equals("session_id", wanted.session_id))
@@ -73,20 +73,20 @@ def episodes_filter(wanted: Wanted) -> models.Filter:
     return models.Filter(must=conditions)
 
 
-def working_filter(wanted: Wanted) -> models.Filter:
+def working_filter(wanted: RecordSelection) -> models.Filter:
     return models.Filter(must=[*_in_session(wanted), *_said_of(wanted)])
 
 
-def digests_filter(wanted: Wanted) -> models.Filter:
+def digests_filter(wanted: RecordSelection) -> models.Filter:
     return models.Filter(must=_owned(wanted))
 
 
-def messages_filter(wanted: Wanted) -> models.Filter:
+def messages_filter(wanted: RecordSelection) -> models.Filter:
     return models.Filter(must=_in_session(wanted))
 
 
 # ------------------------------------------------------------------------------------------------ conditions
-def _states(wanted: Wanted) -> tuple[FactState, ...] | None:
+def _states(wanted: RecordSelection) -> tuple[FactState, ...] | None:
     """None: any. Of the past: what is believed now or was replaced since."""
     if wanted.state == ALL:
         return None
@@ -95,29 +95,29 @@ def _states(wanted: Wanted) -> tuple[FactState, ...] | None:
     return ("active",) if wanted.as_of is None else ("active", "superseded")
 
 
-def _when(wanted: Wanted) -> list[models.Condition]:
+def _when(wanted: RecordSelection) -> list[models.Condition]:
     """Who asks what was known at a time asks for what held then, unless another time is named."""
     recorded = [] if wanted.known_at is None else [until("recorded_at", wanted.known_at)]
     at = wanted.as_of or wanted.known_at
     return [*recorded, *([] if at is None else [valid_at(at)])]
 
 
-def _owned(wanted: Wanted) -> list[models.Condition]:
+def _owned(wanted: RecordSelection) -> list[models.Condition]:
     owned = [] if wanted.owner is None else [equals("owner_key", wanted.owner.key(wanted.tenant_id))]
     return [*owned, *_shown(wanted)]
 
 
-def _in_session(wanted: Wanted) -> list[models.Condition]:
+def _in_session(wanted: RecordSelection) -> list[models.Condition]:
     pairs = (("user_id", wanted.user_id), ("session_id", wanted.session_id))
     return [*_owned(wanted), *(equals(field, value) for field, value in pairs if value is not None)]
 
 
-def _said_of(wanted: Wanted) -> list[models.Condition]:
+def _said_of(wanted: RecordSelection) -> list[models.Condition]:
     pairs = (("subject", wanted.subject), ("category", wanted.category))
     return [equals(field, value) for field, value in pairs if value is not None]
 
 
-def _shown(wanted: Wanted) -> list[models.Condition]:
+def _shown(wanted: RecordSelection) -> list[models.Condition]:
     """Up to the ceiling; who may read everything asks for no level."""
     levels = up_to(wanted.ceiling)
     return [] if levels == SENSITIVITIES else [any_of("sensitivity", levels)]

@@ -22,10 +22,17 @@ from ..schemas.facts import Fact, StoredFact
 from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
-from .collection_cache import Existing
+from .collection_cache import CollectionCache
 from .filters import any_of
 from .paging import Page, page_of
-from .record_filters import Wanted, digests_filter, episodes_filter, facts_filter, messages_filter, working_filter
+from .record_filters import (
+    RecordSelection,
+    digests_filter,
+    episodes_filter,
+    facts_filter,
+    messages_filter,
+    working_filter,
+)
 
 PAGE_DEFAULT = 50
 TURNS_MAX = 50
@@ -55,7 +62,7 @@ class _Kind(Generic[R]):
     """Where records of a kind lie, how they are asked for, ordered and decoded."""
 
     collection: str
-    where: Callable[[Wanted], models.Filter]
+    where: Callable[[RecordSelection], models.Filter]
     record: Callable[[Payload], R]
     order_by: str | None
 
@@ -69,30 +76,34 @@ _DIGEST: _Kind[Digest] = _Kind(DIGESTS, digests_filter, lambda each: StoredDiges
 _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
 
 
-class Reading:
+class RecordReader:
     """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
 
     def __init__(self, *, store: VectorStore) -> None:
         self._store = store
-        self._existing = Existing(store=store)
+        self._existing = CollectionCache(store=store)
 
     # -------------------------------------------------------------------------------------------- pages
-    async def facts(self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None) -> Page[Fact]:
+    async def facts(
+        self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+    ) -> Page[Fact]:
         """The newest first, by when they were recorded."""
         return await self._page(_FACT, wanted, limit, cursor)
 
-    async def episodes(self, wanted: Wanted, *, limit: int = PAGE_DEFAULT, cursor: str | None = None) -> Page[Episode]:
+    async def episodes(
+        self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+    ) -> Page[Episode]:
         """The newest first, by when they happened."""
         return await self._page(_EPISODE, wanted, limit, cursor)
 
     async def working(
-        self, wanted: Wanted, *, limit: int = ENTRIES_MAX, cursor: str | None = None
+        self, wanted: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
         """A page by id; within it by session, the most salient first. A session's stand in one page."""
         page = await self._page(_ENTRY, wanted, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 
-    async def log(self, wanted: Wanted, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
+    async def log(self, wanted: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
         """Turns, the newest first, at most 50 a page; a turn is never cut."""
         if not 1 <= limit <= TURNS_MAX:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
@@ -141,30 +152,30 @@ class Reading:
         digest = _DIGEST.record(found[digest_id].payload)
         return digest if digest.sensitivity in up_to(ceiling) else None
 
-    async def every_digest(self, wanted: Wanted) -> list[Digest]:
+    async def every_digest(self, wanted: RecordSelection) -> list[Digest]:
         """By owner."""
         found = await self._every(_DIGEST, wanted)
         return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
 
-    async def every_fact(self, wanted: Wanted) -> list[Fact]:
+    async def every_fact(self, wanted: RecordSelection) -> list[Fact]:
         """Oldest first."""
         return sorted(await self._every(_FACT, wanted), key=lambda each: (each.recorded_at, each.fact_id))
 
-    async def every_episode(self, wanted: Wanted) -> list[Episode]:
+    async def every_episode(self, wanted: RecordSelection) -> list[Episode]:
         """Oldest first."""
         found = await self._every(_EPISODE, wanted)
         return sorted(found, key=lambda each: (each.occurred_at, each.recorded_at, each.episode_id))
 
-    async def every_entry(self, wanted: Wanted) -> list[StoredWorkingEntry]:
+    async def every_entry(self, wanted: RecordSelection) -> list[StoredWorkingEntry]:
         """By session, the most salient first."""
         return sorted(await self._every(_ENTRY, wanted), key=_salience_first)
 
-    async def every_message(self, wanted: Wanted) -> list[StoredMessage]:
+    async def every_message(self, wanted: RecordSelection) -> list[StoredMessage]:
         """Oldest first, those of a turn together."""
         return sorted(await self._every(_MESSAGE, wanted), key=said_in_order)
 
     # -------------------------------------------------------------------------------------------- within
-    async def _page(self, kind: _Kind[R], wanted: Wanted, limit: int, cursor: str | None) -> Page[R]:
+    async def _page(self, kind: _Kind[R], wanted: RecordSelection, limit: int, cursor: str | None) -> Page[R]:
         if not await self._existing.has(kind.collection):
             return Page(())
         page = await page_of(
@@ -178,14 +189,14 @@ class Reading:
         )
         return Page(tuple(kind.record(each.payload) for each in page.items), page.next)
 
-    async def _every(self, kind: _Kind[R], wanted: Wanted) -> list[R]:
+    async def _every(self, kind: _Kind[R], wanted: RecordSelection) -> list[R]:
         if not await self._existing.has(kind.collection):
             return []
         found = await self._store.select(kind.collection, tenant_id=wanted.tenant_id, where=kind.where(wanted))
         return [kind.record(each.payload) for each in found]
 
     async def _further(
-        self, wanted: Wanted, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
+        self, wanted: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
     ) -> list[StoredMessage]:
         """The messages after the first, of these turns."""
         if not turns:

@@ -16,7 +16,7 @@ CUE_MAX = CONTENT_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRef:
+class ReadSession:
     """A session of a user: two users may use one session id."""
 
     user_id: str
@@ -32,7 +32,7 @@ class RecallRequest:
 
     tenant_id: str
     owner: Owner
-    session: SessionRef | None = None
+    session: ReadSession | None = None
     """Whose working set is read; None: no working set."""
     groups: tuple[str, ...] = ()
     """Groups whose facts and episodes are shared with the owner."""

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from qdrant_client import models
 
-from ..adapters.ports import ByMeaning, ByWords, Embedder, Found, Payload, Ranking, VectorStore
+from ..adapters.ports import DenseRanking, Embedder, LexicalRanking, Payload, Ranking, StoredPoint, VectorStore
 from ..memory.policies import FusionPolicy, RecallPolicy
 from ..memory.recall.fusion import ListName, RankedList, fuse
 from ..memory.recall.links import Links
@@ -22,7 +22,7 @@ from ..memory.recall.speakers import Speaker, possible_names, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, LINKS, TURNS, WORKING
 from ..schemas.recall import TIERS, Tier
 from ..schemas.working_set import ENTRIES_MAX
-from .deadline import Parts
+from .deadline import DeadlineReads
 from .filters import said_by, these, where
 from .link_reads import linked
 from .payloads import FIELDS
@@ -56,12 +56,12 @@ class Pool:
     preferred: frozenset[str] = frozenset()
     """What was said by the speaker whom the cue names."""
 
-    def take(self, found: Sequence[Found]) -> None:
+    def take(self, found: Sequence[StoredPoint]) -> None:
         for each in found:
             self.payloads.setdefault(each.id, each.payload)
 
 
-class Searching:
+class MemorySearch:
     """One read's searches. Made for one read, used once."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Searching:
         policy: RecallPolicy,
         request: RecallRequest,
         now: datetime,
-        parts: Parts,
+        parts: DeadlineReads,
     ) -> None:
         """`collections` are those that exist and are wanted; a tier without one holds nothing. `parts` learns what does
         not answer."""
@@ -234,7 +234,7 @@ class Searching:
 
     async def _rows(
         self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]
-    ) -> Sequence[Found]:
+    ) -> Sequence[StoredPoint]:
         """Asked by the condition once more: a record may have changed since it was found."""
         if not identities:
             return ()
@@ -265,11 +265,11 @@ def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPo
     """What a tier is asked by: what it has, and what counts."""
     rankings: dict[ListName, Ranking] = {}
     if vector is not None and policy.dense > 0:
-        rankings["dense"] = ByMeaning(vector)
+        rankings["dense"] = DenseRanking(vector)
     if vector is not None and policy.windowed > 0 and tier == "turns":
-        rankings["windowed"] = ByMeaning(vector, "window")
+        rankings["windowed"] = DenseRanking(vector, "window")
     if policy.lexical > 0:
-        rankings["lexical"] = ByWords(asked.words)
+        rankings["lexical"] = LexicalRanking(asked.words)
     return rankings
 
 

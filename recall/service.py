@@ -20,30 +20,30 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from ..adapters.ports import Candidate, Embedder, Payload, Reranker, VectorStore
+from ..adapters.ports import Embedder, Payload, RerankCandidate, Reranker, VectorStore
 from ..memory.facts.similarity import words
 from ..memory.policies import RecallPolicy
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
 from ..memory.recall.ranking import Score, composite, overlap, ranked
-from ..memory.recall.selection import Scored, best_first, choose
+from ..memory.recall.selection import ScoredMemory, best_first, choose
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
 from .belief_filter import outlived
-from .collection_cache import Existing
-from .deadline import Missing, Parts
+from .collection_cache import CollectionCache
+from .deadline import DeadlineReads, UnansweredPart
 from .link_reads import lifts
-from .payloads import Source, content_of, impression_of, subject_of, told_of, trace_of
+from .payloads import MemorySource, content_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
 from .rerank import match_at, reordered
-from .search import COLLECTION_OF, Pool, Searching
+from .search import COLLECTION_OF, MemorySearch, Pool
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class RecalledMemory:
     """One item with its explanation: the parts of the score stand in `item`."""
 
     item: RecalledItem
@@ -53,7 +53,7 @@ class Recollection:
     """Where each search had it, from 0."""
     reranked: int | None
     """Where the reranker put it, from 0; None: nobody reranked."""
-    sources: tuple[Source, ...]
+    sources: tuple[MemorySource, ...]
     """Provenance: the turns that it comes from."""
     sensitivity: Sensitivity
     role: str | None
@@ -63,19 +63,19 @@ class Recollection:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallResult:
     """Best first. With something missing it is what could be found, not what there is."""
 
-    items: tuple[Recollection, ...]
-    missing: tuple[Missing, ...]
+    items: tuple[RecalledMemory, ...]
+    missing: tuple[UnansweredPart, ...]
     silent: bool = False
     """Nothing that was asked has answered."""
 
 
-class Recalls(Protocol):
-    """What surfaces ask: `Recall`, or whatever makes one when it is asked."""
+class RecallPort(Protocol):
+    """What surfaces ask: `RecallService`, or whatever makes one when it is asked."""
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled: ...
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult: ...
 
 
 Key = tuple[Tier, str]
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
     reranked: int | None = None
 
 
-class Recall:
+class RecallService:
     """The read side's service. One instance serves any number of reads at once."""
 
     def __init__(
@@ -108,16 +108,16 @@ class Recall:
         was found."""
         self._store = store
         self._embedder = embedder
-        self._existing = Existing(store=store)
+        self._existing = CollectionCache(store=store)
         self._policy = policy
         self._reranker = reranker
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
-        parts = Parts(patience=self._policy.patience)
+        parts = DeadlineReads(patience=self._policy.patience)
         helping = (LINKS,) if lifts(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
-        searching = Searching(
+        searching = MemorySearch(
             store=self._store,
             embedder=self._embedder,
             collections=collections,
@@ -135,7 +135,7 @@ class Recall:
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
         items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
-        return Recalled(items, parts.missing, parts.silent)
+        return RecallResult(items, parts.missing, parts.silent)
 
     # -------------------------------------------------------------------------------------------- steps
     async def _reranked(
@@ -144,14 +144,14 @@ class Recall:
         links: Sequence[Links],
         cue: str,
         reranker: Reranker,
-        parts: Parts,
+        parts: DeadlineReads,
         request: RecallRequest,
         now: datetime,
     ) -> dict[Key, _Found]:
         """As they are when the reranker does not answer in time."""
         ordered = [(each.tier, each.id) for each in best_first(self._scored(found, links, request, now))]
         shown = [
-            Candidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
+            RerankCandidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
             for tier, identity in ordered[: self._policy.rerank_pool]
         ]
         order = await parts.ask("reranker", lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id))
@@ -165,14 +165,14 @@ class Recall:
 
     async def _standing(
         self,
-        scored: Sequence[Scored],
+        scored: Sequence[ScoredMemory],
         found: Mapping[Key, _Found],
-        parts: Parts,
+        parts: DeadlineReads,
         request: RecallRequest,
         now: datetime,
         *,
         facts: bool,
-    ) -> tuple[Scored, ...]:
+    ) -> tuple[ScoredMemory, ...]:
         """The answer without episodes that do not stand; without `facts` all do. Each round looks at those of the
         answer that it has not seen yet; when one fell, also at some behind them, so that a memory where many fell takes
         few rounds."""
@@ -201,10 +201,10 @@ class Recall:
 
     def _scored(
         self, found: Mapping[Key, _Found], links: Sequence[Links], request: RecallRequest, now: datetime
-    ) -> list[Scored]:
+    ) -> list[ScoredMemory]:
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
         return [
-            Scored(
+            ScoredMemory(
                 tier,
                 identity,
                 content_of(each.payload),
@@ -235,7 +235,7 @@ class Recall:
         return ranked(trace_of(tier, found.payload), match=found.match, now=now, policy=self._policy)
 
 
-def _looked_at(each: Scored, seen: Collection[str]) -> bool:
+def _looked_at(each: ScoredMemory, seen: Collection[str]) -> bool:
     return each.tier != "episodic" or each.id in seen
 
 
@@ -247,9 +247,9 @@ def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Ke
         yield (tier, identity), _Found(payload, match, ())
 
 
-def _recollection(chosen: Scored, found: _Found) -> Recollection:
+def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
     told = told_of(chosen.tier, found.payload)
-    return Recollection(
+    return RecalledMemory(
         item=RecalledItem(
             tier=chosen.tier,
             id=chosen.id,

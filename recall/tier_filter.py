@@ -8,20 +8,20 @@ from datetime import datetime
 from ..memory.policies import TiersPolicy
 from ..schemas.recall import Tier
 from .request import RecallRequest
-from .service import Recalled, Recalls
+from .service import RecallPort, RecallResult
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTiers:
-    """`Recalls` that asks `inner` for less. A tier that is off holds nothing, also for who asks for it by name."""
+class TierFilter:
+    """`RecallPort` that asks `inner` for less. A tier that is off holds nothing, also for who asks for it by name."""
 
-    inner: Recalls
+    inner: RecallPort
     tiers: TiersPolicy
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         kept = tuple(tier for tier in request.tiers if self._is_kept(tier))
         if not kept:
-            return Recalled((), ())
+            return RecallResult((), ())
         return await self.inner.recall(replace(request, tiers=kept), now=now)
 
     def _is_kept(self, tier: Tier) -> bool:

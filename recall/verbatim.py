@@ -15,7 +15,7 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import VectorStore
-from ..memory.facts.belief import Saying, stands
+from ..memory.facts.belief import FactClaim, stands
 from ..memory.policies import GistPolicy, RecallPolicy
 from ..memory.upkeep.gist import is_whole, kept_until
 from ..schemas import ids
@@ -26,7 +26,7 @@ from ..schemas.facts import FactState, StoredFact
 from ..schemas.recall import RecalledRef, RecallTold
 from ..schemas.turns import Sensitivity, up_to
 from ..streams.log.port import Log
-from .collection_cache import Existing
+from .collection_cache import CollectionCache
 from .filters import any_of, equals
 from .recall_events import send
 from .record_reader import Sees, sees_all
@@ -50,7 +50,7 @@ class EpisodeRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehydrated:
+class VerbatimResult:
     """`content` None: there is nothing to give, `nothing` says why."""
 
     episode_id: str
@@ -62,7 +62,7 @@ class Rehydrated:
     """As of this access."""
 
 
-class Rehydrating:
+class VerbatimReader:
     """The service. One instance serves any number of reads at once. `Transient` when the store is away, or the log:
     an access that cannot be told gives nothing."""
 
@@ -71,21 +71,21 @@ class Rehydrating:
         self._log = log
         self._gist = gist
         self._same_from = recall.duplicate_overlap
-        self._existing = Existing(store=store)
+        self._existing = CollectionCache(store=store)
 
-    async def rehydrate(self, ref: EpisodeRef, *, now: datetime) -> Rehydrated | None:
+    async def rehydrate(self, ref: EpisodeRef, *, now: datetime) -> VerbatimResult | None:
         """None: there is no such episode for who asks."""
         episode = await self._episode(ref)
         if episode is None:
             return None
         if episode.archived_at is None:
-            return Rehydrated(ref.episode_id, None, "whole")
+            return VerbatimResult(ref.episode_id, None, "whole")
         row = await self._archived(ref)
         if row is None:
-            return Rehydrated(ref.episode_id, None, "gone", episode.archived_at)
+            return VerbatimResult(ref.episode_id, None, "gone", episode.archived_at)
         if not is_whole(row, episode):
             log.error("archive_damaged", tenant_id=ref.tenant_id, episode_id=ref.episode_id, sha256=row.sha256)
-            return Rehydrated(ref.episode_id, None, "damaged", episode.archived_at)
+            return VerbatimResult(ref.episode_id, None, "damaged", episode.archived_at)
         if not await self._may_be_told(row):
             return None
         told = RecallTold(
@@ -99,7 +99,7 @@ class Rehydrating:
         await send(told, to=self._log)
         log.info("rehydrated", tenant_id=ref.tenant_id, episode_id=ref.episode_id, recall_id=told.recall_id)
         until = kept_until(row.model_copy(update={"accessed_at": max(row.accessed_at, now)}), self._gist)
-        return Rehydrated(ref.episode_id, row.content, None, episode.archived_at, row.sha256, until)
+        return VerbatimResult(ref.episode_id, row.content, None, episode.archived_at, row.sha256, until)
 
     # -------------------------------------------------------------------------------------------- within
     async def _episode(self, ref: EpisodeRef) -> StoredEpisode | None:
@@ -132,5 +132,7 @@ class Rehydrating:
             ),
         )
         facts = (StoredFact.from_payload(each.payload) for each in found)
-        sayings = [Saying(each.content, frozenset((row.observation_id,)), each.state not in WITHHELD) for each in facts]
+        sayings = [
+            FactClaim(each.content, frozenset((row.observation_id,)), each.state not in WITHHELD) for each in facts
+        ]
         return stands(row.content, row.observation_id, sayings, more_than=self._same_from)

@@ -3,8 +3,8 @@
 `history.py` reads the dump, `invariants.py` judges it; nothing here writes.
 """
 
-from .history import Reading, read_history
-from .invariants import Expected, Verdict, Violation, verify
+from .history import HistoryScope, read_history
+from .invariants import Expected, InvariantVerdict, Violation, verify
 from .rows import History
 
-__all__ = ["Expected", "History", "Reading", "Verdict", "Violation", "read_history", "verify"]
+__all__ = ["Expected", "History", "HistoryScope", "InvariantVerdict", "Violation", "read_history", "verify"]

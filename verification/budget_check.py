@@ -6,10 +6,10 @@ from collections import defaultdict
 
 from ..schemas.budgets import StoredBudget
 from .rows import History
-from .verdicts import Expected, Findings, Verdict
+from .verdicts import Expected, Findings, InvariantVerdict
 
 
-def spending_is_within_budget(history: History, expected: Expected) -> Verdict:
+def spending_is_within_budget(history: History, expected: Expected) -> InvariantVerdict:
     """In tier free no proposal comes from a model that costs money. Of every account: what was taken of it is within
     the ceiling that pauses, and what was spent is within what was taken. What was used is told."""
     findings = Findings()

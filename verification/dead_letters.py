@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from ..schemas.topics import DEAD_LETTER_SUFFIX
 from ..streams.log.port import Position
 from .rows import History, LetterRow, Refusal
-from .verdicts import Expected, Findings, Verdict, named, positions
+from .verdicts import Expected, Findings, InvariantVerdict, named, positions
 
 BY_DECISION = frozenset(("refused_by_model", "fatal"))
 """Reasons that the record does not show."""
 OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
 
 
-def letters_are_the_poison(history: History, expected: Expected) -> Verdict:
+def letters_are_the_poison(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     refusals = {refusal.position: refusal for refusal in history.refusals}
     letters: dict[Position, list[LetterRow]] = defaultdict(list)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from ..adapters.ports import Found
+from ..adapters.ports import StoredPoint
 from ..agents.common.turn_routing import decode_turn, is_misplaced, was_rekeyed
 from ..memory.facts.routing import route
 from ..memory.facts.statements import own_subject
@@ -53,7 +53,7 @@ COMPARED = tuple(name for name in Fact.model_fields if name not in MOVING)
 SPRING = "kafka_dlt-original-"
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A record or point of ours that nobody can read; the message says why."""
 
 
@@ -70,7 +70,7 @@ def read(record: Record, contract: type[C]) -> C:
     try:
         return decode(record, contract)
     except Poison as poison:
-        raise Unreadable(f"{poison.reason}: {poison}") from None
+        raise UnreadableRecord(f"{poison.reason}: {poison}") from None
 
 
 def _header(record: Record, name: str) -> str | None:
@@ -79,7 +79,7 @@ def _header(record: Record, name: str) -> str | None:
 
 # ------------------------------------------------------------------------------------------------ what stages read
 @dataclass(frozen=True, slots=True)
-class ReadTurn:
+class DecodedTurn:
     row: TurnRow
     turn: Turn
 
@@ -89,7 +89,7 @@ class ReadTurn:
         return [any(quote_in_folded(quote, text) for text in texts) for quote in quotes]
 
 
-def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> ReadTurn | Refusal:
+def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTurn | Refusal:
     try:
         found, owner = decode_turn(record, default_scope=policy.routing.scope)
     except Poison as poison:
@@ -109,7 +109,7 @@ def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> ReadTurn |
         rekeyed=rekeyed,
         messages=tuple(hash(message.text) for message in found.messages),
     )
-    return ReadTurn(row, found)
+    return DecodedTurn(row, found)
 
 
 def refusal(record: Record, stage: StageName, reason: str) -> Refusal:
@@ -324,15 +324,15 @@ def _evidence(fact: Fact, owner_key: str, each: Evidence) -> EvidenceRow:
 
 
 # ------------------------------------------------------------------------------------------------ the store
-def point(collection: str, found: Found) -> PointRow:
+def point(collection: str, found: StoredPoint) -> PointRow:
     """Of episodes, archived words, working entries and messages. Raises Unreadable."""
     try:
         return _POINTS[collection](found)
     except ValidationError as error:
-        raise Unreadable(f"{error.error_count()} fields are wrong") from None
+        raise UnreadableRecord(f"{error.error_count()} fields are wrong") from None
 
 
-def _episode(found: Found) -> PointRow:
+def _episode(found: StoredPoint) -> PointRow:
     """Of one whose text is a gist the hash is that of its words, which are the archive's to hold to it."""
     row = StoredEpisode.from_payload(found.payload)
     whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
@@ -349,7 +349,7 @@ def _episode(found: Found) -> PointRow:
     )
 
 
-def _archived(found: Found) -> PointRow:
+def _archived(found: StoredPoint) -> PointRow:
     row = Archived.from_payload(found.payload)
     return PointRow(
         ARCHIVE,
@@ -363,13 +363,13 @@ def _archived(found: Found) -> PointRow:
     )
 
 
-def _entry(found: Found) -> PointRow:
+def _entry(found: StoredPoint) -> PointRow:
     row = StoredWorkingEntry.from_payload(found.payload)
     session_key = ids.session_key(row.tenant_id, row.user_id, row.session_id)
     return PointRow(WORKING, found.id, row.tenant_id, row.owner_key, session_key, observation_id=row.observation_id)
 
 
-def _message(found: Found) -> PointRow:
+def _message(found: StoredPoint) -> PointRow:
     row = StoredMessage.from_payload(found.payload)
     return PointRow(
         TURNS,
@@ -384,7 +384,7 @@ def _message(found: Found) -> PointRow:
     )
 
 
-_POINTS: Mapping[str, Callable[[Found], PointRow]] = {
+_POINTS: Mapping[str, Callable[[StoredPoint], PointRow]] = {
     EPISODES: _episode,
     ARCHIVE: _archived,
     WORKING: _entry,

@@ -10,12 +10,12 @@ from ..schemas.collections import FACTS as FACTS_COLLECTION
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from .decoding import COMPARED
 from .rows import EventRow, FactView, History, StateRow, told
-from .verdicts import Expected, Findings, Verdict
+from .verdicts import Expected, Findings, InvariantVerdict
 
 CLOSED = frozenset(("superseded", "invalidated", "expired", "forgotten", "quarantined"))
 
 
-def the_views_agree(history: History, expected: Expected) -> Verdict:
+def the_views_agree(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     if "reflector" not in expected.stages:
         return findings.verdict("facts", "the log's facts and the store's are the same")

@@ -41,7 +41,7 @@ from ..schemas.topics import (
 )
 from ..streams.log.port import Log, Position, Record
 from . import decoding
-from .decoding import ReadTurn, Unreadable
+from .decoding import DecodedTurn, UnreadableRecord
 from .rows import (
     EventRow,
     History,
@@ -74,7 +74,7 @@ _DOWNSTREAM_FIRST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class HistoryScope:
     """What to read. `since`: nothing of interest lies before (a test on a broker that others use too); records that
     name no tenant count only with it, or when no tenant is asked for."""
 
@@ -88,13 +88,13 @@ class Reading:
         return tenant_id is None and bool(self.since)
 
 
-async def read_history(*, log: Log, store: VectorStore, reading: Reading) -> History:
+async def read_history(*, log: Log, store: VectorStore, reading: HistoryScope) -> History:
     """Raises Transient when log or store are away; Fatal when a payload in the store is another tenant's."""
     return await _Reader(log, store, reading).run()
 
 
 class _Reader:
-    def __init__(self, log: Log, store: VectorStore, reading: Reading) -> None:
+    def __init__(self, log: Log, store: VectorStore, reading: HistoryScope) -> None:
         self._log = log
         self._store = store
         self._reading = reading
@@ -162,7 +162,7 @@ class _Reader:
         async for record in self._records(name):
             try:
                 take(record)
-            except Unreadable as why:
+            except UnreadableRecord as why:
                 self._history.unreadable[told(record.position)] = str(why)
 
     async def _records(self, name: str) -> AsyncIterator[Record]:
@@ -283,7 +283,7 @@ class _Reader:
         self._history.turns.append(row)
         self._look_for_quotes(read)
 
-    def _look_for_quotes(self, read: ReadTurn) -> None:
+    def _look_for_quotes(self, read: DecodedTurn) -> None:
         quotes = self._quotes.get(read.row.name, ())
         for (observation_id, _), found in zip(quotes, read.quoted(quote for _, quote in quotes), strict=True):
             # a turn id may come twice with different words: one of them has to hold the quote
@@ -341,7 +341,7 @@ class _Reader:
                         history.budgets.append(StoredBudget.from_payload(found.payload))
                     else:
                         history.points.setdefault(collection, []).append(decoding.point(collection, found))
-                except (Unreadable, ValidationError) as why:
+                except (UnreadableRecord, ValidationError) as why:
                     history.unreadable[where] = str(why).splitlines()[0]
         except Fatal as foreign:  # the store itself found a payload of another tenant
             history.unreadable[f"{collection} of {tenant_id}"] = str(foreign)

@@ -13,13 +13,13 @@ from .fact_projections import the_views_agree
 from .rows import History, ObservedRow, TurnRow
 from .tenant_isolation import no_read_crosses_tenants
 from .turn_effects import each_turn_has_one_effect
-from .verdicts import Expected, Findings, Verdict, Violation, named
+from .verdicts import Expected, Findings, InvariantVerdict, Violation, named
 from .versions import versions_are_monotonic
 
-__all__ = ["CHECKS", "Expected", "Verdict", "Violation", "verify"]
+__all__ = ["CHECKS", "Expected", "InvariantVerdict", "Violation", "verify"]
 
 
-def order_is_kept(history: History, expected: Expected) -> Verdict:
+def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
     """Turn numbers follow the order in which a session's turns first came, put-back and refused records aside."""
     findings = Findings()
     lettered = history.lettered("observer")
@@ -73,7 +73,7 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
             )
 
 
-def lag_is_zero(history: History, expected: Expected) -> Verdict:
+def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
     """Committed offsets are at the ends of all topics that the stages read, and nothing moved meanwhile."""
     findings = Findings()
     for stage in sorted(expected.stages):
@@ -92,7 +92,7 @@ def lag_is_zero(history: History, expected: Expected) -> Verdict:
     return findings.verdict("I8", "lag is zero")
 
 
-CHECKS: tuple[Callable[[History, Expected], Verdict], ...] = (
+CHECKS: tuple[Callable[[History, Expected], InvariantVerdict], ...] = (
     each_turn_has_one_effect,
     versions_are_monotonic,
     no_read_crosses_tenants,
@@ -104,6 +104,6 @@ CHECKS: tuple[Callable[[History, Expected], Verdict], ...] = (
 )
 
 
-def verify(history: History, expected: Expected) -> tuple[Verdict, ...]:
+def verify(history: History, expected: Expected) -> tuple[InvariantVerdict, ...]:
     """All of them."""
     return tuple(check(history, expected) for check in CHECKS)

@@ -10,24 +10,24 @@ from ..schemas import ids
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ..schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
 from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
-from .verdicts import Expected, Findings, Verdict, named
+from .verdicts import Expected, Findings, InvariantVerdict, named
 
 PLACES = range(20)
 """In the changes of a facts.apply."""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ObservationOrigin:
     """Where an observation comes from."""
 
     row: ObservedRow
     observation: ObservationRow
 
 
-def no_read_crosses_tenants(history: History, expected: Expected) -> Verdict:
+def no_read_crosses_tenants(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     origins = {
-        each.observation_id: Origin(row, each)
+        each.observation_id: ObservationOrigin(row, each)
         for rows in history.observed.values()
         for row in rows
         for each in row.observations
@@ -70,7 +70,7 @@ def _observed(history: History, owners: dict[TurnName, set[str]], findings: Find
                     findings.found(f"{named(turn)}: an observation quotes what was not said in it", row.position)
 
 
-def _event(event: EventRow, origins: dict[str, Origin], findings: Findings) -> None:
+def _event(event: EventRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
     facts = (event.fact,) if event.before is None else (event.fact, event.before)
     same = all((fact.tenant_id, fact.owner_key) == (event.tenant_id, event.owner_key) for fact in facts)
     findings.require(same and event.key == event.owner_key, "an event mixes owners or tenants", event.position)
@@ -89,7 +89,9 @@ def _derived(fact: FactView, observation_ids: Sequence[str], command_id: str | N
     return any(ids.fact_id(fact.owner_key, cause) == fact.fact_id for cause in causes)
 
 
-def _evidence(history: History, piece: EvidenceRow, where: str, origins: dict[str, Origin], findings: Findings) -> None:
+def _evidence(
+    history: History, piece: EvidenceRow, where: str, origins: dict[str, ObservationOrigin], findings: Findings
+) -> None:
     origin = origins.get(piece.observation_id)
     if origin is None:
         if history.whole(OBSERVATIONS.name, piece.owner_key):
@@ -101,7 +103,9 @@ def _evidence(history: History, piece: EvidenceRow, where: str, origins: dict[st
     findings.require(of == named_here, "a fact's evidence is not as it was observed", where, row.position)
 
 
-def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[str, Origin], findings: Findings) -> None:
+def _points(
+    history: History, owners: dict[TurnName, set[str]], origins: dict[str, ObservationOrigin], findings: Findings
+) -> None:
     for point in history.points.get(EPISODES, ()):
         findings.require(point.id == ids.episode_id(point.observation_id), "an episode has another's id", str(point))
         if point.summarised:
@@ -118,7 +122,7 @@ def _points(history: History, owners: dict[TurnName, set[str]], origins: dict[st
             findings.found(f"{named(turn)}: a message has another owner", str(point))
 
 
-def _working(history: History, origins: dict[str, Origin], findings: Findings) -> None:
+def _working(history: History, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
     for point in history.points.get(WORKING, ()):
         findings.checked += 1
         _of_origin(history, point, origins, findings)
@@ -154,7 +158,7 @@ def _summary(history: History, point: PointRow, findings: Findings) -> None:
         findings.require(reflected, f"{named(turn)}: it is summarised and was not reflected", str(point))
 
 
-def _of_origin(history: History, point: PointRow, origins: dict[str, Origin], findings: Findings) -> None:
+def _of_origin(history: History, point: PointRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
     origin = origins.get(point.observation_id)
     if origin is None:
         if history.whole(OBSERVATIONS.name, point.owner_key):

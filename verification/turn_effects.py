@@ -16,10 +16,10 @@ from ..schemas.topics import OBSERVATIONS, RESULTS, TURNS
 from ..streams.log.port import Position
 from .reflector_effects import observations_are_reflected
 from .rows import CommandRow, History, ObservedRow, PointRow, TurnName, TurnRow
-from .verdicts import Expected, Findings, Verdict, named, positions
+from .verdicts import Expected, Findings, InvariantVerdict, named, positions
 
 
-def each_turn_has_one_effect(history: History, expected: Expected) -> Verdict:
+def each_turn_has_one_effect(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     turns: dict[TurnName, list[TurnRow]] = defaultdict(list)
     for row in history.turns:

@@ -20,7 +20,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class InvariantVerdict:
     """`checked`: of how many things the check could speak."""
 
     invariant: str
@@ -69,8 +69,8 @@ class Findings:
     def note(self, what: str) -> None:
         self.notes.append(what)
 
-    def verdict(self, invariant: str, title: str) -> Verdict:
-        return Verdict(invariant, title, self.checked, tuple(self.violations), tuple(self.notes))
+    def verdict(self, invariant: str, title: str) -> InvariantVerdict:
+        return InvariantVerdict(invariant, title, self.checked, tuple(self.violations), tuple(self.notes))
 
 
 def named(turn: TurnName) -> str:

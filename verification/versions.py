@@ -8,10 +8,10 @@ from itertools import pairwise
 from ..schemas import ids
 from ..schemas.topics import FACTS_UPDATED, OBSERVATIONS
 from .rows import EventRow, History, ObservedRow
-from .verdicts import Expected, Findings, Verdict, positions
+from .verdicts import Expected, Findings, InvariantVerdict, positions
 
 
-def versions_are_monotonic(history: History, expected: Expected) -> Verdict:
+def versions_are_monotonic(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     for where, why in history.unreadable.items():
         findings.require(False, f"nobody can read it: {why}", where)

@@ -26,7 +26,7 @@ NO_KEYS: Final[frozenset[Hashable]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class GatherPolicy:
+class CoalescePolicy:
     """When a batch leaves."""
 
     items: int = 64
@@ -54,7 +54,7 @@ class _Member(Generic[T, A]):
     answer: asyncio.Future[A] = field(repr=False)
 
 
-class Gatherer(Generic[T, A]):
+class Coalescer(Generic[T, A]):
     """One queue and the calls under way.
 
     `run` gets the items of one batch, all of one kind, and gives as many answers in their order. When it raises
@@ -62,7 +62,7 @@ class Gatherer(Generic[T, A]):
     all of them. It must bear being called again with items of a call that failed half way.
     """
 
-    def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: GatherPolicy) -> None:
+    def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
         self._run = run
         self._policy = policy
         self._waiting: deque[_Member[T, A]] = deque()

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Final
 
 from ..ports import Embedder, EmbedderIdentity
-from .coalescer import Gatherer, GatherPolicy
+from .coalescer import CoalescePolicy, Coalescer
 
 CHARACTERS: Final = 200_000
 """In one batch: some 50 000 tokens, where the largest servers take 300 000 a call."""
-REMOTE: Final = GatherPolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
+REMOTE: Final = CoalescePolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
 """A server: several calls under way; 32 texts are what the most modest of the common servers takes in one."""
-LOCAL: Final = GatherPolicy(items=64, weight=CHARACTERS, at_once=1)
+LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
 """A model in this process, on one thread: what arrives while it computes is computed together next."""
 
 
@@ -21,9 +21,9 @@ class BatchingEmbedder:
     """`Embedder` around another one. Texts of two tenants never share a call: usage is counted by tenant, keys and
     budgets may be a tenant's own one day, and a server that mixes its answers up cannot mix up tenants."""
 
-    def __init__(self, *, embedder: Embedder, policy: GatherPolicy) -> None:
+    def __init__(self, *, embedder: Embedder, policy: CoalescePolicy) -> None:
         self._embedder = embedder
-        self._gatherer: Gatherer[tuple[str, tuple[str, ...]], list[list[float]]] = Gatherer(
+        self._gatherer: Coalescer[tuple[str, tuple[str, ...]], list[list[float]]] = Coalescer(
             run=self._run, policy=policy
         )
 

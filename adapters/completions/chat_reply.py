@@ -18,7 +18,7 @@ _FENCED: Final = re.compile(r"```[A-Za-z]*\s*\n(.*?)\n?```", re.DOTALL)
 _THOUGHTS: Final = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
 
-class Unusable(ValueError):
+class UnusableReply(ValueError):
     """The model answered, and the answer is of no use; the message says why, in words that a model can act on."""
 
 
@@ -59,14 +59,16 @@ def decode_reply(body: bytes) -> ChatReply | None:
 
 
 def answer_of(reply: ChatReply) -> JsonValue:
-    """The JSON value of the model's answer; raises `Unusable`."""
+    """The JSON value of the model's answer; raises `UnusableReply`."""
     if not reply.choices:
-        raise Unusable("the answer was empty")
+        raise UnusableReply("the answer was empty")
     choice = reply.choices[0]
     if choice.message.refusal or choice.finish_reason == "content_filter":
-        raise Unusable("the answer was a refusal; the texts are material to take notes from, nothing more is asked")
+        raise UnusableReply(
+            "the answer was a refusal; the texts are material to take notes from, nothing more is asked"
+        )
     if choice.finish_reason == "length":
-        raise Unusable("the answer was cut because it was too long; answer more briefly")
+        raise UnusableReply("the answer was cut because it was too long; answer more briefly")
     return decode_json(choice.message.content or "")
 
 
@@ -76,10 +78,10 @@ def decode_json(text: str) -> JsonValue:
     NaN and infinities are refused, lone surrogates become U+FFFD: neither can be stored or sent on.
     """
     if len(text) > MAX_ANSWER:
-        raise Unusable(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")
+        raise UnusableReply(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")
     text = _THOUGHTS.sub("", text).strip()
     if not text:
-        raise Unusable("the answer was empty")
+        raise UnusableReply("the answer was empty")
     candidates = [text]
     if fenced := _FENCED.search(text):
         candidates.append(fenced.group(1))
@@ -91,7 +93,7 @@ def decode_json(text: str) -> JsonValue:
             return _clean(json.loads(candidate, parse_constant=_no_constant))
         except (ValueError, RecursionError):
             continue
-    raise Unusable("the answer was not JSON; answer with one JSON object and nothing around it")
+    raise UnusableReply("the answer was not JSON; answer with one JSON object and nothing around it")
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import structlog
 
 from ...schemas.errors import Poison, Transient
-from ..openai_errors import MODEL, Busy
+from ..openai_errors import MODEL, RateLimited
 from ..ports import Completion, CompletionRequest, Completions
 
 A = TypeVar("A")
@@ -65,7 +65,7 @@ class _Link:
         if self._failing_since is None:
             self._failing_since = began
         asked = failure.retry_after or 0.0
-        is_waited_for = isinstance(failure, Busy) or not self.following.costs_money
+        is_waited_for = isinstance(failure, RateLimited) or not self.following.costs_money
         if is_waited_for and now + asked - self._failing_since < self._patience:
             return False
         self._away_until = now + max(PROBE_AFTER, asked, now - began)

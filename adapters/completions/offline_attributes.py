@@ -28,54 +28,54 @@ Category = Literal[
 ]
 
 
-class Room(Enum):
+class Cardinality(Enum):
     ONE = "one value at a time: a new one takes the old one's place"
     ON_CHANGE = "a new value takes the old one's place when a change or a correction is told"
     MANY = "several values stand side by side; only a correction replaces one"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AttributeValue:
     """An attribute with its value, both folded for comparison."""
 
     attribute: str
     value: str
-    room: Room
+    room: Cardinality
     category: Category
 
 
-_TABLE: Final[tuple[tuple[str, str, Room, Category], ...]] = (
+_TABLE: Final[tuple[tuple[str, str, Cardinality, Category], ...]] = (
     # pattern with the value as group v, attribute ({k} = group k), room, category
-    (r"name is (?P<v>.+)|is (?:called|named) (?P<v2>.+)", "name", Room.ONE, "identity"),
-    (r"is (?P<v>[0-9]{1,3}|[a-z-]+(?:ty|teen)(?:-[a-z]+)?) years old", "age", Room.ONE, "identity"),
-    (r"birthday is (?:on )?(?P<v>.+)", "birthday", Room.ON_CHANGE, "identity"),
-    (r"was born in (?P<v>.+)", "birthplace", Room.ON_CHANGE, "identity"),
-    (r"comes from (?P<v>.+)|is from (?P<v2>.+)", "origin", Room.ON_CHANGE, "identity"),
-    (r"(?:works (?:at|for|with)|is (?:employed|working) (?:at|by|for)|joined) (?P<v>.+)", "employer", Room.ONE, "profession"),
-    (r"works as (?:an? )?(?P<v>.+)", "occupation", Room.ON_CHANGE, "profession"),
-    (r"works in (?P<v>.+)", "field", Room.ON_CHANGE, "profession"),
+    (r"name is (?P<v>.+)|is (?:called|named) (?P<v2>.+)", "name", Cardinality.ONE, "identity"),
+    (r"is (?P<v>[0-9]{1,3}|[a-z-]+(?:ty|teen)(?:-[a-z]+)?) years old", "age", Cardinality.ONE, "identity"),
+    (r"birthday is (?:on )?(?P<v>.+)", "birthday", Cardinality.ON_CHANGE, "identity"),
+    (r"was born in (?P<v>.+)", "birthplace", Cardinality.ON_CHANGE, "identity"),
+    (r"comes from (?P<v>.+)|is from (?P<v2>.+)", "origin", Cardinality.ON_CHANGE, "identity"),
+    (r"(?:works (?:at|for|with)|is (?:employed|working) (?:at|by|for)|joined) (?P<v>.+)", "employer", Cardinality.ONE, "profession"),
+    (r"works as (?:an? )?(?P<v>.+)", "occupation", Cardinality.ON_CHANGE, "profession"),
+    (r"works in (?P<v>.+)", "field", Cardinality.ON_CHANGE, "profession"),
     (r"(?:lives|is living|resides) (?:in|on|near|at) (?P<v>.+)|(?:moved|relocated) to (?P<v2>.+)|is based in (?P<v3>.+)",
-     "home", Room.ONE, "attribute"),
-    (r"lives with (?P<v>.+)", "household", Room.ON_CHANGE, "attribute"),
-    (r"favou?rite (?P<k>[\w\s-]{2,30}?) (?:is|are) (?P<v>.+)", "favourite {k}", Room.ONE, "preference"),
-    (r"prefers (?P<v>.+)", "prefers", Room.MANY, "preference"),
-    (r"is (?P<v>vegetarian|vegan|pescatarian|teetotal)", "diet", Room.ONE, "preference"),
-    (r"(?P<v>likes|loves|enjoys|adores|dislikes|hates) (?P<k>.+)", "taste {k}", Room.ONE, "preference"),
-    (r"is (?P<v>married|engaged|divorced|widowed|separated)(?: to .+)?", "marital", Room.ONE, "relationship"),
-    (r"has an? (?:[\w-]+ )?(?P<k>[\w-]+) named (?P<v>.+)", "has a {k}", Room.MANY, "relationship"),
-    (rf"has (?P<v>an?|{NUMBERS}) (?P<k>[\w-]+(?: pigs)?)", "has {k}", Room.ONE, "relationship"),
-    (r"has (?P<v>.+)", "has", Room.MANY, "attribute"),
-    (r"studies (?P<v>.+)", "studies", Room.ON_CHANGE, "attribute"),
-    (r"is a (?P<v>.*student.*)", "student", Room.ON_CHANGE, "attribute"),
-    (r"goes to (?P<v>.+)", "school", Room.ON_CHANGE, "attribute"),
-    (r"speaks (?P<v>.+)", "speaks", Room.MANY, "knowledge"),
-    (r"(?:has a degree in|graduated from|majored in) (?P<v>.+)", "education", Room.MANY, "knowledge"),
-    (r"is allergic to (?P<v>.+)", "allergy", Room.MANY, "attribute"),
-    (r"drives (?P<v>.+)", "car", Room.ON_CHANGE, "attribute"),
-    (r"(?:plays|wears|collects|practises|practices|is learning|is taking|is doing) (?P<v>.+)", "does", Room.MANY, "attribute"),
-    (r"(?:always|usually|often|never|rarely|normally|typically) (?P<v>.+)", "habit", Room.MANY, "pattern"),
-    (r"(?:runs|owns|teaches) (?P<v>.+)", "business", Room.ON_CHANGE, "profession"),
-    (r"is (?P<v>retired|self-employed|unemployed)", "employment", Room.ON_CHANGE, "profession"),
+     "home", Cardinality.ONE, "attribute"),
+    (r"lives with (?P<v>.+)", "household", Cardinality.ON_CHANGE, "attribute"),
+    (r"favou?rite (?P<k>[\w\s-]{2,30}?) (?:is|are) (?P<v>.+)", "favourite {k}", Cardinality.ONE, "preference"),
+    (r"prefers (?P<v>.+)", "prefers", Cardinality.MANY, "preference"),
+    (r"is (?P<v>vegetarian|vegan|pescatarian|teetotal)", "diet", Cardinality.ONE, "preference"),
+    (r"(?P<v>likes|loves|enjoys|adores|dislikes|hates) (?P<k>.+)", "taste {k}", Cardinality.ONE, "preference"),
+    (r"is (?P<v>married|engaged|divorced|widowed|separated)(?: to .+)?", "marital", Cardinality.ONE, "relationship"),
+    (r"has an? (?:[\w-]+ )?(?P<k>[\w-]+) named (?P<v>.+)", "has a {k}", Cardinality.MANY, "relationship"),
+    (rf"has (?P<v>an?|{NUMBERS}) (?P<k>[\w-]+(?: pigs)?)", "has {k}", Cardinality.ONE, "relationship"),
+    (r"has (?P<v>.+)", "has", Cardinality.MANY, "attribute"),
+    (r"studies (?P<v>.+)", "studies", Cardinality.ON_CHANGE, "attribute"),
+    (r"is a (?P<v>.*student.*)", "student", Cardinality.ON_CHANGE, "attribute"),
+    (r"goes to (?P<v>.+)", "school", Cardinality.ON_CHANGE, "attribute"),
+    (r"speaks (?P<v>.+)", "speaks", Cardinality.MANY, "knowledge"),
+    (r"(?:has a degree in|graduated from|majored in) (?P<v>.+)", "education", Cardinality.MANY, "knowledge"),
+    (r"is allergic to (?P<v>.+)", "allergy", Cardinality.MANY, "attribute"),
+    (r"drives (?P<v>.+)", "car", Cardinality.ON_CHANGE, "attribute"),
+    (r"(?:plays|wears|collects|practises|practices|is learning|is taking|is doing) (?P<v>.+)", "does", Cardinality.MANY, "attribute"),
+    (r"(?:always|usually|often|never|rarely|normally|typically) (?P<v>.+)", "habit", Cardinality.MANY, "pattern"),
+    (r"(?:runs|owns|teaches) (?P<v>.+)", "business", Cardinality.ON_CHANGE, "profession"),
+    (r"is (?P<v>retired|self-employed|unemployed)", "employment", Cardinality.ON_CHANGE, "profession"),
 )  # fmt: skip
 _FORMS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), attribute, room, category) for pattern, attribute, room, category in _TABLE
@@ -85,7 +85,7 @@ _ARTICLE: Final = re.compile(r"^(?:the|an?|their|his|her) ")
 _LIKING: Final = {"likes": "+", "loves": "+", "enjoys": "+", "adores": "+", "dislikes": "-", "hates": "-"}
 
 
-def form_of(content: str) -> Form | None:
+def attribute_of(content: str) -> AttributeValue | None:
     """The attribute that `content` speaks of, or None: then only equal texts are the same statement."""
     text = " ".join(content.split()).strip(" .!")
     for pattern, attribute, room, category in _FORMS:
@@ -93,7 +93,7 @@ def form_of(content: str) -> Form | None:
             groups = match.groupdict()
             value = next(value for name, value in groups.items() if name[0] == "v" and value is not None)
             key = _folded(groups.get("k") or "")
-            return Form(
+            return AttributeValue(
                 attribute=attribute.format(k="children" if key in _CHILDREN else key),
                 value=_LIKING.get(value.lower(), _folded(value)) if attribute.startswith("taste") else _folded(value),
                 room=room,

@@ -12,8 +12,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_attributes import Form, Room, form_of
-from .offline_prompt import Known, Prompt
+from .offline_attributes import AttributeValue, Cardinality, attribute_of
+from .offline_prompt import Prompt, ShownItem
 
 MAX_CHANGES: Final = 20
 """As many as one `facts.apply` takes."""
@@ -24,7 +24,7 @@ _OVER: Final = re.compile(r"(?:no longer|does not) (?P<what>.+?)(?: any ?more)?\
 
 def consolidate(prompt: Prompt) -> list[JsonValue]:
     """Changes by subject, episodes in the order shown; each names the episodes that it comes from."""
-    groups: dict[tuple[str, str], list[Known]] = {}
+    groups: dict[tuple[str, str], list[ShownItem]] = {}
     for episode in prompt.episodes:
         groups.setdefault((episode.subject, _canonical(episode.content)), []).append(episode)
     changes: list[JsonValue] = []
@@ -38,21 +38,23 @@ def consolidate(prompt: Prompt) -> list[JsonValue]:
     return changes[:MAX_CHANGES]
 
 
-def _change(episodes: Sequence[Known], facts: Sequence[Known]) -> dict[str, JsonValue] | None:
+def _change(episodes: Sequence[ShownItem], facts: Sequence[ShownItem]) -> dict[str, JsonValue] | None:
     content = episodes[0].content
-    form = form_of(content)
+    form = attribute_of(content)
     for fact in facts:
-        if _canonical(fact.content) == _canonical(content) or (form is not None and _same(form_of(fact.content), form)):
-            return _proposed("reinforce", fact.content, form or form_of(fact.content), episodes, target=fact)
+        if _canonical(fact.content) == _canonical(content) or (
+            form is not None and _same(attribute_of(fact.content), form)
+        ):
+            return _proposed("reinforce", fact.content, form or attribute_of(fact.content), episodes, target=fact)
     if match := _OVER.fullmatch(content):
         for fact in facts:
             if _ends(match["what"], fact.content):
-                return _proposed("invalidate", fact.content, form_of(fact.content), episodes, target=fact)
+                return _proposed("invalidate", fact.content, attribute_of(fact.content), episodes, target=fact)
         return None
     if match := _CORRECTION.fullmatch(content):
-        right = form_of(match["right"])
+        right = attribute_of(match["right"])
         for fact in facts:
-            old = form_of(fact.content)
+            old = attribute_of(fact.content)
             if (
                 right
                 and old
@@ -63,16 +65,16 @@ def _change(episodes: Sequence[Known], facts: Sequence[Known]) -> dict[str, Json
         return None
     if form is None:
         return None
-    if form.room is not Room.MANY and any(_rivals(form_of(fact.content), form) for fact in facts):
+    if form.room is not Cardinality.MANY and any(_rivals(attribute_of(fact.content), form) for fact in facts):
         return None  # which of the two is newer cannot be seen here
     return _proposed("new", content, form, episodes, target=None)
 
 
-def _same(one: Form | None, other: Form) -> bool:
+def _same(one: AttributeValue | None, other: AttributeValue) -> bool:
     return one is not None and (one.attribute, one.value) == (other.attribute, other.value)
 
 
-def _rivals(one: Form | None, other: Form) -> bool:
+def _rivals(one: AttributeValue | None, other: AttributeValue) -> bool:
     return one is not None and one.attribute == other.attribute
 
 
@@ -83,7 +85,7 @@ def _ends(what: str, content: str) -> bool:
 
 
 def _proposed(
-    action: str, content: str, form: Form | None, episodes: Sequence[Known], *, target: Known | None
+    action: str, content: str, form: AttributeValue | None, episodes: Sequence[ShownItem], *, target: ShownItem | None
 ) -> dict[str, JsonValue]:
     return {
         "subject": episodes[0].subject,

@@ -9,12 +9,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from .offline_attributes import Category, Form, Room, form_of
+from .offline_attributes import AttributeValue, Cardinality, Category, attribute_of
 from .offline_people import companions, statements_about_people
-from .offline_prompt import Prompt, Turn
+from .offline_prompt import Prompt, ShownTurnText
 from .offline_retractions import endings
-from .offline_rules import IMPORTANCE, Statement, statements
-from .offline_text import CHANGES, Clause, clauses, without_tail
+from .offline_rules import IMPORTANCE, SpokenStatement, statements
+from .offline_text import CHANGES, SpokenClause, clauses, without_tail
 
 MAX_PER_TURN: Final = 3
 """As memory-model.md, section 3; what matters most is kept."""
@@ -50,13 +50,13 @@ class _Held:
     id: str
     subject: str
     content: str
-    form: Form | None
+    form: AttributeValue | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    statement: Statement
-    clause: Clause
+    statement: SpokenStatement
+    clause: SpokenClause
     replaces: _Held | None = None
     is_correction: bool = False
     ends: bool = False
@@ -66,7 +66,7 @@ class _Found:
 def observe(prompt: Prompt) -> list[JsonValue]:
     """The observations of all turns, in order; `replaces` may name an earlier one (`o1`) of the same answer."""
     # What was said last comes first: own observations, then working entries, which are shown by salience.
-    held = [_Held(item.id, item.subject, item.content, form_of(item.content)) for item in prompt.working]
+    held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
     for turn in prompt.turns:
         for found in _most_important(_of_turn(turn, held)):
@@ -75,11 +75,11 @@ def observe(prompt: Prompt) -> list[JsonValue]:
                 held.remove(found.replaces)
             if not found.ends:
                 said = found.statement
-                held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, form_of(said.content)))
+                held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, attribute_of(said.content)))
     return answer
 
 
-def _of_turn(turn: Turn, held: Sequence[_Held]) -> list[_Found]:
+def _of_turn(turn: ShownTurnText, held: Sequence[_Held]) -> list[_Found]:
     found: list[_Found] = []
     for message in turn.said:
         parts = list(clauses(message))
@@ -97,7 +97,7 @@ def _of_turn(turn: Turn, held: Sequence[_Held]) -> list[_Found]:
     return _without_doubles(found)
 
 
-def _told(clause: Clause, held: Sequence[_Held]) -> list[Statement]:
+def _told(clause: SpokenClause, held: Sequence[_Held]) -> list[SpokenStatement]:
     subjects = {item.subject for item in held} - {"user"}
     return statements_about_people(clause.text, subjects=subjects) or [
         *statements(clause.text, introduces=clause.opens),
@@ -106,9 +106,9 @@ def _told(clause: Clause, held: Sequence[_Held]) -> list[Statement]:
 
 
 # ------------------------------------------------------------------------------------------------ what is replaced
-def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Found:
+def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_Held]) -> _Found:
     """With the held statement that this one takes the place of, if any."""
-    form = form_of(statement.content)
+    form = attribute_of(statement.content)
     if form is None:
         return _Found(statement, clause)
     same = [
@@ -123,16 +123,16 @@ def _linked(statement: Statement, clause: Clause, held: Sequence[_Held]) -> _Fou
     if named_wrong:
         return _Found(statement, clause, replaces=named_wrong[0], is_correction=not changes)
     allowed = {
-        Room.ONE: bool(same),
-        Room.ON_CHANGE: bool(same) and (changes or clause.corrects),
-        Room.MANY: len(same) == 1 and clause.corrects,
+        Cardinality.ONE: bool(same),
+        Cardinality.ON_CHANGE: bool(same) and (changes or clause.corrects),
+        Cardinality.MANY: len(same) == 1 and clause.corrects,
     }[form.room]
     if not allowed:
         return _Found(statement, clause)
     return _Found(statement, clause, replaces=same[0], is_correction=clause.corrects and not changes)
 
 
-def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held]) -> list[_Found]:
+def _substituted(clause: SpokenClause, parts: Sequence[SpokenClause], held: Sequence[_Held]) -> list[_Found]:
     """A held statement with one value put in for another: "it's Lyon, not Nice", "I switched from Hulu to Netflix"."""
     if match := _SWITCHED.fullmatch(clause.text):
         old = match["old"] or next(iter(_gone(parts)), None)
@@ -142,19 +142,21 @@ def _substituted(clause: Clause, parts: Sequence[Clause], held: Sequence[_Held])
     return []
 
 
-def _put_in(new: str, old: str | None, clause: Clause, held: Sequence[_Held], *, is_correction: bool) -> list[_Found]:
+def _put_in(
+    new: str, old: str | None, clause: SpokenClause, held: Sequence[_Held], *, is_correction: bool
+) -> list[_Found]:
     if old is None or not new or len(new.split()) > 6 or old[0].isdigit() != new[0].isdigit():
         return []
     for item in held:
         if _mentions(item.content, old):
             content = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _match: new, item.content, flags=re.IGNORECASE)
             category: Category = item.form.category if item.form is not None else "attribute"
-            statement = Statement(subject=item.subject, content=content, category=category)
+            statement = SpokenStatement(subject=item.subject, content=content, category=category)
             return [_Found(statement, clause, replaces=item, is_correction=is_correction)]
     return []
 
 
-def _ended(parts: Sequence[Clause], held: Sequence[_Held], *, replaced: set[str]) -> list[_Found]:
+def _ended(parts: Sequence[SpokenClause], held: Sequence[_Held], *, replaced: set[str]) -> list[_Found]:
     """What the speaker says is over, where nothing has taken its place."""
     found: list[_Found] = []
     for clause in parts:
@@ -164,13 +166,13 @@ def _ended(parts: Sequence[Clause], held: Sequence[_Held], *, replaced: set[str]
             over = [item for item in held if item.subject == "user" and _mentions(item.content, value)]
             if over and over[0].id not in replaced:
                 content = over[0].content
-                statement = Statement("user", f"No longer {content[:1].lower()}{content[1:]}", category="event")
+                statement = SpokenStatement("user", f"No longer {content[:1].lower()}{content[1:]}", category="event")
                 found.append(_Found(statement, clause, replaces=over[0], ends=True))
                 replaced.add(over[0].id)
     return found
 
 
-def _gone(parts: Sequence[Clause]) -> list[str]:
+def _gone(parts: Sequence[SpokenClause]) -> list[str]:
     return [
         without_tail(match["x"]) for clause in parts for pattern in _GONE if (match := pattern.fullmatch(clause.text))
     ]

@@ -9,7 +9,7 @@ from typing import Final
 
 from .offline_objects import is_name, is_pets
 from .offline_retractions import endings
-from .offline_rules import Statement, capitalised, statements
+from .offline_rules import SpokenStatement, capitalised, statements
 from .offline_text import without_tail
 from .offline_words import PETS, RELATIONS
 
@@ -44,7 +44,7 @@ _NO_PERSON: Final = re.compile(
 _TOGETHER_WITH: Final = re.compile(rf".+ (?:together )?with (?:my|our) {_KIN},? {_NAME}", re.IGNORECASE)
 
 
-def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[Statement]:
+def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[SpokenStatement]:
     """`subjects` are those that the prompt shows: a bare first name is understood of them, and where only a person can
     be meant."""
     for pattern in _NAMED:
@@ -57,7 +57,7 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
         told = statements(_first_person(match["rest"]))
         if told and not told[0].content.startswith("Name "):
             content = capitalised(f"{match['kin']} {told[0].content[:1].lower()}{told[0].content[1:]}")
-            return [Statement(subject="user", content=content, category="relationship")]
+            return [SpokenStatement(subject="user", content=content, category="relationship")]
         return []
     match = _KNOWN.fullmatch(clause)
     if match is None or not is_name(match["name"]) or _NO_PERSON.match(match["name"]):
@@ -67,7 +67,7 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
     return []
 
 
-def companions(clause: str) -> list[Statement]:
+def companions(clause: str) -> list[SpokenStatement]:
     """Who is named beside what is told: "I live in Ghent with my brother Paul"."""
     match = _TOGETHER_WITH.fullmatch(without_tail(clause))
     if match and _is_kin(match["kin"]) and is_name(match["name"]):
@@ -79,12 +79,12 @@ def _is_kin(words: str) -> bool:
     return words.lower().split()[-1] in RELATIONS | PETS
 
 
-def _relation(kin: str, name: str) -> Statement:
+def _relation(kin: str, name: str) -> SpokenStatement:
     article = "an" if kin[0].lower() in "aeiou" else "a"
-    return Statement(subject="user", content=f"Has {article} {kin.lower()} named {name}", category="relationship")
+    return SpokenStatement(subject="user", content=f"Has {article} {kin.lower()} named {name}", category="relationship")
 
 
-def _about(name: str, rest: str | None, kin: str) -> list[Statement]:
+def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
     """Statements of the person's own; an animal has none."""
     if not rest or (kin and is_pets(kin)):
         return []

@@ -25,7 +25,7 @@ _NO_WORD: Final = re.compile(r"[^\w\s'’.-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ShownItem:
     """A line that the answer may refer to."""
 
     id: str
@@ -34,7 +34,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ShownTurnText:
     """What the user said in a turn, message by message; other roles are left out."""
 
     id: str
@@ -43,16 +43,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    turns: tuple[Turn, ...]
-    working: tuple[Known, ...]
-    episodes: tuple[Known, ...]
-    facts: tuple[Known, ...]
+    turns: tuple[ShownTurnText, ...]
+    working: tuple[ShownItem, ...]
+    episodes: tuple[ShownItem, ...]
+    facts: tuple[ShownItem, ...]
 
 
 def read_prompt(messages: Sequence[Message]) -> Prompt:
     """Instructions (system messages) are not read: their examples look like the real thing."""
     users = [message.content for message in messages if message.role == "user"]
-    known: dict[str, Known] = {}
+    known: dict[str, ShownItem] = {}
     turns: dict[str, list[str]] = {}
     for place, content in enumerate(users):
         heading, turn = "user", None
@@ -63,18 +63,18 @@ def read_prompt(messages: Sequence[Message]) -> Prompt:
             elif turn is not None:
                 turns[turn].append(_ESCAPED.sub(r"\1", line))
             elif match := _ITEM.fullmatch(line):
-                known[match[1]] = Known(id=match[1], subject=heading, content=match[2].strip())
+                known[match[1]] = ShownItem(id=match[1], subject=heading, content=match[2].strip())
             elif line.strip():
                 heading = _subject_of(line)
     return Prompt(
-        turns=tuple(Turn(id=turn, said=_said_by_user(lines)) for turn, lines in turns.items()),
+        turns=tuple(ShownTurnText(id=turn, said=_said_by_user(lines)) for turn, lines in turns.items()),
         working=_of_kind(known, "w"),
         episodes=_of_kind(known, "e"),
         facts=_of_kind(known, "f"),
     )
 
 
-def _of_kind(known: dict[str, Known], letter: str) -> tuple[Known, ...]:
+def _of_kind(known: dict[str, ShownItem], letter: str) -> tuple[ShownItem, ...]:
     return tuple(item for item in known.values() if item.id[0] == letter)
 
 

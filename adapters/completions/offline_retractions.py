@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from .offline_attributes import Room, form_of
-from .offline_rules import Statement, capitalised, statements
+from .offline_attributes import Cardinality, attribute_of
+from .offline_rules import SpokenStatement, capitalised, statements
 
 _BEGINS: Final = r"(?:i|we) (?:have )?"
 _MY_JOB: Final = r"(?:my|the|our) (?:job|position|role|post) (?:at|with|in)"
@@ -42,20 +42,20 @@ _STOPPED: Final = re.compile(
 )
 
 
-def endings(clause: str, *, beside: Sequence[Statement] = ()) -> list[Statement]:
+def endings(clause: str, *, beside: Sequence[SpokenStatement] = ()) -> list[SpokenStatement]:
     """Of a clause without hedge, what it says is no longer so; empty for all that no rule knows. What a statement
     `beside` it gives a new value is left to that statement: "I left Acme and joined Globex"."""
     return [each for each in _over(clause) if not any(_same_attribute(each, said) for said in beside)]
 
 
-def _over(clause: str) -> list[Statement]:
+def _over(clause: str) -> list[SpokenStatement]:
     for pattern, positive in _OVER:
         if match := pattern.fullmatch(clause):
             return [_no_longer(was) for was in statements(positive.format(x=match["x"]))]
     return _stopped(clause)
 
 
-def _stopped(clause: str) -> list[Statement]:
+def _stopped(clause: str) -> list[SpokenStatement]:
     """I stopped playing tennis → No longer plays tennis; I gave up drinking beer → Does not drink beer."""
     match = _STOPPED.fullmatch(clause)
     if match is None:
@@ -69,14 +69,14 @@ def _stopped(clause: str) -> list[Statement]:
     return []
 
 
-def _same_attribute(over: Statement, other: Statement) -> bool:
-    mine, theirs = form_of(_positive(over.content)), form_of(other.content)
+def _same_attribute(over: SpokenStatement, other: SpokenStatement) -> bool:
+    mine, theirs = attribute_of(_positive(over.content)), attribute_of(other.content)
     if over.subject != other.subject or mine is None or theirs is None:
         return False
-    return mine.attribute == theirs.attribute and mine.room is not Room.MANY
+    return mine.attribute == theirs.attribute and mine.room is not Cardinality.MANY
 
 
-def _no_longer(statement: Statement) -> Statement:
+def _no_longer(statement: SpokenStatement) -> SpokenStatement:
     """Works at Acme → No longer works at Acme; Is vegetarian → Is no longer vegetarian."""
     first, _, rest = statement.content.partition(" ")
     told = f"Is no longer {rest}" if first == "Is" else f"No longer {first.lower()} {rest}"

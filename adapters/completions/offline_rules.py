@@ -49,7 +49,7 @@ IMPORTANCE: Final[dict[Category, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class SpokenStatement:
     subject: str
     content: str
     category: Category
@@ -64,7 +64,7 @@ def _always(_value: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SentenceRule:
     """`content` takes the groups of `pattern`: {x} the object, {y} a second one, {v} a verb, already conjugated."""
 
     pattern: re.Pattern[str]
@@ -94,8 +94,8 @@ def _rule(
     *,
     permanent: bool = False,
     keep_tail: bool = False,
-) -> Rule:
-    return Rule(re.compile(pattern, re.IGNORECASE), content, category, accept, permanent, keep_tail)
+) -> SentenceRule:
+    return SentenceRule(re.compile(pattern, re.IGNORECASE), content, category, accept, permanent, keep_tail)
 
 
 _RULES: Final = (
@@ -199,7 +199,7 @@ _RULES: Final = (
 )  # fmt: skip
 
 
-def statements(clause: str, *, introduces: bool = False) -> list[Statement]:
+def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement]:
     """What a clause without hedge says about its speaker; empty for all that no rule knows.
 
     `introduces`: "I am Maria" is taken as a name only where people introduce themselves.
@@ -209,7 +209,7 @@ def statements(clause: str, *, introduces: bool = False) -> list[Statement]:
         and (match := re.fullmatch(r"(?:i am|this is) (?P<x>[^,]+)(?:,.*)?", clause, re.IGNORECASE))
         and is_name(match["x"])
     ):
-        return [Statement(subject="user", content=f"Name is {match['x']}", category="identity", permanent=True)]
+        return [SpokenStatement(subject="user", content=f"Name is {match['x']}", category="identity", permanent=True)]
     short = without_tail(clause)
     for rule in _RULES:
         if (match := rule.pattern.fullmatch(clause if rule.keep_tail else short)) and (found := _filled(rule, match)):
@@ -217,7 +217,7 @@ def statements(clause: str, *, introduces: bool = False) -> list[Statement]:
     return []
 
 
-def _filled(rule: Rule, match: re.Match[str]) -> list[Statement]:
+def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
     """The rule's statements with the groups put in; empty when a group is nothing that the rule accepts."""
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     if "v" in groups:
@@ -234,7 +234,7 @@ def _filled(rule: Rule, match: re.Match[str]) -> list[Statement]:
     if "Works at {y}" in rule.content and not is_employer(groups["y"]):
         return []
     return [
-        Statement(
+        SpokenStatement(
             subject="user", content=capitalised(part.format(**groups)), category=rule.category, permanent=rule.permanent
         )
         for part in rule.content.split("|")

@@ -14,7 +14,7 @@ MAX_SENTENCE: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class SpokenClause:
     """A part of a sentence with a subject of its own, unfolded; `sentence` is the verbatim whole, for evidence."""
 
     text: str
@@ -221,7 +221,7 @@ def unfolded(text: str) -> str:
     return _NAMED_LATER.sub(" named ", text)
 
 
-def clauses(message: str) -> Iterator[Clause]:
+def clauses(message: str) -> Iterator[SpokenClause]:
     """What may be taken from a user's message: clauses of sentences that assert something about the speaker."""
     if _MAKE_BELIEVE.search(message):
         return
@@ -238,7 +238,7 @@ def clauses(message: str) -> Iterator[Clause]:
         if _BLOCKED.search(plain):
             continue
         for text, wrong in _parts(plain):
-            yield Clause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens)
+            yield SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens)
             opens = False
 
 

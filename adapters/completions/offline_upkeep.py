@@ -14,8 +14,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from ..ports import Message
-from .offline_attributes import Room, form_of
-from .offline_prompt import Known, Prompt
+from .offline_attributes import Cardinality, attribute_of
+from .offline_prompt import Prompt, ShownItem
 
 PER_SENTENCE: Final = 4
 """Statements in one sentence of a digest."""
@@ -25,35 +25,35 @@ _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ShownPair:
     id: str
     known: str
     new: str
 
 
-def read_pairs(messages: Sequence[Message]) -> list[Pair]:
+def read_pairs(messages: Sequence[Message]) -> list[ShownPair]:
     """From the last user message: `[p1]`, a line `known: …` and a line `new: …`."""
     shown = next((each.content for each in reversed(messages) if each.role == "user"), "")
-    return [Pair(*found) for found in _PAIR.findall(shown)]
+    return [ShownPair(*found) for found in _PAIR.findall(shown)]
 
 
 # ------------------------------------------------------------------------------------------------ judge
-def judge(pairs: Iterable[Pair]) -> list[JsonValue]:
+def judge(pairs: Iterable[ShownPair]) -> list[JsonValue]:
     return [_judgement(pair) for pair in pairs]
 
 
-def _judgement(pair: Pair) -> JsonValue:
+def _judgement(pair: ShownPair) -> JsonValue:
     decision, reason = _decided(pair.known, pair.new)
     return {"pair_id": pair.id, "decision": decision, "reason": reason}
 
 
 def _decided(known: str, new: str) -> tuple[str, str]:
-    old, fresh = form_of(known), form_of(new)
+    old, fresh = attribute_of(known), attribute_of(new)
     if _words(new) <= _words(known) or (old and fresh and (old.attribute, old.value) == (fresh.attribute, fresh.value)):
         return "duplicate", "it says nothing more"
     if (over := _OVER.fullmatch(_plain(new))) and _ends(over["what"], known):
         return "supersede", "it is over"
-    if old and fresh and old.attribute == fresh.attribute and fresh.room is Room.ONE:
+    if old and fresh and old.attribute == fresh.attribute and fresh.room is Cardinality.ONE:
         return "supersede", "there is room for one, and this is the newer"
     return "coexist", "nothing says that both cannot hold"
 
@@ -73,11 +73,11 @@ def prune(prompt: Prompt) -> list[JsonValue]:
     return removals
 
 
-def _why_it_goes(fact: Known, others: Sequence[Known], newer: Sequence[Known]) -> str | None:
-    form = form_of(fact.content)
-    if form is not None and form.room is Room.ONE:
+def _why_it_goes(fact: ShownItem, others: Sequence[ShownItem], newer: Sequence[ShownItem]) -> str | None:
+    form = attribute_of(fact.content)
+    if form is not None and form.room is Cardinality.ONE:
         for each in newer:
-            other = form_of(each.content)
+            other = attribute_of(each.content)
             if other is not None and other.attribute == form.attribute and other.value != form.value:
                 return "contradicted by a newer fact"
     if any(_words(fact.content) <= _words(each.content) for each in others):
@@ -95,11 +95,11 @@ def digest(prompt: Prompt) -> str:
 
 def summary(observations: Iterable[tuple[str, str]]) -> str:
     """Of (subject, statement) pairs, as they were observed; empty when nothing was."""
-    known = [Known(id="", subject=subject, content=content) for subject, content in observations]
+    known = [ShownItem(id="", subject=subject, content=content) for subject, content in observations]
     return " ".join(_sentences("About {who}", known))
 
 
-def _sentences(opening: str, statements: Iterable[Known]) -> Iterator[str]:
+def _sentences(opening: str, statements: Iterable[ShownItem]) -> Iterator[str]:
     by_subject: dict[str, list[str]] = {}
     for each in statements:
         told = by_subject.setdefault(each.subject, [])

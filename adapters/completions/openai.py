@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
 from ..openai_errors import MODEL, shortened
-from ..openai_server import OpenAIServer, Refused, Unheard, encoded
+from ..openai_server import NoAnswer, OpenAIServer, RequestRefused, encoded
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..spend_meter import Meter, Unmetered
 from ..unicode import well_formed
@@ -91,7 +91,7 @@ class OpenAICompletions:
                     answer_format, reply = await self._ask_in_any_format(request)
                 else:
                     reply = await self._ask(request, answer_format, problem)
-            except Refused as error:
+            except RequestRefused as error:
                 problem, answer_format = f"the server refused the request: {error}", AnswerFormat.PLAIN
             else:
                 spent = _added(spent, reply.counted)
@@ -107,13 +107,13 @@ class OpenAICompletions:
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
         """The first format that the server takes, from the one that worked before on."""
-        refusal = Refused("")
+        refusal = RequestRefused("")
         for answer_format in AnswerFormat:
             if answer_format < self._formats.get(request.task, AnswerFormat.JSON_SCHEMA):
                 continue
             try:
                 reply = await self._ask(request, answer_format)
-            except Refused as error:
+            except RequestRefused as error:
                 refusal = error
                 continue
             # What worked first stays: a refusal after that is about one request, not about the format.
@@ -152,9 +152,9 @@ class OpenAICompletions:
             reply = decode_reply(await self._bounded(body, reserved.max_output_tokens))
             used = None if reply is None or reply.usage is None else reply.counted
             return reply
-        except Unheard:
+        except NoAnswer:
             raise
-        except (Transient, Refused):
+        except (Transient, RequestRefused):
             used = Usage()  # it was not made, or not taken
             raise
         finally:
@@ -167,7 +167,7 @@ class OpenAICompletions:
         for name in self._limit_names:
             try:
                 return await self._server.post(PATH, {**body, name: max_output_tokens})
-            except Refused as refused:
+            except RequestRefused as refused:
                 if name not in str(refused):
                     raise
                 self._limit_names = tuple(each for each in self._limit_names if each != name)

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from ...schemas.errors import Fatal, Poison, Transient
-from ..openai_server import OpenAIServer, Refused
+from ..openai_server import OpenAIServer, RequestRefused
 from ..ports import EmbedderIdentity, Usage, UsageSink
 from ..unicode import well_formed
 
@@ -84,11 +84,11 @@ class OpenAIEmbedder:
             batch = cut[start : start + BATCH]
             try:
                 vectors += await self._call(batch, tenant_id)
-            except Refused:  # too many, too long, or one text that it will not have: one by one, shortened
+            except RequestRefused:  # too many, too long, or one text that it will not have: one by one, shortened
                 for text in batch:
                     try:
                         vectors += await self._call([text[:SHORT_TEXT]], tenant_id)
-                    except Refused as error:
+                    except RequestRefused as error:
                         raise Poison("refused_by_model", f"{self._model} will not embed this text: {error}") from error
         return vectors
 
@@ -113,7 +113,7 @@ class OpenAIEmbedder:
     def _probe(self) -> int:
         try:
             body = self._server.post_blocking("/embeddings", self._asked(["dimension"]))
-        except Refused as error:
+        except RequestRefused as error:
             raise Transient(
                 COMPONENT,
                 f"the server of {self._model} will not embed a word: {error}",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Transient
-from ..ports import Candidate
+from ..ports import RerankCandidate
 from ..unicode import well_formed
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cross-encoder")
         self._model: TextCrossEncoder | None = None
 
-    async def rerank(self, cue: str, candidates: Sequence[Candidate], *, tenant_id: str) -> list[int]:
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         if not candidates:
             return []
         texts = [well_formed(each.text)[:MAX_TEXT] for each in candidates]

@@ -23,7 +23,7 @@ from qdrant_client import models
 
 from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal
-from ..ports import CasResult, Found, Payload
+from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
 from .engine import DENSE, QdrantEngine
 from .errors import not_qdrants, translated
@@ -39,7 +39,7 @@ MAJORITY = models.ReadConsistencyType.MAJORITY
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedPoint:
     """A point that was looked at, as the engine takes it."""
 
     tenant_id: str
@@ -57,7 +57,7 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class PointIds:
     """Points of one tenant, by their ids."""
 
     tenant_id: str
@@ -65,16 +65,16 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class CompareAndSet:
     """See `VectorStore.compare_and_set`."""
 
-    new: Encoded
+    new: EncodedPoint
     expected_version: int | None
     cause: str
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class VectorUpdate:
     """Vectors of a point that stands, to be replaced by these."""
 
     tenant_id: str
@@ -86,14 +86,14 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class FilterQuery:
     """Records by a filter that names the tenant, in the order that it says."""
 
     tenant_id: str
     request: models.QueryRequest
 
 
-class Bulk:
+class RequestBatcher:
     """Over one engine. Of one call no two members may name the same point, reads excepted."""
 
     def __init__(self, *, engine: QdrantEngine) -> None:
@@ -102,15 +102,15 @@ class Bulk:
     async def read(
         self,
         collection: str,
-        asked: Sequence[Named],
+        asked: Sequence[PointIds],
         *,
         with_dense: bool = False,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> list[dict[str, Found]]:
+    ) -> list[dict[str, StoredPoint]]:
         """What is there of each, by id; a record of another tenant is not."""
         wanted = list(dict.fromkeys(each for named in asked for each in named.ids))
         tenants = list(dict.fromkeys(named.tenant_id for named in asked))
-        found: dict[tuple[str, str], Found] = {}
+        found: dict[tuple[str, str], StoredPoint] = {}
         for page in pages(wanted, PAGE):
             # A scroll, not `retrieve`: that one takes no filter, and the tenant belongs into the query.
             with translated(f"reading from {collection}"):
@@ -128,7 +128,7 @@ class Bulk:
             for named in asked
         ]
 
-    async def query(self, collection: str, asked: Sequence[Query]) -> list[list[Found]]:
+    async def query(self, collection: str, asked: Sequence[FilterQuery]) -> list[list[StoredPoint]]:
         doing = f"searching {collection}"
         with translated(doing):
             answers = await self._engine.query_batch_points(
@@ -141,7 +141,7 @@ class Bulk:
             for each, answer in zip(asked, answers, strict=True)
         ]
 
-    async def insert(self, collection: str, points: Iterable[Encoded]) -> None:
+    async def insert(self, collection: str, points: Iterable[EncodedPoint]) -> None:
         for batch in _batches(points):
             with translated(f"inserting into {collection}"):
                 await self._engine.upsert(
@@ -152,7 +152,7 @@ class Bulk:
                     update_mode=models.UpdateMode.INSERT_ONLY,
                 )
 
-    async def put(self, collection: str, points: Iterable[Encoded]) -> None:
+    async def put(self, collection: str, points: Iterable[EncodedPoint]) -> None:
         for batch in _batches(points):
             with translated(f"writing to {collection}"):
                 await self._engine.upsert(
@@ -163,12 +163,12 @@ class Bulk:
                     update_filter=_standing(batch),
                 )
 
-    async def set_payload(self, collection: str, named: Sequence[Named], fields: Payload) -> None:
+    async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
         for page in _named_pages(named):
             with translated(f"writing fields in {collection}"):
                 await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
 
-    async def update_vectors(self, collection: str, points: Sequence[Vectors]) -> None:
+    async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
         """Of those that stand. The engine refuses a request that names an absent point: then it is asked which stand,
         and they are written; one that goes between the two is asked for again."""
         left = list(points)
@@ -185,32 +185,32 @@ class Bulk:
                     )
                 return
             except Fatal:
-                named = [Named(each.tenant_id, (each.id,)) for each in left]
+                named = [PointIds(each.tenant_id, (each.id,)) for each in left]
                 standing = await self.read(collection, named, consistency=MAJORITY)
                 there = [each for each, found in zip(left, standing, strict=True) if found]
                 if len(there) == len(left):
                     raise
                 left = there
 
-    async def delete(self, collection: str, named: Sequence[Named]) -> None:
+    async def delete(self, collection: str, named: Sequence[PointIds]) -> None:
         for page in _named_pages(named):
             with translated(f"deleting from {collection}"):
                 await self._engine.delete(collection, page, wait=True, ordering=STRONG)
 
-    async def compare_and_set(self, collection: str, swaps: Sequence[Swap]) -> list[CasResult]:
+    async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
         """The engine never tells whether a condition matched, hence the read. A conditional upsert alone would insert
         a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both."""
         await self.insert(collection, [swap.new for swap in swaps if swap.expected_version is None])
         await self._replace(collection, [swap for swap in swaps if swap.expected_version is not None])
         found = await self.read(
-            collection, [Named(swap.new.tenant_id, (swap.new.id,)) for swap in swaps], consistency=MAJORITY
+            collection, [PointIds(swap.new.tenant_id, (swap.new.id,)) for swap in swaps], consistency=MAJORITY
         )
         return [
             "applied" if any(swap.cause in applied(row.payload) for row in rows.values()) else "conflict"
             for swap, rows in zip(swaps, found, strict=True)
         ]
 
-    async def _replace(self, collection: str, swaps: Sequence[Swap]) -> None:
+    async def _replace(self, collection: str, swaps: Sequence[CompareAndSet]) -> None:
         by_id = {swap.new.id: swap for swap in swaps}
         for batch in _batches(swap.new for swap in swaps):
             with translated(f"writing to {collection} under a condition"):
@@ -235,14 +235,14 @@ def pages(items: list[str], size: int) -> Iterator[list[str]]:
         yield items[start : start + size]
 
 
-def _before(swap: Swap) -> models.Filter:
+def _before(swap: CompareAndSet) -> models.Filter:
     """What a row must be that is swapped: of its tenant, of the version that was read, and without this cause."""
     new = swap.new
     must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
     return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
 
 
-def _standing(points: Iterable[Encoded]) -> models.Filter:
+def _standing(points: Iterable[EncodedPoint]) -> models.Filter:
     """What the points that are overwritten must be: each its tenant's."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for each in points:
@@ -250,7 +250,7 @@ def _standing(points: Iterable[Encoded]) -> models.Filter:
     return each_of(groups.items())
 
 
-def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
+def _named_pages(named: Sequence[PointIds]) -> Iterator[models.Filter]:
     """Filters of at most `PAGE` ids each."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     left = PAGE
@@ -266,9 +266,9 @@ def _named_pages(named: Sequence[Named]) -> Iterator[models.Filter]:
         yield each_of(groups.items())
 
 
-def _batches(points: Iterable[Encoded]) -> Iterator[list[Encoded]]:
+def _batches(points: Iterable[EncodedPoint]) -> Iterator[list[EncodedPoint]]:
     """Cut so that each request stays below the server's limits."""
-    batch: list[Encoded] = []
+    batch: list[EncodedPoint] = []
     size = 0
     for each in points:
         if batch and (len(batch) >= CHUNK_POINTS or size + each.size > CHUNK_BYTES):

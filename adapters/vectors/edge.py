@@ -258,7 +258,7 @@ class EdgeEngine:
         with_vectors: bool | list[str] = False,
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> tuple[list[translate.Record], Any]:
+    ) -> tuple[list[translate.EdgeRecord], Any]:
         request = edge.ScrollRequest(
             offset=None if offset is None else translate.point_id(offset),
             limit=limit,
@@ -280,7 +280,7 @@ class EdgeEngine:
         search_params: models.SearchParams | None = None,
         limit: int = 10,
         with_payload: bool = True,
-    ) -> translate.Found:
+    ) -> translate.EdgeAnswer:
         request = edge.QueryRequest(
             limit=limit,
             query=translate.query(query, using),
@@ -297,7 +297,7 @@ class EdgeEngine:
         requests: Sequence[models.QueryRequest],
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> list[translate.Found]:
+    ) -> list[translate.EdgeAnswer]:
         batch = call(translate.query_batch, requests)
         return [translate.scored(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
 

@@ -290,7 +290,7 @@ def _vector_back(value: Any) -> Any:
 
 
 # Named tuples: one answer has hundreds, and a frozen dataclass takes three times as long to make.
-class Record(NamedTuple):
+class EdgeRecord(NamedTuple):
     """`Row`, as the engine found it."""
 
     id: int | str
@@ -299,7 +299,7 @@ class Record(NamedTuple):
     order_value: int | float | None
 
 
-class Scored(NamedTuple):
+class EdgeHit(NamedTuple):
     """`Hit`, as the engine found it."""
 
     id: int | str
@@ -310,16 +310,16 @@ class Scored(NamedTuple):
     order_value: None = None
 
 
-class Found(NamedTuple):
+class EdgeAnswer(NamedTuple):
     """`Answer` of one query."""
 
-    points: Sequence[Scored]
+    points: Sequence[EdgeHit]
 
 
-def records(found: Sequence[Any]) -> list[Record]:
-    return [Record(_id_back(each.id), each.payload, _vector_back(each.vector), each.order_value) for each in found]
+def records(found: Sequence[Any]) -> list[EdgeRecord]:
+    return [EdgeRecord(_id_back(each.id), each.payload, _vector_back(each.vector), each.order_value) for each in found]
 
 
-def scored(found: Sequence[Any]) -> Found:
+def scored(found: Sequence[Any]) -> EdgeAnswer:
     """Queries are never asked for vectors."""
-    return Found([Scored(_id_back(each.id), each.version, each.score, each.payload) for each in found])
+    return EdgeAnswer([EdgeHit(_id_back(each.id), each.version, each.score, each.payload) for each in found])

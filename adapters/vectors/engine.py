@@ -28,7 +28,7 @@ class EngineRefused(Exception):
         self.status = status
 
 
-class Row(Protocol):
+class EngineRow(Protocol):
     """What is read of a `Record`. The embedded engine gives its own: a read has hundreds, and building qdrant-client's
     models of them took longer than finding them."""
 
@@ -45,18 +45,18 @@ class Row(Protocol):
     def order_value(self) -> Any: ...
 
 
-class Hit(Row, Protocol):
+class EngineHit(EngineRow, Protocol):
     """What is read of a `ScoredPoint`."""
 
     @property
     def score(self) -> float: ...
 
 
-class Answer(Protocol):
+class QueryAnswer(Protocol):
     """What is read of a `QueryResponse`."""
 
     @property
-    def points(self) -> Sequence[Hit]: ...
+    def points(self) -> Sequence[EngineHit]: ...
 
 
 class QdrantEngine(Protocol):
@@ -153,7 +153,7 @@ class QdrantEngine(Protocol):
         with_vectors: Any = False,
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> tuple[Sequence[Row], Any]: ...
+    ) -> tuple[Sequence[EngineRow], Any]: ...
 
     async def query_points(
         self,
@@ -165,7 +165,7 @@ class QdrantEngine(Protocol):
         search_params: models.SearchParams | None = None,
         limit: int = 10,
         with_payload: bool = True,
-    ) -> Answer: ...
+    ) -> QueryAnswer: ...
 
     async def query_batch_points(
         self,
@@ -173,7 +173,7 @@ class QdrantEngine(Protocol):
         requests: Sequence[models.QueryRequest],
         *,
         consistency: models.ReadConsistencyType | None = None,
-    ) -> Sequence[Answer]: ...
+    ) -> Sequence[QueryAnswer]: ...
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True

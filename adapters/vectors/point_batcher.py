@@ -1,6 +1,7 @@
 """Records by id: what concurrent events read and write is gathered per collection and goes out together.
 
-Each method is one caller's; `Bulk` says what a batch becomes. Writes of one collection that name one point in common
+Each method is one caller's; `RequestBatcher` says what a batch becomes. Writes of one collection that name one point
+in common
 go out one after the other, in the order in which they were asked; reads stand apart and overtake nothing that their
 caller waited for.
 """
@@ -13,82 +14,90 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..batching.coalescer import Gatherer, GatherPolicy
-from ..ports import CasResult, Found, Payload
-from .batch_requests import CHUNK_BYTES, Bulk, Encoded, Named, Query, Swap, Vectors
+from ..batching.coalescer import CoalescePolicy, Coalescer
+from ..ports import CasResult, Payload, StoredPoint
+from .batch_requests import (
+    CHUNK_BYTES,
+    CompareAndSet,
+    EncodedPoint,
+    FilterQuery,
+    PointIds,
+    RequestBatcher,
+    VectorUpdate,
+)
 
-POLICY: Final = GatherPolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
+POLICY: Final = CoalescePolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
 """Of each collection, for its writes and for its reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Insert:
-    points: tuple[Encoded, ...]
+    points: tuple[EncodedPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Put:
-    points: tuple[Encoded, ...]
+    points: tuple[EncodedPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _SetFields:
-    named: Named
+    named: PointIds
     fields: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class _Delete:
-    named: Named
+    named: PointIds
 
 
 @dataclass(frozen=True, slots=True)
 class _NewVectors:
-    points: tuple[Vectors, ...]
+    points: tuple[VectorUpdate, ...]
 
 
-_Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | Swap
+_Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | CompareAndSet
 
 
-class Records:
-    """Over one `Bulk`. Points are checked before they come here: what joins a batch must not spoil it."""
+class PointBatcher:
+    """Over one `RequestBatcher`. Points are checked before they come here: what joins a batch must not spoil it."""
 
-    def __init__(self, *, bulk: Bulk, policy: GatherPolicy) -> None:
+    def __init__(self, *, bulk: RequestBatcher, policy: CoalescePolicy) -> None:
         self._bulk = bulk
         self._policy = policy
-        self._writes: dict[str, Gatherer[_Write, CasResult | None]] = {}
-        self._reads: dict[str, Gatherer[tuple[Named, bool], dict[str, Found]]] = {}
-        self._queries: dict[str, Gatherer[Query, list[Found]]] = {}
+        self._writes: dict[str, Coalescer[_Write, CasResult | None]] = {}
+        self._reads: dict[str, Coalescer[tuple[PointIds, bool], dict[str, StoredPoint]]] = {}
+        self._queries: dict[str, Coalescer[FilterQuery, list[StoredPoint]]] = {}
 
-    async def read(self, collection: str, named: Named, *, with_dense: bool) -> dict[str, Found]:
+    async def read(self, collection: str, named: PointIds, *, with_dense: bool) -> dict[str, StoredPoint]:
         if not named.ids:
             return {}
         queue = self._reads.get(collection)
         if queue is None:
 
-            async def run(asked: Sequence[tuple[Named, bool]]) -> list[dict[str, Found]]:
+            async def run(asked: Sequence[tuple[PointIds, bool]]) -> list[dict[str, StoredPoint]]:
                 return await self._bulk.read(collection, [each for each, _ in asked], with_dense=asked[0][1])
 
-            queue = self._reads[collection] = Gatherer(run=run, policy=self._policy)
+            queue = self._reads[collection] = Coalescer(run=run, policy=self._policy)
         return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
 
-    async def query(self, collection: str, asked: Query) -> list[Found]:
+    async def query(self, collection: str, asked: FilterQuery) -> list[StoredPoint]:
         queue = self._queries.get(collection)
         if queue is None:
 
-            async def run(together: Sequence[Query]) -> list[list[Found]]:
+            async def run(together: Sequence[FilterQuery]) -> list[list[StoredPoint]]:
                 return await self._bulk.query(collection, together)
 
-            queue = self._queries[collection] = Gatherer(run=run, policy=self._policy)
+            queue = self._queries[collection] = Coalescer(run=run, policy=self._policy)
         return await queue.ask(asked)
 
-    async def insert(self, collection: str, points: Sequence[Encoded]) -> None:
+    async def insert(self, collection: str, points: Sequence[EncodedPoint]) -> None:
         await self._write_points(collection, _Insert(tuple(points)))
 
-    async def put(self, collection: str, points: Sequence[Encoded]) -> None:
+    async def put(self, collection: str, points: Sequence[EncodedPoint]) -> None:
         await self._write_points(collection, _Put(tuple(points)))
 
-    async def set_payload(self, collection: str, named: Named, fields: Payload) -> None:
+    async def set_payload(self, collection: str, named: PointIds, fields: Payload) -> None:
         # Only what sets the same fields to the same values can be one request.
         kind = ("set", json.dumps(fields, sort_keys=True, ensure_ascii=False))
         if named.ids:
@@ -100,7 +109,7 @@ class Records:
                 weight=len(kind[1]),
             )
 
-    async def update_vectors(self, collection: str, points: Sequence[Vectors], *, weight: int) -> None:
+    async def update_vectors(self, collection: str, points: Sequence[VectorUpdate], *, weight: int) -> None:
         if points:
             await self._queue(collection).ask(
                 _NewVectors(tuple(points)),
@@ -110,13 +119,13 @@ class Records:
                 weight=weight,
             )
 
-    async def delete(self, collection: str, named: Named) -> None:
+    async def delete(self, collection: str, named: PointIds) -> None:
         if named.ids:
             await self._queue(collection).ask(
                 _Delete(named), kind="delete", keys=frozenset(named.ids), size=len(named.ids)
             )
 
-    async def compare_and_set(self, collection: str, swap: Swap) -> CasResult:
+    async def compare_and_set(self, collection: str, swap: CompareAndSet) -> CasResult:
         result = await self._queue(collection).ask(
             swap, kind="swap", keys=frozenset((swap.new.id,)), weight=swap.new.size
         )
@@ -141,19 +150,19 @@ class Records:
                 weight=sum(each.size for each in write.points),
             )
 
-    def _queue(self, collection: str) -> Gatherer[_Write, CasResult | None]:
+    def _queue(self, collection: str) -> Coalescer[_Write, CasResult | None]:
         queue = self._writes.get(collection)
         if queue is None:
 
             async def run(writes: Sequence[_Write]) -> Sequence[CasResult | None]:
                 return await self._run(collection, writes)
 
-            queue = self._writes[collection] = Gatherer(run=run, policy=self._policy)
+            queue = self._writes[collection] = Coalescer(run=run, policy=self._policy)
         return queue
 
     async def _run(self, collection: str, writes: Sequence[_Write]) -> Sequence[CasResult | None]:
         """One batch: all of one kind."""
-        swaps = [each for each in writes if isinstance(each, Swap)]
+        swaps = [each for each in writes if isinstance(each, CompareAndSet)]
         if swaps:
             return await self._bulk.compare_and_set(collection, swaps)
         inserted = [point for each in writes if isinstance(each, _Insert) for point in each.points]

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal, Poison
-from ..ports import Found, Payload, Point
-from .engine import Hit, Row
+from ..ports import Payload, Point, StoredPoint
+from .engine import EngineHit, EngineRow
 
 
 def payload_size(payload: Payload, what: str) -> int:
@@ -53,7 +53,9 @@ def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
         raise Fatal(f"{what}: the vector holds NaN or an infinity")
 
 
-def found(records: Iterable[Row], *, tenants: Collection[str], collection: str, dense_name: str) -> list[Found]:
+def found(
+    records: Iterable[EngineRow], *, tenants: Collection[str], collection: str, dense_name: str
+) -> list[StoredPoint]:
     """Records as the port gives them, each checked to be of one of the tenants that were asked for. A foreign one is
     `Fatal`."""
     result = []
@@ -61,22 +63,22 @@ def found(records: Iterable[Row], *, tenants: Collection[str], collection: str, 
         payload, vector = each.payload or {}, each.vector
         if payload.get(TENANT_FIELD) not in tenants:
             raise _foreign(each, collection)
-        result.append(Found(str(each.id), payload, None, None if vector is None else _dense(vector, dense_name)))
+        result.append(StoredPoint(str(each.id), payload, None, None if vector is None else _dense(vector, dense_name)))
     return result
 
 
-def scored(hits: Iterable[Hit], *, tenants: Collection[str], collection: str) -> list[Found]:
+def scored(hits: Iterable[EngineHit], *, tenants: Collection[str], collection: str) -> list[StoredPoint]:
     """The same of what a query found."""
     result = []
     for each in hits:
         payload = each.payload or {}
         if payload.get(TENANT_FIELD) not in tenants:
             raise _foreign(each, collection)
-        result.append(Found(str(each.id), payload, each.score))
+        result.append(StoredPoint(str(each.id), payload, each.score))
     return result
 
 
-def _foreign(record: Row, collection: str) -> Fatal:
+def _foreign(record: EngineRow, collection: str) -> Fatal:
     return Fatal(f"{collection}: point {record.id} of another tenant came back from a query that names its tenants")
 
 

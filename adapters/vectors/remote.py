@@ -61,7 +61,7 @@ Look = Callable[[], Address | None]
 """Where a server that may move is now; None when nobody knows."""
 
 
-class Requests:
+class RestTransport:
     """What lies between the client's API and the server, in the place of the client's own `AsyncApiClient`.
 
     A request has `seconds` from its first byte to the answer's last. `look` is asked when the server does not answer or
@@ -155,7 +155,7 @@ def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None
         api_key=None if on_this_machine else address.api_key,  # the client warns of a key that goes over plain http
         check_compatibility=False,
     )
-    requests = Requests(address=address, seconds=seconds, look=look)
+    requests = RestTransport(address=address, seconds=seconds, look=look)
     for api in vars(client.http).values():
         if hasattr(api, "api_client"):
             api.api_client = requests

@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from qdrant_client import models
 
 from .edge import EdgeEngine
-from .edge_models import Record, Scored
+from .edge_models import EdgeHit, EdgeRecord
 from .engine import EngineRefused
 
 M = TypeVar("M", bound=BaseModel)
@@ -249,11 +249,11 @@ def _vectors_wanted(wanted: Any) -> bool | list[str]:
     return wanted if isinstance(wanted, bool | list) else False
 
 
-def _scored(points: Sequence[Scored]) -> JsonValue:
+def _scored(points: Sequence[EdgeHit]) -> JsonValue:
     return {"points": [{**_record(each), "score": each.score, "version": each.version} for each in points]}
 
 
-def _record(record: Record | Scored) -> dict[str, Any]:
+def _record(record: EdgeRecord | EdgeHit) -> dict[str, Any]:
     """By hand, not by pydantic: a page has a thousand, and the payload is JSON already (its nulls stay)."""
     fields: dict[str, Any] = {"id": record.id, "payload": record.payload}
     if record.vector is not None:

@@ -16,27 +16,27 @@ from qdrant_client import models
 from ...schemas.collections import COLLECTIONS, TENANT_FIELD, CollectionSpec
 from ...schemas.errors import Fatal
 from ...schemas.ids import is_derived
-from ..batching.coalescer import GatherPolicy
+from ..batching.coalescer import CoalescePolicy
 from ..ports import (
-    ByMeaning,
     CasResult,
+    DenseRanking,
     EmbedderIdentity,
-    Found,
     NewWindow,
     OrderDirection,
     Payload,
     Point,
-    Ranked,
+    RankedPoint,
     Ranking,
+    StoredPoint,
 )
 from . import point_validation
-from .batch_requests import PAGE, Bulk, Encoded, Named, Query, Swap, Vectors
+from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
 from .collections import checked_version, ensure_collections
-from .engine import DENSE, SEARCH, SPARSE, WINDOW, QdrantEngine, Row
+from .engine import DENSE, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine
 from .errors import translated
 from .filters import of_tenant
 from .lexical import LexicalEncoder
-from .point_batcher import POLICY, Records
+from .point_batcher import POLICY, PointBatcher
 
 FEW = 64
 """Who wants all that match, or at most so many, asks for so many together with what others ask: mostly that is all."""
@@ -55,14 +55,14 @@ class QdrantStore:
         engine: QdrantEngine,
         embedder: EmbedderIdentity,
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
-        gathering: GatherPolicy = POLICY,
+        gathering: CoalescePolicy = POLICY,
     ) -> None:
         """`gathering`: when batches leave. `on_close` is called before the engine is closed, in order (the loopback
         server that stands before it)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
-        self._records = Records(bulk=Bulk(engine=engine), policy=gathering)
+        self._records = PointBatcher(bulk=RequestBatcher(engine=engine), policy=gathering)
         self._encoder = LexicalEncoder()
         self._specs = {spec.name: spec for spec in COLLECTIONS}
 
@@ -96,9 +96,11 @@ class QdrantStore:
     # -------------------------------------------------------------------------------------------- reads
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
-    ) -> dict[str, Found]:
+    ) -> dict[str, StoredPoint]:
         self._spec(collection)
-        named = Named(point_validation.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each)))
+        named = PointIds(
+            point_validation.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each))
+        )
         return await self._records.read(collection, named, with_dense=with_dense)
 
     async def select(
@@ -112,7 +114,7 @@ class QdrantStore:
         limit: int | None = None,
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """All that match, in pages of 1 000: not a snapshot, a record that changes meanwhile may come as it was or
         as it is. Records without a value in `order_by` come last, whichever the direction."""
         self._spec(collection)
@@ -120,7 +122,7 @@ class QdrantStore:
         if order_by is None and from_id is None and fields is None and (limit is None or limit <= FEW):
             size = FEW if limit is None else limit
             few = models.QueryRequest(filter=condition, limit=size, with_payload=True)
-            found = await self._records.query(collection, Query(tenant_id, few))
+            found = await self._records.query(collection, FilterQuery(tenant_id, few))
             if limit is not None or len(found) < size:
                 return found
         wanted = True if fields is None else [TENANT_FIELD, *fields]
@@ -138,14 +140,14 @@ class QdrantStore:
 
     async def nearest(
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         self._with_vectors(collection)
         point_validation.check_dense(dense, self._embedder.dimension, f"{collection}: query")
         return await self._query(collection, tenant_id, list(dense), DENSE, where, limit)
 
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """By words (BM25), best first; nothing when `text` has no word that is indexed.
 
         Scores compare within one answer only: they depend on all texts of the collection, deleted ones included.
@@ -164,7 +166,7 @@ class QdrantStore:
         rankings: Sequence[Ranking],
         where: models.Filter | None = None,
         limit: int,
-    ) -> list[Sequence[Ranked]]:
+    ) -> list[Sequence[RankedPoint]]:
         """As in the port. A ranking by words of which none is indexed is empty and costs nothing."""
         self._with_vectors(collection)
         condition = of_tenant(tenant_id, where)
@@ -191,11 +193,11 @@ class QdrantStore:
         where: models.Filter | None = None,
         order_by: str,
         limit: int,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         self._spec(collection)
         order = models.OrderByQuery(order_by=models.OrderBy(key=order_by, direction=models.Direction.DESC))
         request = models.QueryRequest(query=order, filter=of_tenant(tenant_id, where), limit=limit, with_payload=True)
-        return await self._records.query(collection, Query(tenant_id, request))
+        return await self._records.query(collection, FilterQuery(tenant_id, request))
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
@@ -216,7 +218,7 @@ class QdrantStore:
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
-        await self._records.set_payload(collection, Named(point_validation.given(tenant_id), tuple(ids)), fields)
+        await self._records.set_payload(collection, PointIds(point_validation.given(tenant_id), tuple(ids)), fields)
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
         self._with_windows(collection)
@@ -225,14 +227,14 @@ class QdrantStore:
             vectors = self._indexed(f"{collection}: point {point.id}", {WINDOW: point.window}, point.text)
             if vectors:
                 given.append(
-                    Vectors(point_validation.given(tenant_id), models.PointVectors(id=point.id, vector=vectors))
+                    VectorUpdate(point_validation.given(tenant_id), models.PointVectors(id=point.id, vector=vectors))
                 )
                 weight += len(point.text or "")
         await self._records.update_vectors(collection, given, weight=weight)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
-        await self._records.delete(collection, Named(point_validation.given(tenant_id), tuple(ids)))
+        await self._records.delete(collection, PointIds(point_validation.given(tenant_id), tuple(ids)))
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
@@ -241,7 +243,7 @@ class QdrantStore:
         [encoded] = self._encoded(collection, [point])
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
-        return await self._records.compare_and_set(collection, Swap(encoded, expected_version, cause))
+        return await self._records.compare_and_set(collection, CompareAndSet(encoded, expected_version, cause))
 
     async def close(self) -> None:
         await self._records.drain()
@@ -267,7 +269,7 @@ class QdrantStore:
 
     def _ranked(self, collection: str, ranking: Ranking) -> tuple[list[float] | models.SparseVector | None, str]:
         """The query, None when it has no word, and the vector that it is for."""
-        if not isinstance(ranking, ByMeaning):
+        if not isinstance(ranking, DenseRanking):
             return self._encoder.query(ranking.text), SPARSE
         if ranking.among == WINDOW:
             self._with_windows(collection)
@@ -283,8 +285,8 @@ class QdrantStore:
         from_id: str | None = None,
         *,
         wanted: bool | list[str],
-    ) -> list[Found]:
-        result: list[Found] = []
+    ) -> list[StoredPoint]:
+        result: list[StoredPoint] = []
         offset: Any = from_id
         while limit is None or len(result) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
@@ -307,9 +309,9 @@ class QdrantStore:
         direction: OrderDirection,
         limit: int | None,
         wanted: bool | list[str],
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """Ordered pages have no offset: the next begins at the last value seen, without the ids seen at that value."""
-        result: list[Found] = []
+        result: list[StoredPoint] = []
         order = models.OrderBy(key=order_by, direction=models.Direction(direction))
         seen: list[Any] = []
         while limit is None or len(result) < limit:
@@ -344,16 +346,16 @@ class QdrantStore:
         using: str,
         where: models.Filter | None,
         limit: int,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         request = models.QueryRequest.model_construct(  # as in `search`
             query=query, using=using, filter=of_tenant(tenant_id, where), params=SEARCH, limit=limit, with_payload=True
         )
-        return await self._records.query(collection, Query(tenant_id, request))
+        return await self._records.query(collection, FilterQuery(tenant_id, request))
 
-    def _found(self, records: Sequence[Row], tenant_id: str, collection: str) -> list[Found]:
+    def _found(self, records: Sequence[EngineRow], tenant_id: str, collection: str) -> list[StoredPoint]:
         return point_validation.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
-    def _encoded(self, collection: str, points: Sequence[Point]) -> list[Encoded]:
+    def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
         """All points are looked at before the first is written."""
         spec = self._spec(collection)
         encoded = []
@@ -364,7 +366,7 @@ class QdrantStore:
             vector = self._vectors(spec, point, what)
             encoded.append(
                 # Built without validation: all of it was looked at, and a vector has thousands of numbers.
-                Encoded(
+                EncodedPoint(
                     tenant_id,
                     size,
                     models.PointStruct.model_construct(id=point.id, vector=vector, payload=point.payload),

@@ -19,14 +19,14 @@ from uuid import uuid4
 import structlog
 
 from ...adapters.ports import CasResult, Point, Usage, VectorStore
-from ...adapters.spend_meter import UNBOUNDED, Reserved
+from ...adapters.spend_meter import UNBOUNDED, Reservation
 from ...memory.policies.budget import LINE_OF, BudgetPolicy, Ceiling, Line
 from ...memory.upkeep.budget import (
-    Account,
     Amount,
+    BudgetAccount,
+    BudgetGrant,
+    BudgetSlice,
     Refusal,
-    Slice,
-    Taken,
     amount,
     day_of,
     give_back,
@@ -64,7 +64,7 @@ class _Name:
 class _Held:
     """This process's slice of an account. One change of the account at a time."""
 
-    slice: Slice = field(default_factory=Slice)
+    slice: BudgetSlice = field(default_factory=BudgetSlice)
     used_at: float = 0.0
     refused: tuple[float, Amount, Refusal] | None = None
     """Until when (monotonic), for which bound, why."""
@@ -72,7 +72,7 @@ class _Held:
 
 
 class _Reserved:
-    """See `Reserved`. Whoever settles it not at all leaves it set aside for the day."""
+    """See `Reservation`. Whoever settles it not at all leaves it set aside for the day."""
 
     def __init__(self, held: _Held, bound: Amount, cost: Callable[[Usage], Amount], max_output_tokens: int | None):
         self._held: _Held | None = held
@@ -94,7 +94,7 @@ class _Reserved:
             log.warning("budget_overrun", set_aside=self._bound.tokens, used=used.tokens, why="the answer was longer")
 
 
-class Budget:
+class BudgetClient:
     """`Meter` over the store. `ceilings`: of the lines that have one. Used by one event loop."""
 
     def __init__(
@@ -123,7 +123,7 @@ class Budget:
         line = next((line for known, line in LINE_OF.items() if known == task), None)
         return None if line is None else self._ceilings.get(line)
 
-    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         """See the port."""
         ceiling = self.ceiling(task)
         if ceiling is None:
@@ -170,7 +170,7 @@ class Budget:
                     return known
                 before = held.slice
                 taken = await self._changed(name, ceiling, lambda account: take(account, before, bound, ceiling))  # noqa: B023
-                if not isinstance(taken, Taken):
+                if not isinstance(taken, BudgetGrant):
                     held.refused = (self._monotonic() + REFUSED_FOR, bound, taken)
                     return taken
                 # Calls ended while the account was written: what was taken comes on top of what there is by now.
@@ -205,7 +205,7 @@ class Budget:
                     self._held.pop(name, None)
                 return
             # It is nobody's from here on, so that no call sets it aside while the account is written.
-            held.slice = give_back(Account(), before, ceiling).slice
+            held.slice = give_back(BudgetAccount(), before, ceiling).slice
             await self._changed(name, ceiling, lambda account: give_back(account, before, ceiling))
 
     async def run(self) -> None:
@@ -226,13 +226,13 @@ class Budget:
 
     # ------------------------------------------------------------------------------------------------ the account
     async def _changed(
-        self, name: _Name, ceiling: Ceiling, change: Callable[[Account], Taken | Refusal]
-    ) -> Taken | Refusal:
+        self, name: _Name, ceiling: Ceiling, change: Callable[[BudgetAccount], BudgetGrant | Refusal]
+    ) -> BudgetGrant | Refusal:
         """Compare and set, until no other worker was faster."""
         for _ in range(ATTEMPTS):
             row = await self._row(name)
             changed = change(_account(row))
-            if not isinstance(changed, Taken):
+            if not isinstance(changed, BudgetGrant):
                 return changed
             result = await self._written(_row(name, ceiling, row, changed.account, self._new_cause()))
             if result != "conflict":
@@ -313,16 +313,18 @@ def _put_back(held: _Held, bound: Amount, taking: asyncio.Task[Refusal | None]) 
         held.slice = held.slice.settle(bound, Amount())
 
 
-def _account(row: StoredBudget | None) -> Account:
+def _account(row: StoredBudget | None) -> BudgetAccount:
     if row is None:
-        return Account()
-    return Account(
+        return BudgetAccount()
+    return BudgetAccount(
         taken=Amount(row.taken_tokens, row.taken_nanos),
         spent=Amount(row.spent_tokens, row.spent_nanos),
     )
 
 
-def _row(name: _Name, ceiling: Ceiling, before: StoredBudget | None, account: Account, cause: str) -> StoredBudget:
+def _row(
+    name: _Name, ceiling: Ceiling, before: StoredBudget | None, account: BudgetAccount, cause: str
+) -> StoredBudget:
     limit = limit_of(ceiling)
     return StoredBudget(
         tenant_id=name.tenant_id,

@@ -14,13 +14,13 @@ from ...schemas.observations import TokenUsage
 from ...schemas.tasks import Task
 from ...streams.engine.process_exit import LeaseLost
 from ...streams.engine.retry import Calls, Interrupted
-from .tier_spending import Spending
+from .tier_spending import TierSpending
 
 A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[A]):
+class ModelQuestion(Generic[A]):
     """`task` is the schema's name; `name` says which prompt it is, for `cause.prompt`."""
 
     task: Task
@@ -31,7 +31,7 @@ class Question(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class CallStopped:
     """No answer, and why. paused: it may not be asked. deferred: the model is away. failed: of no use after a repair.
     `retry_after`: seconds, of a pause that ends by itself, or that a server asks for beyond the patience."""
 
@@ -42,34 +42,34 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelCaller:
     """`patience`: seconds that a question waits for a model that is away."""
 
     completions: Completions
     calls: Calls
-    spending: Spending
+    spending: TierSpending
     patience: float
 
-    async def ask(self, tenant_id: str, question: Question[A]) -> Completion[A] | Stopped:
+    async def ask(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A] | CallStopped:
         """Raises Fatal, and Transient where this worker must let go of the event."""
         paused = self.spending.paused(question.task)
         if paused is not None:
-            return Stopped("paused", str(paused))
+            return CallStopped("paused", str(paused))
         try:
             return await self._asked(tenant_id, question)
         except Poison as refused:
-            return Stopped("failed", str(refused), poison=refused)
+            return CallStopped("failed", str(refused), poison=refused)
         except OverBudget as over:
-            return Stopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
+            return CallStopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
         except Transient as away:
             if isinstance(away, LeaseLost | Interrupted):
                 raise
             remedy = f" ({away.remedy})" if away.remedy else ""
             why = f"the model is away, it is tried again: {away}{remedy}"
             asked_for = away.retry_after if (away.retry_after or 0.0) > self.patience else None
-            return Stopped("deferred", why, retry_after=asked_for)
+            return CallStopped("deferred", why, retry_after=asked_for)
 
-    async def _asked(self, tenant_id: str, question: Question[A]) -> Completion[A]:
+    async def _asked(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A]:
         breaker = model_breaker(tenant_id)
         if self.calls.breaker_open(breaker):
             raise Transient("model", "its breaker is open")

@@ -9,21 +9,21 @@ from ...schemas.commands import Command
 from ...schemas.errors import Poison
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import Routed
+from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
 from .turn_routing import is_misplaced
 
 
-class OwnerWork(Protocol):
+class OwnerEvent(Protocol):
     @property
     def owner_key(self) -> str: ...
 
 
-W = TypeVar("W", bound=OwnerWork)
+W = TypeVar("W", bound=OwnerEvent)
 
 
 @dataclass(frozen=True, slots=True)
-class CommandWork:
+class OwnerCommand:
     command: Command
     owner_key: str
 
@@ -32,16 +32,16 @@ class CommandWork:
         return self.command.command_id
 
 
-def owner_command(record: Record) -> CommandWork:
+def owner_command(record: Record) -> OwnerCommand:
     """A command on memory.commands. Raises Poison."""
     command = decode(record, Command)
     if command.owner is None:
         raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
-    return CommandWork(command, command.key)
+    return OwnerCommand(command, command.key)
 
 
-def in_lane_of_owner(record: Record, work: W, *, partitions: int) -> Routed[W]:
+def in_lane_of_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
     """Raises Poison where the record lies on another partition than its owner's: two workers would write one owner."""
     if is_misplaced(record, work.owner_key, partitions=partitions):
         raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
-    return Routed(work.owner_key, work)
+    return RoutedEvent(work.owner_key, work)

@@ -13,7 +13,7 @@ SEEN_KEPT = 1_000
 _HASH_BYTES = 8
 
 
-class Remembered(BaseModel):
+class SeenIds(BaseModel):
     """The last ids, oldest first, 8 bytes of SHA-256 each, in one string: thousands of sessions stay small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -30,11 +30,11 @@ class Remembered(BaseModel):
             at = hashes.find(wanted, at + 1)
         return at >= 0
 
-    def add(self, given: str, *, kept: int = SEEN_KEPT) -> Remembered:
+    def add(self, given: str, *, kept: int = SEEN_KEPT) -> SeenIds:
         hashes = self._hashes() + bytes.fromhex(ids.short_hash(given))
-        return Remembered(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
+        return SeenIds(packed=base64.b64encode(hashes[-kept * _HASH_BYTES :]).decode())
 
-    def remove(self, given: str) -> Remembered:
+    def remove(self, given: str) -> SeenIds:
         unwanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
         kept = [hashes[i : i + _HASH_BYTES] for i in range(0, len(hashes), _HASH_BYTES)]
-        return Remembered(packed=base64.b64encode(b"".join(h for h in kept if h != unwanted)).decode())
+        return SeenIds(packed=base64.b64encode(b"".join(h for h in kept if h != unwanted)).decode())

@@ -31,14 +31,14 @@ class Item(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[I]):
+class ParsedItems(Generic[I]):
     """The usable items in their order, each with its place in the answer (from 1), and how many were dropped."""
 
     items: tuple[tuple[int, I], ...]
     dropped: int
 
 
-def parse_items(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
+def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
     """`{key: [...]}`. Raises ValueError when the outer shape is another."""
     if not isinstance(value, dict):
         raise ValueError(f'the answer must be an object {{"{key}": [...]}}')
@@ -51,13 +51,13 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
             usable.append((place, item.model_validate(raw)))
         except ValidationError:
             continue
-    return Answer(tuple(usable), len(found) - len(usable))
+    return ParsedItems(tuple(usable), len(found) - len(usable))
 
 
-def parse_any(value: JsonValue, key: str, item: type[I]) -> Answer[I]:
+def parse_any(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
     """The same, where an object without the list says nothing: of tasks that most often have nothing to say."""
     if isinstance(value, dict) and value.get(key) is None:
-        return Answer((), 0)
+        return ParsedItems((), 0)
     return parse_items(value, key, item)
 
 

@@ -15,7 +15,7 @@ from ...schemas.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Paused:
+class SpendingPause:
     """No call of the kind is made under these settings. Its work waits, it is never dropped."""
 
     why: str
@@ -25,7 +25,7 @@ class Paused:
         return f"{self.why}: {self.remedy}"
 
 
-class Spending:
+class TierSpending:
     """By the tier. A model that costs nothing is never paused; a tier that spends nothing pays for none, and runs the
     phases that need none."""
 
@@ -39,10 +39,10 @@ class Spending:
         free = {phase for phase in PHASES if all(self.paused(task) is None for task in TASKS_OF[phase])}
         return frozenset(self._tier.phases) | (free if self._tier.ceiling.forbids else frozenset())
 
-    def paused(self, task: Task) -> Paused | None:
+    def paused(self, task: Task) -> SpendingPause | None:
         """Why no call is made for this task, however little was spent; None when calls can be."""
         completions = self._completions_of(task)
         if not (self._tier.ceiling.forbids and completions.costs_money):
             return None
         why = f"the tier spends nothing on consolidation, and {completions.model} costs money"
-        return Paused(why, "set MEMSTREAM_TIER=standard, or another that may")
+        return SpendingPause(why, "set MEMSTREAM_TIER=standard, or another that may")

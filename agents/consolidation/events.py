@@ -8,13 +8,13 @@ from ...schemas.episodes import EpisodesRecorded
 from ...schemas.recall import RecallTold
 from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.engine.codec import decode
-from ...streams.engine.handler import Routed
+from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
-from ..common.owner_routing import CommandWork, in_lane_of_owner, owner_command
+from ..common.owner_routing import OwnerCommand, in_lane_of_owner, owner_command
 
 
 @dataclass(frozen=True, slots=True)
-class TurnWork:
+class ReflectedTurn:
     recorded: EpisodesRecorded
     owner_key: str
 
@@ -24,7 +24,7 @@ class TurnWork:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallWork:
+class RecallEvent:
     told: RecallTold
     owner_key: str
 
@@ -33,18 +33,18 @@ class RecallWork:
         return self.told.recall_id
 
 
-Work = TurnWork | CommandWork | RecallWork
+Work = ReflectedTurn | OwnerCommand | RecallEvent
 
 
-def routed(record: Record, *, partitions: int) -> Routed[Work]:
+def routed(record: Record, *, partitions: int) -> RoutedEvent[Work]:
     """In the lane of its owner. Raises Poison."""
     work: Work
     if record.position.topic == COMMANDS.name:
         work = owner_command(record)
     elif record.position.topic == RECALLED.name:
         told = decode(record, RecallTold)
-        work = RecallWork(told, told.owner.key(told.tenant_id))
+        work = RecallEvent(told, told.owner.key(told.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)
-        work = TurnWork(recorded, recorded.owner.key(recorded.tenant_id))
+        work = ReflectedTurn(recorded, recorded.owner.key(recorded.tenant_id))
     return in_lane_of_owner(record, work, partitions=partitions)

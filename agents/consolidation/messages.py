@@ -12,7 +12,7 @@ from ...memory.upkeep.consolidation import in_commands
 from ...schemas import ids
 from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
 from .rows import NOT_RETRIED, RunRecord, RunStatus
-from .steps.base import Asked, Did
+from .steps.base import RunRequest, StepResult
 
 SOURCE: Final = "/memstream/consolidation"
 CODES: Final[dict[RunStatus, str]] = {
@@ -28,7 +28,7 @@ MESSAGES: Final[dict[RunStatus, str]] = {
 ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
 
 
-def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
+def proposals(did: Sequence[StepResult], asked: RunRequest) -> tuple[Command, ...]:
     """`facts.apply` commands of at most 20 changes, each of one step: it names model and prompt."""
     chunks = [(one, changes) for one in did for changes in in_commands(one.changes)]
     return tuple(
@@ -45,7 +45,7 @@ def proposals(did: Sequence[Did], asked: Asked) -> tuple[Command, ...]:
     )
 
 
-def summaries(did: Sequence[Did], asked: Asked, *, after: int) -> tuple[Command, ...]:
+def summaries(did: Sequence[StepResult], asked: RunRequest, *, after: int) -> tuple[Command, ...]:
     """`episodes.record` commands, each of one step; `after`: so many commands of the run go before them."""
     told = [one for one in did if one.summaries]
     return tuple(

@@ -9,12 +9,12 @@ from typing import Final
 
 from qdrant_client import models
 
-from ...adapters.ports import Found, VectorStore
+from ...adapters.ports import StoredPoint, VectorStore
 from ...schemas.collections import EPISODES, FACTS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactState, StoredFact
 from ...streams.engine.retry import Calls
-from .steps.base import Asked
+from .steps.base import RunRequest
 
 READ_MAX: Final = 2_000
 """Records of an owner that one step reads; beyond, those with the least ids."""
@@ -28,7 +28,7 @@ class Lookup:
     calls: Calls
 
     async def facts(
-        self, asked: Asked, state: FactState = "active", *, limit: int = READ_MAX
+        self, asked: RunRequest, state: FactState = "active", *, limit: int = READ_MAX
     ) -> tuple[StoredFact, ...]:
         """Oldest first."""
         where = models.Filter(must=[of_owner(asked), is_("state", state)])
@@ -37,12 +37,12 @@ class Lookup:
         )
         return oldest_first(found)
 
-    async def count_facts(self, asked: Asked) -> int:
+    async def count_facts(self, asked: RunRequest) -> int:
         """Active ones."""
         where = models.Filter(must=[of_owner(asked), is_("state", "active")])
         return await self.calls.call("store", lambda: self.store.count(FACTS, tenant_id=asked.tenant_id, where=where))
 
-    async def facts_by_id(self, asked: Asked, wanted: Sequence[str]) -> dict[str, StoredFact]:
+    async def facts_by_id(self, asked: RunRequest, wanted: Sequence[str]) -> dict[str, StoredFact]:
         """Of this owner, in any state."""
         if not wanted:
             return {}
@@ -52,7 +52,7 @@ class Lookup:
         facts = (StoredFact.from_payload(each.payload) for each in found.values())
         return {fact.fact_id: fact for fact in facts if fact.owner_key == asked.owner_key}
 
-    async def believed(self, asked: Asked, observations: Sequence[str]) -> dict[str, bool]:
+    async def believed(self, asked: RunRequest, observations: Sequence[str]) -> dict[str, bool]:
         """Of these, the observations that a fact of the owner stands on, and whether one that is active does."""
         if not observations:
             return {}
@@ -65,7 +65,7 @@ class Lookup:
                 believed[each.observation_id] = believed.get(each.observation_id, False) or fact.state == "active"
         return believed
 
-    async def episodes(self, asked: Asked, *, with_dense: bool = False) -> tuple[Found, ...]:
+    async def episodes(self, asked: RunRequest, *, with_dense: bool = False) -> tuple[StoredPoint, ...]:
         """All that stand, by time, also those of which a gist is left; `with_dense`: with their vectors. Summaries are
         not among them: they tell again what was observed turn by turn."""
         where = models.Filter(must=[of_owner(asked), empty("deleted_at")])
@@ -85,16 +85,16 @@ class Lookup:
         return tuple(vectors[each.id] for each in found if each.id in vectors)
 
 
-def oldest_first(found: Sequence[Found]) -> tuple[StoredFact, ...]:
+def oldest_first(found: Sequence[StoredPoint]) -> tuple[StoredFact, ...]:
     facts = (StoredFact.from_payload(each.payload) for each in found)
     return tuple(sorted(facts, key=lambda fact: (fact.recorded_at, fact.fact_id)))
 
 
-def as_episode(found: Found) -> StoredEpisode:
+def as_episode(found: StoredPoint) -> StoredEpisode:
     return StoredEpisode.from_payload(found.payload)
 
 
-def of_owner(asked: Asked) -> models.FieldCondition:
+def of_owner(asked: RunRequest) -> models.FieldCondition:
     return is_("owner_key", asked.owner_key)
 
 

@@ -9,25 +9,25 @@ from typing import Final
 from ...memory.language.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
-from ..common.model_call import Asking
+from ..common.model_call import ModelCaller
 from .owner_reads import Lookup
 from .rows import Kind
 from .steps.base import Step
-from .steps.compact import Compact
-from .steps.digest import WriteDigest
-from .steps.facts import FactsFromEpisodes
-from .steps.gists import Gists
-from .steps.hygiene import Hygiene
-from .steps.insights import Insights
-from .steps.janitor import Janitor
-from .steps.maintenance import Maintenance
-from .steps.merge import Merge
-from .steps.pending import Judge, Settle
-from .steps.procedures import Procedures
-from .steps.promote import Promote
-from .steps.prune import Prune
-from .steps.share import Share
-from .steps.summaries import EpisodesFromSummaries, Summarise
+from .steps.compact import CompactStep
+from .steps.digest import DigestStep
+from .steps.facts import FactsStep
+from .steps.gists import GistsStep
+from .steps.hygiene import HygieneStep
+from .steps.insights import InsightsStep
+from .steps.janitor import JanitorStep
+from .steps.maintenance import MaintenanceStep
+from .steps.merge import MergeStep
+from .steps.pending import JudgeStep, SettleStep
+from .steps.procedures import ProceduresStep
+from .steps.promote import PromoteStep
+from .steps.prune import PruneStep
+from .steps.share import ShareStep
+from .steps.summaries import SummaryEpisodesStep, SummaryStep
 
 CALLS_MAX: Final = 5
 """One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""
@@ -38,7 +38,7 @@ class Steps:
     """The one place that says what a run is made of."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: MemoryPolicy
 
     @property
@@ -56,15 +56,15 @@ class Steps:
             case "consolidate":
                 return [step for step in self._phases(phases) if step.part in phases]
             case "prune":
-                return (Prune(self.lookup, self.asking, self.policy.prune),)
+                return (PruneStep(self.lookup, self.asking, self.policy.prune),)
             case "hygiene":
                 return (self._hygiene(phases),)
             case "digest":
-                return (WriteDigest(self.lookup, self.asking, self.policy.digest),)
+                return (DigestStep(self.lookup, self.asking, self.policy.digest),)
             case "compact":
                 policy = self.policy
                 return (
-                    Compact(
+                    CompactStep(
                         self.lookup,
                         self.asking,
                         policy.consolidation,
@@ -74,16 +74,16 @@ class Steps:
                     ),
                 )
 
-    def _hygiene(self, phases: frozenset[Phase]) -> Hygiene:
+    def _hygiene(self, phases: frozenset[Phase]) -> HygieneStep:
         policy, lookup = self.policy, self.lookup
-        return Hygiene(
-            Janitor(
+        return HygieneStep(
+            JanitorStep(
                 lookup,
                 policy.hygiene,
                 policy.recall.confidence_half_life_days,
-                Gists(lookup, self.asking, policy.gist, locale(policy.conflict.locale)),
+                GistsStep(lookup, self.asking, policy.gist, locale(policy.conflict.locale)),
             ),
-            Maintenance(
+            MaintenanceStep(
                 lookup=lookup,
                 policy=policy.hygiene,
                 proposing=self._maintaining_facts(phases) if policy.tiers.semantic else {},
@@ -92,24 +92,24 @@ class Steps:
 
     def _maintaining_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
         policy, lookup = self.policy, self.lookup
-        derive = {"derived": Insights(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
+        derive = {"derived": InsightsStep(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
         return {
-            "merged": Merge(lookup, policy.hygiene, policy.conflict),
+            "merged": MergeStep(lookup, policy.hygiene, policy.conflict),
             **derive,
-            "compacted": Promote(lookup, policy.consolidation, "hygiene"),
+            "compacted": PromoteStep(lookup, policy.consolidation, "hygiene"),
         }
 
     def _phases(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
         lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation
         return (
-            Settle(lookup),
-            Summarise(lookup, asking, policy, self.policy.capture),
-            FactsFromEpisodes(lookup, asking, policy),
-            EpisodesFromSummaries(self.policy.routing.significance),
-            Promote(lookup, policy),
+            SettleStep(lookup),
+            SummaryStep(lookup, asking, policy, self.policy.capture),
+            FactsStep(lookup, asking, policy),
+            SummaryEpisodesStep(self.policy.routing.significance),
+            PromoteStep(lookup, policy),
             # A tier without a deep phase judges all the same: who waits to be judged is not believed meanwhile.
-            Judge(lookup, asking, policy, "deep" if "deep" in phases else "standard"),
-            Insights(lookup, asking, policy),
-            Procedures(lookup, asking, policy),
-            Share(lookup, self.policy.sharing),
+            JudgeStep(lookup, asking, policy, "deep" if "deep" in phases else "standard"),
+            InsightsStep(lookup, asking, policy),
+            ProceduresStep(lookup, asking, policy),
+            ShareStep(lookup, self.policy.sharing),
         )

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from ...adapters.ports import Found, VectorStore
+from ...adapters.ports import StoredPoint, VectorStore
 from ...memory.policies import HygienePolicy
 from ...memory.recall.links import Links, recalled_together
 from ...memory.recall.recall_counters import on_episode, on_fact
@@ -27,10 +27,10 @@ from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
 from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
 from ...schemas.recall import RecalledRef, RecallTold, Tier
-from ...streams.engine.handler import Decided, Rows
+from ...streams.engine.handler import Decision, Rows
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
-from ..common.seen_ids import Remembered
+from ..common.seen_ids import SeenIds
 from ..common.stored_row import StoredRow
 
 SEEN = 256
@@ -39,11 +39,11 @@ COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
 """Tiers whose records keep count; messages and the working set have none of these fields."""
 
 
-class RecalledRow(StoredRow):
+class RecallRow(StoredRow):
     """An owner's links, and what was applied last."""
 
     links: Links = Links()
-    seen: Remembered = Remembered()
+    seen: SeenIds = SeenIds()
     last: Outcome | None = None
     links_changed: bool = False
     """With the last outcome, which then puts the owner's point. That is made of `links`: kept in the outcome too, it
@@ -63,18 +63,18 @@ class RecalledRow(StoredRow):
         return last.model_copy(update={"writes": (*last.writes, put)})
 
 
-def recalled_row_key(owner_key: str) -> str:
+def recall_row_key(owner_key: str) -> str:
     """An owner key has three parts, a session's row six, this four."""
     return f"{owner_key}/recalled"
 
 
-def recalled_row(rows: Rows, owner_key: str) -> RecalledRow:
-    raw = rows.row(recalled_row_key(owner_key))
-    return RecalledRow() if raw is None else RecalledRow.read(raw)
+def recall_row(rows: Rows, owner_key: str) -> RecallRow:
+    raw = rows.row(recall_row_key(owner_key))
+    return RecallRow() if raw is None else RecallRow.read(raw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recollections:
+class RecallCounters:
     """`growth`: of the stability at each recall."""
 
     store: VectorStore
@@ -83,24 +83,24 @@ class Recollections:
     policy: HygienePolicy
     growth: float
 
-    def last(self, owner_key: str, rows: Rows) -> Decided | None:
-        key = recalled_row_key(owner_key)
+    def last(self, owner_key: str, rows: Rows) -> Decision | None:
+        key = recall_row_key(owner_key)
         raw = rows.row(key)
         if raw is None:
             return None
-        row = RecalledRow.read(raw)
-        return None if row.last is None else Decided(row.effects(row.last, owner_key), key, raw)
+        row = RecallRow.read(raw)
+        return None if row.last is None else Decision(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
         self, told: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
-    ) -> Decided | None:
+    ) -> Decision | None:
         """None for one that was counted, or when nothing is kept of recalls. Raises Transient when the store is away.
 
         A reader's clock that runs ahead makes nothing fresher than now.
         """
         if not self.policy.enabled and told.kind == "recalled":  # an access is counted whoever upholds memory
             return None
-        row = recalled_row(rows, owner_key)
+        row = recall_row(rows, owner_key)
         if row.last is not None and row.last.source == source:
             return None
         if told.recall_id in row.seen:
@@ -121,17 +121,17 @@ class Recollections:
             keep=self.policy.links_kept,
         )
         self.metrics.counted("recalled", len(found))
-        row = RecalledRow(
+        row = RecallRow(
             links=links,
             seen=row.seen.add(told.recall_id, kept=SEEN),
             last=outcome,
             links_changed=not links.weighs_as(row.links),
         )
-        return Decided(row.effects(outcome, owner_key), recalled_row_key(owner_key), row.to_bytes())
+        return Decision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
-    async def _found(self, told: RecallTold, owner_key: str) -> dict[str, tuple[str, Found]]:
+    async def _found(self, told: RecallTold, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
         """Collection and record by id; of this owner alone: whoever can write to the topic can name any id."""
-        found: dict[str, tuple[str, Found]] = {}
+        found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
             named = [item.id for item in told.items if item.tier == tier]
             if named:
@@ -158,7 +158,9 @@ class Recollections:
             if row.owner_key == owner_key
         ]
 
-    def _writes(self, tenant_id: str, found: Mapping[str, tuple[str, Found]], at: datetime) -> Iterable[SetFields]:
+    def _writes(
+        self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
+    ) -> Iterable[SetFields]:
         """One write for all records of a collection that get the same fields."""
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():
@@ -169,7 +171,7 @@ class Recollections:
                 collection=collection, tenant_id=tenant_id, ids=tuple(named), fields=json.loads(fields_json)
             )
 
-    def _fields(self, collection: str, row: Found, at: datetime) -> dict[str, JsonValue]:
+    def _fields(self, collection: str, row: StoredPoint, at: datetime) -> dict[str, JsonValue]:
         if collection == FACTS:
             return on_fact(StoredFact.from_payload(row.payload), at=at)
         return on_episode(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)

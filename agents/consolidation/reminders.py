@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .schedule import Reminder
+from .schedule import ScheduledCommand
 
 COMMANDS_PER_SECOND = 50
 
@@ -18,11 +18,11 @@ class _Set:
     """`due` on the monotonic clock, seconds."""
 
     partition: int
-    reminder: Reminder
+    reminder: ScheduledCommand
     due: float
 
 
-class Reminders:
+class OwnerReminders:
     """By owner key. `pause`: seconds between two reminders of one owner."""
 
     def __init__(self, *, pause: float, clock: Callable[[], float]) -> None:
@@ -41,7 +41,7 @@ class Reminders:
         self._set = {key: item for key, item in self._set.items() if item.partition in partitions}
         return new
 
-    def wait(self, owner_key: str, partition: int, reminder: Reminder, *, seconds: float) -> None:
+    def wait(self, owner_key: str, partition: int, reminder: ScheduledCommand, *, seconds: float) -> None:
         """One that waits already keeps its time: an owner who goes on speaking does not put it off."""
         before = self._set.get(owner_key)
         if before is not None and before.reminder.command_id == reminder.command_id:
@@ -58,7 +58,7 @@ class Reminders:
             if item.reminder.for_model and item.reminder.tenant_id == tenant_id:
                 self._set[key] = replace(item, due=now)
 
-    def take_due(self, at_most: int) -> list[Reminder]:
+    def take_due(self, at_most: int) -> list[ScheduledCommand]:
         """Whose time has come. Each is due again after the pause until its row says otherwise: a reminder that was
         lost is sent again under the same id."""
         now = self._clock()

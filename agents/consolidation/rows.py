@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ...memory.upkeep.consolidation import Counters
 from ...memory.upkeep.hygiene import TurnClock
-from ...memory.upkeep.summaries import Unsummarised
+from ...memory.upkeep.summaries import SummaryBacklog
 from ...schemas.base import Instant
 from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
@@ -19,7 +19,7 @@ from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
-from ..common.seen_ids import Remembered
+from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
 RUNS_KEPT = 20
@@ -65,7 +65,7 @@ class RunRecord(RowPart):
     usage: TokenUsage = TokenUsage()
 
 
-class Waiting(RowPart):
+class PendingRun(RowPart):
     """A run that is due and could not be made. `attempt` names the next reminder: no two have one id."""
 
     tenant_id: str
@@ -79,7 +79,7 @@ class Waiting(RowPart):
     """Of one that is paused: when asking again can help; None: when a worker starts with other settings."""
 
 
-class Errand(RowPart):
+class FollowUp(RowPart):
     """What is still to be done for an owner after a run, or again when the model is back: one command, not before its
     time. `attempt` as above."""
 
@@ -123,14 +123,14 @@ class UpkeepRow(RowPart):
     """The end of the last maintenance run."""
 
 
-class OwnerRow(StoredRow):
+class ProgressRow(StoredRow):
     """All that consolidation knows of an owner."""
 
     counters: Counters = Counters()
     runs: tuple[RunRecord, ...] = ()
     """The last 20, oldest first."""
-    waiting: Waiting | None = None
-    errands: tuple[Errand, ...] = ()
+    waiting: PendingRun | None = None
+    errands: tuple[FollowUp, ...] = ()
     """One a kind, in the order in which they are done."""
     counted_since: Instant | None = None
     """When the first of the counted turns came: what a schedule without a run reckons from."""
@@ -143,23 +143,23 @@ class OwnerRow(StoredRow):
     mined: str = ""
     """Short hash of the episodes that procedures were last looked for in."""
     upkeep: UpkeepRow = UpkeepRow()
-    unsummarised: tuple[Unsummarised, ...] = ()
+    unsummarised: tuple[SummaryBacklog, ...] = ()
     """Turns that no summary has taken yet, by session."""
     summaries: tuple[Summary, ...] = ()
     """What is summarised and not yet proposed."""
-    retold: Remembered = Remembered()
+    retold: SeenIds = SeenIds()
     """The last 256 turns that a model has answered about with a summary, or with nothing: the episode may be on its
     way to the store still, and what was worth nothing is not asked about again."""
-    commands: Remembered = Remembered()
+    commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
     last: Outcome | None = None
 
 
-class SessionTurns(StoredRow):
+class CountedTurns(StoredRow):
     """How far a session's turns are counted."""
 
     turn_number: Count = 0
-    counted: Remembered = Remembered()
+    counted: SeenIds = SeenIds()
     """The last 1 000 turn ids, without those that 0.1 counted: what was not reflected is not compacted."""
 
 
@@ -172,12 +172,12 @@ def is_owner_key(key: str) -> bool:
     return key.count("/") == 2
 
 
-def owner_row(rows: Rows, owner_key: str) -> OwnerRow:
+def owner_row(rows: Rows, owner_key: str) -> ProgressRow:
     raw = rows.row(owner_key)
-    return OwnerRow() if raw is None else OwnerRow.read(raw)
+    return ProgressRow() if raw is None else ProgressRow.read(raw)
 
 
-def turns_of(rows: Rows, owner_key: str, session_key: str) -> SessionTurns:
+def turns_of(rows: Rows, owner_key: str, session_key: str) -> CountedTurns:
     """The session's turns that were counted for this owner."""
     raw = rows.row(session_row_key(owner_key, session_key))
-    return SessionTurns() if raw is None else SessionTurns.read(raw)
+    return CountedTurns() if raw is None else CountedTurns.read(raw)

@@ -14,9 +14,9 @@ from ...memory.policies.budget import Phase
 from ...schemas.errors import Poison
 from ...schemas.observations import TokenUsage
 from ...schemas.outcomes import Write
-from ..common.tier_spending import Spending
-from .rows import Kind, OwnerRow, Part, PartName, RunStatus, StepStatus
-from .steps.base import Asked, Did, Step
+from ..common.tier_spending import TierSpending
+from .rows import Kind, Part, PartName, ProgressRow, RunStatus, StepStatus
+from .steps.base import RunRequest, Step, StepResult
 
 Plan = Callable[[Kind, frozenset[Phase]], Sequence[Step]]
 """The steps of a kind of run where these phases are allowed."""
@@ -24,13 +24,13 @@ WORST_FIRST: Final[tuple[StepStatus, ...]] = ("failed", "deferred", "paused", "d
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunResult:
     """A run as it stands when its decisions are made; `did` in the order of the steps."""
 
     kind: Kind
     status: RunStatus
-    row: OwnerRow
-    did: tuple[tuple[PartName, Did], ...] = ()
+    row: ProgressRow
+    did: tuple[tuple[PartName, StepResult], ...] = ()
     why: str = ""
 
     @property
@@ -71,35 +71,35 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RunExecutor:
     plan: Plan
-    spending: Spending
+    spending: TierSpending
 
-    async def run(self, kind: Kind, asked: Asked, row: OwnerRow) -> Ran:
+    async def run(self, kind: Kind, asked: RunRequest, row: ProgressRow) -> RunResult:
         """Raises Fatal, and Transient where the store is away."""
         phases = self.spending.phases
-        did: list[tuple[PartName, Did]] = []
+        did: list[tuple[PartName, StepResult]] = []
         for step in self.plan(kind, phases):
             one = await step.take(asked, row)
             row = one.row
             did += [(step.part, each) for each in (one, *one.also)]
             if one.status in ("deferred", "paused"):
-                return Ran(kind, one.status, row, tuple(did), one.why)
+                return RunResult(kind, one.status, row, tuple(did), one.why)
         if kind == "consolidate" and "standard" not in phases:
             paused = self.spending.paused("consolidation")
             why = str(paused) if paused else "the tier leaves out the phase standard"
-            return Ran(kind, "paused", row, tuple(did), why)
-        return Ran(kind, _status(kind, did), row, tuple(did))
+            return RunResult(kind, "paused", row, tuple(did), why)
+        return RunResult(kind, _status(kind, did), row, tuple(did))
 
 
-def _status(kind: Kind, did: Sequence[tuple[PartName, Did]]) -> RunStatus:
+def _status(kind: Kind, did: Sequence[tuple[PartName, StepResult]]) -> RunStatus:
     """Of a run that came to its end: failed where its own task did. What goes with it (light, deep) fails alone."""
     if any(one.status == "failed" for part, one in did if kind != "consolidate" or part == "standard"):
         return "failed"
     return "done" if any(one.status == "done" for _, one in did) else "nothing"
 
 
-def _part(name: PartName, did: Sequence[Did]) -> Part:
+def _part(name: PartName, did: Sequence[StepResult]) -> Part:
     status = min((one.status for one in did), key=WORST_FIRST.index)
     why = next((one.why for one in did if one.status == status and one.why), "")
     return Part(name=name, status=status, counts=_added(one.counts for one in did), why=why[:300])

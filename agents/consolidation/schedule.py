@@ -11,13 +11,13 @@ from ...memory.upkeep.consolidation import Counters, scheduled
 from ...schemas import ids
 from ...schemas.commands import Command
 from ...schemas.turns import Owner
-from .rows import NOT_RETRIED, RUNS_KEPT, Errand, Kind, OwnerRow, RunRecord, Waiting
-from .run import Ran
-from .steps.base import Asked
+from .rows import NOT_RETRIED, RUNS_KEPT, FollowUp, Kind, PendingRun, ProgressRow, RunRecord
+from .run import RunResult
+from .steps.base import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Reminder:
+class ScheduledCommand:
     """A command that consolidation sends itself. The same one until the owner's row says otherwise, so one that is sent
     twice, by whoever, is done once."""
 
@@ -30,7 +30,7 @@ class Reminder:
     """Whether it waits for a model: due at once when that is back, and when a worker starts."""
 
 
-def recorded(ran: Ran, asked: Asked, commands: Sequence[Command]) -> RunRecord:
+def recorded(ran: RunResult, asked: RunRequest, commands: Sequence[Command]) -> RunRecord:
     made = next((did for part, did in ran.did if did.model is not None and part != "deep"), None)
     made = made or next((did for _, did in ran.did if did.model is not None), None)
     return RunRecord(
@@ -51,8 +51,15 @@ def recorded(ran: Ran, asked: Asked, commands: Sequence[Command]) -> RunRecord:
 
 
 def with_run(
-    row: OwnerRow, ran: Ran, record: RunRecord, asked: Asked, *, after: Sequence[Kind], pause: float, after_run: float
-) -> OwnerRow:
+    row: ProgressRow,
+    ran: RunResult,
+    record: RunRecord,
+    asked: RunRequest,
+    *,
+    after: Sequence[Kind],
+    pause: float,
+    after_run: float,
+) -> ProgressRow:
     """`after`: what follows a `consolidate` that did something, each `after_run` seconds after the one before it.
     `pause`: seconds until what was deferred is tried again."""
     row = row.model_copy(
@@ -68,7 +75,7 @@ def with_run(
         waiting = _waiting(row, ran, asked) if stopped else None
         row = row.model_copy(update={"waiting": waiting})
         if ran.status == "done":
-            errands = tuple(Errand(kind=kind, run_id=asked.run_id, not_before=soon) for kind in after)
+            errands = tuple(FollowUp(kind=kind, run_id=asked.run_id, not_before=soon) for kind in after)
             row = row.model_copy(update={"errands": errands})
         return row
     if ran.kind == "hygiene" and asked.args.get("run") is not None:
@@ -81,7 +88,7 @@ def with_run(
     )
     is_tried_again = ran.status == "deferred" or ran.retry_after is not None
     if stopped and is_tried_again and ran.kind not in NOT_RETRIED:
-        again = Errand(
+        again = FollowUp(
             kind=ran.kind,
             run_id=before.run_id if before else asked.run_id,
             attempt=before.attempt + 1 if before else 1,
@@ -91,18 +98,18 @@ def with_run(
     return row.model_copy(update={"errands": rest})
 
 
-def without_errand(row: OwnerRow, kind: Kind) -> OwnerRow:
+def without_follow_up(row: ProgressRow, kind: Kind) -> ProgressRow:
     """Of a kind that is refused: nothing is owed any more."""
     return row.model_copy(update={"errands": tuple(errand for errand in row.errands if errand.kind != kind)})
 
 
 def upcoming(
-    row: OwnerRow, owner_key: str, *, policy: ConsolidationPolicy, pause: float, paused: bool, now: datetime
-) -> Reminder | None:
+    row: ProgressRow, owner_key: str, *, policy: ConsolidationPolicy, pause: float, paused: bool, now: datetime
+) -> ScheduledCommand | None:
     """The next command that this owner needs. `paused`: no call is granted under these settings; what waits for others
     is found again when a worker starts with them."""
     tenant_id, scope, owner_id = ids.split(owner_key)
-    blank = Reminder("", "consolidate", tenant_id, Owner.model_validate({"scope": scope, "id": owner_id}), now)
+    blank = ScheduledCommand("", "consolidate", tenant_id, Owner.model_validate({"scope": scope, "id": owner_id}), now)
     waiting = row.waiting
     if waiting is not None and not paused:
         at = waiting.until or now + timedelta(seconds=pause)
@@ -119,10 +126,10 @@ def upcoming(
     return replace(blank, command_id=ids.scheduled_command_id(owner_key, at_), at=at_)
 
 
-def _waiting(row: OwnerRow, ran: Ran, asked: Asked) -> Waiting:
+def _waiting(row: ProgressRow, ran: RunResult, asked: RunRequest) -> PendingRun:
     """The same run until it is done, under its first name."""
     before = row.waiting
-    return Waiting(
+    return PendingRun(
         tenant_id=asked.tenant_id,
         owner=asked.owner,
         run_id=before.run_id if before else asked.run_id,
@@ -133,7 +140,7 @@ def _waiting(row: OwnerRow, ran: Ran, asked: Asked) -> Waiting:
     )
 
 
-def tried_again(waiting: Waiting, counters: Counters, policy: ConsolidationPolicy) -> bool:
+def tried_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
     """Whether a turn asks again for a run that is paused: after as many turns as a run needs, so that what costs
     nothing is done. One that is deferred has its reminder."""
     return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns

@@ -14,7 +14,7 @@ from qdrant_client import models
 
 from ...memory.policies import CapturePolicy
 from ...memory.upkeep.digest import within
-from ...memory.upkeep.summaries import Told, Unsummarised, as_told
+from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, as_told
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX
 from ...schemas.collections import EPISODES, FACTS, TURNS
@@ -24,19 +24,19 @@ from ...schemas.facts import StoredFact
 from ...schemas.observations import TokenUsage
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
-from ..common.model_call import Asking, Question, Stopped, token_usage
-from ..common.seen_ids import Remembered
+from ..common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
+from ..common.seen_ids import SeenIds
 from .owner_reads import Lookup, is_, of_owner
 from .prompts.summary import TASK, SummaryPrompt
 from .prompts.text_answer import SCHEMA, parse
 from .rows import RETOLD_KEPT, Summary
-from .steps.base import Asked
+from .steps.base import RunRequest
 
 SUMMARY_TOKENS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Retold:
+class TurnsSummary:
     """An answer. `summary` None: nothing in these turns is worth remembering."""
 
     summary: Summary | None
@@ -48,7 +48,9 @@ def may_be_read(capture: CapturePolicy) -> bool:
     return capture.enabled and not capture.source
 
 
-async def logged(asked: Asked, session: Unsummarised, *, lookup: Lookup, capture: CapturePolicy) -> tuple[Told, ...]:
+async def logged(
+    asked: RunRequest, session: SummaryBacklog, *, lookup: Lookup, capture: CapturePolicy
+) -> tuple[SummaryTurn, ...]:
     """Of these turns those that the recorder has put into the session log by now, in their order."""
     where = models.Filter(
         must=[of_owner(asked), is_("user_id", session.user_id), is_("session_id", session.session_id), _of(session)]
@@ -57,13 +59,15 @@ async def logged(asked: Asked, session: Unsummarised, *, lookup: Lookup, capture
     return as_told(session.turn_ids, (StoredMessage.from_payload(each.payload) for each in found), capture)
 
 
-async def tellable(asked: Asked, session: Unsummarised, turns: Sequence[Told], *, lookup: Lookup) -> tuple[Told, ...]:
+async def tellable(
+    asked: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, lookup: Lookup
+) -> tuple[SummaryTurn, ...]:
     """Of these turns those that have words, and in which nothing secret was told."""
     secret = await _secret(asked, session, lookup=lookup)
     return tuple(each for each in turns if each.said and each.turn_id not in secret)
 
 
-async def _secret(asked: Asked, session: Unsummarised, *, lookup: Lookup) -> frozenset[str]:
+async def _secret(asked: RunRequest, session: SummaryBacklog, *, lookup: Lookup) -> frozenset[str]:
     """Turns in which something secret was told, as far as an episode or a fact says so."""
     store, calls, tenant_id = lookup.store, lookup.calls, asked.tenant_id
     secret = is_("sensitivity", "secret")
@@ -79,16 +83,18 @@ async def _secret(asked: Asked, session: Unsummarised, *, lookup: Lookup) -> fro
     )
 
 
-async def retell(asked: Asked, session: Unsummarised, shown: Sequence[Told], *, asking: Asking) -> Retold | Stopped:
+async def summarise_turns(
+    asked: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, asking: ModelCaller
+) -> TurnsSummary | CallStopped:
     """One question about `shown`, of which there is at least one."""
     prompt = SummaryPrompt(shown)
-    answer = await asking.ask(asked.tenant_id, Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
-    if isinstance(answer, Stopped):
+    answer = await asking.ask(asked.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
+    if isinstance(answer, CallStopped):
         return answer
     usage = token_usage(answer.usage)
     text = within(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
     if not text:
-        return Retold(None, usage)
+        return TurnsSummary(None, usage)
     summary = Summary(
         user_id=session.user_id,
         session_id=session.session_id,
@@ -101,7 +107,7 @@ async def retell(asked: Asked, session: Unsummarised, shown: Sequence[Told], *, 
         model=answer.model,
         prompt=prompt.name,
     )
-    return Retold(summary, usage)
+    return TurnsSummary(summary, usage)
 
 
 def proposed(summary: Summary, *, significance: float) -> SummaryProposal:
@@ -119,16 +125,16 @@ def proposed(summary: Summary, *, significance: float) -> SummaryProposal:
     )
 
 
-def retold_with(before: Remembered, asked: Asked, session: Unsummarised, shown: Sequence[Told]) -> Remembered:
+def summary_with(before: SeenIds, asked: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn]) -> SeenIds:
     for each in shown:
-        before = before.add(retold_as(asked, session, each.turn_id), kept=RETOLD_KEPT)
+        before = before.add(summary_as(asked, session, each.turn_id), kept=RETOLD_KEPT)
     return before
 
 
-def retold_as(asked: Asked, session: Unsummarised, turn_id: str) -> str:
+def summary_as(asked: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
     """How the owner's row remembers a turn that was shown."""
     return ids.turn_cause(ids.session_key(asked.tenant_id, *session.session), turn_id)
 
 
-def _of(session: Unsummarised, field: str = "turn_id") -> models.FieldCondition:
+def _of(session: SummaryBacklog, field: str = "turn_id") -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchAny(any=list(session.turn_ids)))

@@ -37,25 +37,25 @@ from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
-from ..common.model_call import Asking
-from ..common.owner_routing import CommandWork
+from ..common.model_call import ModelCaller
+from ..common.owner_routing import OwnerCommand
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
-from ..common.tier_spending import Spending
-from .events import RecallWork, TurnWork, Work, routed
+from ..common.tier_spending import TierSpending
+from .events import RecallEvent, ReflectedTurn, Work, routed
 from .messages import SOURCE, plain_result, proposals, run_result, summaries
 from .owner_reads import Lookup
 from .plan import Steps
-from .recall_counts import Recollections, recalled_row
-from .reminders import COMMANDS_PER_SECOND, Reminders
-from .rows import Kind, OwnerRow, RunRecord, SessionTurns, is_owner_key, owner_row, session_row_key, turns_of
-from .run import Runs
-from .schedule import Reminder, recorded, tried_again, upcoming, with_run, without_errand
-from .steps.base import Asked
+from .recall_counts import RecallCounters, recall_row
+from .reminders import COMMANDS_PER_SECOND, OwnerReminders
+from .rows import CountedTurns, Kind, ProgressRow, RunRecord, is_owner_key, owner_row, session_row_key, turns_of
+from .run import RunExecutor
+from .schedule import ScheduledCommand, recorded, tried_again, upcoming, with_run, without_follow_up
+from .steps.base import RunRequest
 from .steps.compact import counted_of, refused_args
 from .steps.hygiene import after_turn
 
@@ -64,10 +64,10 @@ TICK = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Concluded:
+class RunConclusion:
     """A run as it changes the owner's row, and what it sends and writes."""
 
-    row: OwnerRow
+    row: ProgressRow
     record: RunRecord | None = None
     """None: there was no run."""
     records: tuple[OutRecord, ...] = ()
@@ -92,7 +92,7 @@ class Consolidation:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         policy: MemoryPolicy,
         partitions: int,
-        spending: Spending,
+        spending: TierSpending,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -106,13 +106,13 @@ class Consolidation:
         self._spending = spending
         self._now = now
         self._pause = policy.observe.patience
-        asking = Asking(completions=completions, calls=calls, spending=spending, patience=self._pause)
+        asking = ModelCaller(completions=completions, calls=calls, spending=spending, patience=self._pause)
         self._steps = Steps(Lookup(store, calls), asking, policy)
-        self._runs = Runs(self._steps.of, spending)
-        self._recollections = Recollections(
+        self._runs = RunExecutor(self._steps.of, spending)
+        self._recollections = RecallCounters(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
         )
-        self._reminders = Reminders(pause=self._pause, clock=monotonic)
+        self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
         calls.on_breaker_closed(self._model_is_back)
 
     # ------------------------------------------------------------------------------------------------ route
@@ -120,23 +120,23 @@ class Consolidation:
         """Commands that cannot be decoded are dead letters of the reflector, which reads them too."""
         return topic != COMMANDS.name
 
-    def route(self, record: Record) -> Routed[Work]:
+    def route(self, record: Record) -> RoutedEvent[Work]:
         return routed(record, partitions=self._partitions)
 
-    def last(self, work: Work, rows: Rows) -> Decided | None:
-        if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
+    def last(self, work: Work, rows: Rows) -> Decision | None:
+        if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
-        if isinstance(work, RecallWork):
+        if isinstance(work, RecallEvent):
             return self._recollections.last(work.owner_key, rows)
         raw = rows.row(work.owner_key)
-        row = OwnerRow() if raw is None else OwnerRow.read(raw)
-        return None if row.last is None else Decided(row.last, work.owner_key, raw)
+        row = ProgressRow() if raw is None else ProgressRow.read(raw)
+        return None if row.last is None else Decision(row.last, work.owner_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
-        if isinstance(work, CommandWork) and work.command.kind not in CONSOLIDATION_KINDS:
+    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+        if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return
-        if isinstance(work, RecallWork):
+        if isinstance(work, RecallEvent):
             source = _source(record, work.id)
             counted_once = await self._recollections.decide(work.told, work.owner_key, source, rows, now=self._now())
             if counted_once is not None:
@@ -144,7 +144,7 @@ class Consolidation:
             return
         row = owner_row(rows, work.owner_key)
         if row.last is None or not same_source(row.last.source, record.position):
-            if isinstance(work, CommandWork):
+            if isinstance(work, OwnerCommand):
                 decided = await self._command(work, record, row, rows)
             else:
                 decided = await self._turn(work, record, row, rows)
@@ -152,7 +152,7 @@ class Consolidation:
                 yield decided
         self._remember(owner_row(rows, work.owner_key), work.owner_key, record.position.partition)
 
-    async def _turn(self, work: TurnWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
+    async def _turn(self, work: ReflectedTurn, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
         told, owner_key = work.recorded, work.owner_key
         session = ids.session_key(told.tenant_id, told.user_id, told.session_id)
         before = turns_of(rows, owner_key, session)
@@ -169,11 +169,11 @@ class Consolidation:
         )
         run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
         row = after_turn(row, at=record.timestamp, run_id=run, policy=self._hygiene, now=self._now())
-        done = Concluded(row)
+        done = RunConclusion(row)
         again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
         if again and due(row.counters, self._policy):
             done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
-        turns = SessionTurns(turn_number=told.turn_number, counted=before.counted.add(told.turn_id))
+        turns = CountedTurns(turn_number=told.turn_number, counted=before.counted.add(told.turn_id))
         outcome = Outcome(
             source=_source(record, work.id),
             after={session_row_key(owner_key, session): turns.to_bytes()},
@@ -183,27 +183,27 @@ class Consolidation:
         )
         return _decided(done.row, owner_key, outcome)
 
-    async def _command(self, work: CommandWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
+    async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
         command, owner_key = work.command, work.owner_key
         assert command.owner is not None  # held by route
         if command.command_id in row.commands:
             self._metrics.counted("duplicate")
             return None
         row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
-        done = Concluded(row)
+        done = RunConclusion(row)
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
         elif (why := refusal(command.kind, self._tiers) or refused_args(command)) is not None:
             result = plain_result(command, "refused", self._now(), why)
-            done = Concluded(without_errand(row, cast(Kind, command.kind)))
+            done = RunConclusion(without_follow_up(row, cast(Kind, command.kind)))
         else:
             asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner)
             asked = replace(
                 asked,
                 args=command.args,
                 issued_at=command.issued_at,
-                links=recalled_row(rows, owner_key).links,
+                links=recall_row(rows, owner_key).links,
                 counted=counted_of(command, rows),
             )
             done = await self._run(cast(Kind, command.kind), asked, row, record)
@@ -218,10 +218,10 @@ class Consolidation:
         return _decided(done.row, owner_key, outcome)
 
     # ------------------------------------------------------------------------------------------------ a run
-    def _asked(self, run_id: str, tenant_id: str, owner: Owner) -> Asked:
-        return Asked(tenant_id, owner, run_id, self._now())
+    def _asked(self, run_id: str, tenant_id: str, owner: Owner) -> RunRequest:
+        return RunRequest(tenant_id, owner, run_id, self._now())
 
-    async def _run(self, kind: Kind, asked: Asked, row: OwnerRow, record: Record) -> Concluded:
+    async def _run(self, kind: Kind, asked: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
         """Decide, and what follows from it."""
         ran = await self._runs.run(kind, asked, row)
         did = [each for _, each in ran.did]
@@ -243,7 +243,7 @@ class Consolidation:
             letters = (dead_letter(record, stage=self.name, reason=ran.poison.reason, error=ran.poison, attempts=1),)
         self._told(made)
         sent = tuple(command_record(command, source=SOURCE) for command in commands)
-        return Concluded(row, made, (*sent, *letters), ran.writes, ran.why)
+        return RunConclusion(row, made, (*sent, *letters), ran.writes, ran.why)
 
     def _told(self, made: RunRecord) -> None:
         self._metrics.counted(f"run_{made.status}" if made.kind == "consolidate" else f"{made.kind}_{made.status}")
@@ -273,9 +273,9 @@ class Consolidation:
         for partition in self._reminders.assigned(partitions):
             for key, raw in rows.scan(partition):
                 if is_owner_key(key):
-                    self._remember(OwnerRow.read(raw), key, partition, at_once=True)
+                    self._remember(ProgressRow.read(raw), key, partition, at_once=True)
 
-    def _remember(self, row: OwnerRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
+    def _remember(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
         """What waits for the model is tried again; what waits for other settings needs a restart."""
         now = self._now()
         paused = (
@@ -305,7 +305,7 @@ class Consolidation:
                     log.warning("reminder_not_sent", why=str(away))
             await asyncio.sleep(TICK)
 
-    async def _remind(self, reminder: Reminder) -> None:
+    async def _remind(self, reminder: ScheduledCommand) -> None:
         command = Command(
             command_id=reminder.command_id,
             kind=reminder.kind,
@@ -317,8 +317,8 @@ class Consolidation:
         await self._send_durably(command_record(command, source=SOURCE))
 
 
-def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
-    return Decided(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
+def _decided(row: ProgressRow, owner_key: str, outcome: Outcome) -> Decision:
+    return Decision(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
 
 
 def _source(record: Record, event_id: str) -> Source:

@@ -15,7 +15,7 @@ from ...memory.language.text import one_line
 from ...schemas.base import Quote, Signed, Subject, Unit
 from ...schemas.observations import Category, Durability
 from ...schemas.turns import Sensitivity
-from ..common.structured_output import Answer, Item, Moment, ShortId, Statement, parse_items, strict_schema
+from ..common.structured_output import Item, Moment, ParsedItems, ShortId, Statement, parse_items, strict_schema
 
 TASK: Final = "observations"
 
@@ -115,7 +115,7 @@ class WorkingItem(ObservationItem):
     evidence: Quote = ""
 
 
-class Essentials(Item):
+class EssentialItem(Item):
     """All that is asked for of one turn when the working set is alone (memory-model, section 3)."""
 
     content: Statement
@@ -124,14 +124,14 @@ class Essentials(Item):
     replaces: ShortId = None
 
 
-class EssentialsOfSeveral(Essentials):
+class EssentialItemOfTurn(EssentialItem):
     """An answer to several turns says which one it is about."""
 
     turn: ShortId = None
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """`rules` has a place for the cap per turn, `one` and `several` are the schemas of an answer to so many turns."""
 
     version: str
@@ -143,17 +143,17 @@ class Form:
     def schema(self, turns: int) -> dict[str, JsonValue]:
         return self.one if turns == 1 else self.several
 
-    def parse(self, value: JsonValue) -> Answer[ObservationItem]:
+    def parse(self, value: JsonValue) -> ParsedItems[ObservationItem]:
         """Raises ValueError when the outer shape is another."""
         return parse_items(value, TASK, self.item)
 
 
 SCHEMA: Final = strict_schema(TASK, ObservationItem)
-WHOLE: Final = Form("observe/v1", RULES, SCHEMA, SCHEMA, ObservationItem)
-WORKING_ONLY: Final = Form(
+WHOLE: Final = AnswerForm("observe/v1", RULES, SCHEMA, SCHEMA, ObservationItem)
+WORKING_ONLY: Final = AnswerForm(
     "observe-working/v1",
     WORKING_RULES,
-    strict_schema(TASK, Essentials),
-    strict_schema(TASK, EssentialsOfSeveral),
+    strict_schema(TASK, EssentialItem),
+    strict_schema(TASK, EssentialItemOfTurn),
     WorkingItem,
 )

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.language.quotes import quote_in_folded
 from ...memory.policies import CapturePolicy, MemoryPolicy
-from ...memory.working_set.entries import Candidate, TurnApplied, apply_turn
+from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent, rfc3339
 from ...schemas.collections import WORKING
@@ -26,19 +26,19 @@ from ...schemas.turns import SENSITIVITIES, Owner, Role, Turn
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
-from ..common.structured_output import Answer
+from ..common.structured_output import ParsedItems
 from ..common.turn_routing import occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from .flush import origins_after
 from .prompt import ObservePrompt, ShownTurn, recent_messages
-from .rows import Origin, SessionRow
+from .rows import EntryOrigin, SessionRow
 from .turn_source import TurnSource
 
 _ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class BatchTurn:
     """A turn on its way to be observed: new, or read back from its waiting row (`n`)."""
 
     turn: Turn
@@ -58,7 +58,7 @@ class Pending:
         *,
         n: int | None = None,
         source: TurnSource | None = None,
-    ) -> Pending:
+    ) -> BatchTurn:
         at = occurred_at(turn, record)
         return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n)
 
@@ -73,7 +73,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoiled:
+class UndecodableTurn:
     """A waiting turn that can no longer be decoded: the rules changed since it was deferred."""
 
     turn_id: str
@@ -84,7 +84,7 @@ class Spoiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Usable:
+class ValidObservation:
     """An item that counts: its place in the answer, the short id of its turn, and who said it."""
 
     place: int
@@ -94,7 +94,7 @@ class Usable:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Batch:
     """The turns of one round, and what came of them."""
 
     session: SessionRow
@@ -102,7 +102,7 @@ class Round:
     counted: tuple[str, ...]
 
 
-def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPolicy) -> ObservePrompt:
+def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: MemoryPolicy) -> ObservePrompt:
     return ObservePrompt(
         turns=tuple(item.shown for item in pending),
         working=session.working,
@@ -114,7 +114,7 @@ def prompt_for(session: SessionRow, pending: Sequence[Pending], policy: MemoryPo
 
 async def ask(
     prompt: ObservePrompt, *, tenant_id: str, completions: Completions, calls: Calls, patience: float
-) -> Completion[Answer[ObservationItem]] | None:
+) -> Completion[ParsedItems[ObservationItem]] | None:
     """The model's answer; None when nothing was said that it could be asked about. Raises Transient past `patience`
     seconds, Poison when the answer is unusable after one repair."""
     if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
@@ -136,11 +136,11 @@ def model_breaker(tenant_id: str) -> str:
 
 def conclude(
     session: SessionRow,
-    pending: Sequence[Pending],
+    pending: Sequence[BatchTurn],
     prompt: ObservePrompt,
-    answer: Completion[Answer[ObservationItem]] | None,
+    answer: Completion[ParsedItems[ObservationItem]] | None,
     policy: MemoryPolicy,
-) -> Round:
+) -> Batch:
     """Turn by turn, in the order of the answer: working set, records, context for the next prompt."""
     usable, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
@@ -178,17 +178,17 @@ def conclude(
                 cause=_cause(prompt, answer, with_usage=place == 0),
             )
         )
-    return Round(session=session, observed=tuple(observed), counted=tuple(counted))
+    return Batch(session=session, observed=tuple(observed), counted=tuple(counted))
 
 
 def _checked(
-    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, policy: MemoryPolicy
-) -> tuple[list[Usable], list[str]]:
+    prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, policy: MemoryPolicy
+) -> tuple[list[ValidObservation], list[str]]:
     """The items that may count: of a shown turn, with a quote from it, and not above the cap of their turn."""
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
-    usable: list[Usable] = []
+    usable: list[ValidObservation] = []
     per_turn: dict[str, set[tuple[str, str]]] = {}
     for place, item in answer.value.items:
         name = item.turn or "t1"
@@ -209,7 +209,7 @@ def _checked(
             counted.append("over_the_cap")
         else:
             known.add(statement)
-            usable.append(Usable(place, name, item, role))
+            usable.append(ValidObservation(place, name, item, role))
     return usable, counted
 
 
@@ -246,14 +246,14 @@ class _Names:
     def given(self, place: int, entry_id: str) -> None:
         self._named[f"o{place}"] = entry_id
 
-    def moved(self, applied: TurnApplied) -> None:
+    def moved(self, applied: WorkingSetUpdate) -> None:
         for each in applied.refreshed:
             for name, entry_id in self._named.items():
                 if entry_id in (each.entry_id_before, each.observation_id):
                     self._named[name] = each.entry_id
 
 
-def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[str]) -> Candidate:
+def _candidate(pending: BatchTurn, usable: ValidObservation, names: _Names, counted: list[str]) -> EntryCandidate:
     turn, item = pending.turn, usable.item
     observation_id = ids.observation_id(turn.session_key, turn.turn_id, item.subject, item.content)
     floor = turn.sensitivity or "public"
@@ -277,11 +277,11 @@ def _candidate(pending: Pending, usable: Usable, names: _Names, counted: list[st
     if item.replaces is not None and replaces is None:
         counted.append("unknown_id")
     names.given(usable.place, observation_id)
-    return Candidate(observation=observation, replaces=replaces, pinned=item.pinned)
+    return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned)
 
 
-def _origin(pending: Pending, observation: Observation) -> Origin:
-    return Origin.of(
+def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:
+    return EntryOrigin.of(
         observation,
         turn_id=pending.turn_id,
         occurred_at=pending.occurred_at,
@@ -290,7 +290,7 @@ def _origin(pending: Pending, observation: Observation) -> Origin:
     )
 
 
-def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Observation, ...]:
+def _recorded(candidates: Sequence[EntryCandidate], applied: WorkingSetUpdate) -> tuple[Observation, ...]:
     """The turn's observations, each with the observation that it replaced."""
     replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced}
     return tuple(
@@ -303,7 +303,7 @@ def _recorded(candidates: Sequence[Candidate], applied: TurnApplied) -> tuple[Ob
 
 
 def _cause(
-    prompt: ObservePrompt, answer: Completion[Answer[ObservationItem]] | None, *, with_usage: bool
+    prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, *, with_usage: bool
 ) -> ObservedBy:
     if answer is None:
         return ObservedBy()
@@ -330,7 +330,7 @@ def observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[Ou
     return tuple(records)
 
 
-def projection(before: WorkingSet, after: WorkingSet, item: Pending, *, now: datetime) -> tuple[Write, ...]:
+def projection(before: WorkingSet, after: WorkingSet, item: BatchTurn, *, now: datetime) -> tuple[Write, ...]:
     """The working set for readers in Qdrant: what is in it, and nothing that is not."""
     turn = item.turn
     writes: list[Write] = []

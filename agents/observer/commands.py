@@ -23,7 +23,7 @@ from ...schemas.topics import COMMANDS_SESSION
 from ...streams.engine.commands import command_record, result_record
 from ..common.tier_gate import refusal
 from .flush import flushed
-from .reminders import Reminder
+from .reminders import SessionReminder
 from .rows import SessionRow
 
 SOURCE = "/memstream/observer"
@@ -80,7 +80,7 @@ def answer_records(
     return (*(command_record(each, source=SOURCE) for each in sent), answer)
 
 
-def reminder_record(session_key: str, reminder: Reminder, *, now: datetime) -> OutRecord:
+def reminder_record(session_key: str, reminder: SessionReminder, *, now: datetime) -> OutRecord:
     """`observe` for this session. Its id is the same when another worker sends the same reminder."""
     tenant_id, user_id, session_id = ids.split(session_key)
     command = Command(

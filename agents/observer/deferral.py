@@ -27,7 +27,7 @@ from ...memory.upkeep.budget import day_of
 from ...memory.working_set.observe_trigger import (
     COMPANY,
     ObserveNow,
-    Unobserved,
+    UnobservedTurns,
     Wait,
     WaitReason,
     is_behind,
@@ -38,20 +38,20 @@ from ...schemas import ids
 from ...schemas.errors import Transient
 from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
-from ...streams.log.port import Ahead
+from ...streams.log.port import RecordAhead
 from .commands import reminder_record
-from .reminders import COMMANDS_PER_SECOND, HeldBack, Reminders
+from .reminders import COMMANDS_PER_SECOND, HeldBack, SessionReminders
 from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
 
 log = structlog.get_logger(__name__)
 TICK = 0.2
 """Seconds between two looks at what is due."""
 
-AheadOf = Callable[[int], Ahead | None]
+AheadOf = Callable[[int], RecordAhead | None]
 """Of a partition of memory.turns; None: not known yet."""
 
 
-class Waiting:
+class DeferredSessions:
     """See the module. In memory only; the table has the truth."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Waiting:
         self._ahead = ahead
         self._send_durably = send_durably
         self._now = now
-        self._reminders = Reminders(pause=policy.patience, clock=monotonic)
+        self._reminders = SessionReminders(pause=policy.patience, clock=monotonic)
         self._behind: set[int] = set()
         self._day = day_of(now())
 
@@ -142,7 +142,7 @@ class Waiting:
 
     def _in_a_backlog(self, session: SessionRow) -> ObserveNow | Wait:
         """What the answer would be even in the middle of one."""
-        question = Unobserved(
+        question = UnobservedTurns(
             turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
         )
         return time_to_observe(question, self._policy)

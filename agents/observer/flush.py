@@ -16,11 +16,11 @@ from ...schemas.commands import KEPT_MAX, Command, EpisodesKeep, KeptObservation
 from ...schemas.observations import Observation
 from ...schemas.turns import Owner
 from ...schemas.working_set import WorkingEntry, WorkingSet
-from .rows import Origin, SessionRow
+from .rows import EntryOrigin, SessionRow
 
 
 @dataclass(frozen=True, slots=True)
-class Flushed:
+class FlushResult:
     """What goes to the reflector."""
 
     commands: tuple[Command, ...]
@@ -30,7 +30,9 @@ class Flushed:
     """Entries that count and have no origin: put there by an earlier version, or where the working set was alone."""
 
 
-def origins_after(before: Iterable[Origin], new: Iterable[Origin], working: WorkingSet) -> tuple[Origin, ...]:
+def origins_after(
+    before: Iterable[EntryOrigin], new: Iterable[EntryOrigin], working: WorkingSet
+) -> tuple[EntryOrigin, ...]:
     """Those of the entries that stand after a turn. An entry that was said again stands for one of its observations
     (memory/working_set/entries.py), and has the origin of that one."""
     standing = {entry.observation_id for entry in working.entries}
@@ -38,7 +40,7 @@ def origins_after(before: Iterable[Origin], new: Iterable[Origin], working: Work
     return tuple(origin for observation_id, origin in known.items() if observation_id in standing)
 
 
-def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> Flushed:
+def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> FlushResult:
     """What of the working set goes into episodes, by owner: turns of one session may have several."""
     assert flush.session is not None  # held by route
     user = Owner(scope="user", id=flush.session.user_id)
@@ -67,14 +69,14 @@ def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by:
         for n, (owner, part) in enumerate(parts)
     )
     sent = sum(len(kept) for _, kept in by_owner.values())
-    return Flushed(commands, entries=sent, left=len(important) - sent)
+    return FlushResult(commands, entries=sent, left=len(important) - sent)
 
 
 def _in_commands(kept: Sequence[KeptObservation]) -> Iterable[Sequence[KeptObservation]]:
     return (kept[at : at + KEPT_MAX] for at in range(0, len(kept), KEPT_MAX))
 
 
-def _kept(entry: WorkingEntry, origin: Origin) -> KeptObservation:
+def _kept(entry: WorkingEntry, origin: EntryOrigin) -> KeptObservation:
     """The observation as it was told, in the words that the entry has: saying it again may have spelt it otherwise."""
     observation = Observation(
         observation_id=entry.observation_id,

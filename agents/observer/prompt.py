@@ -15,7 +15,7 @@ from ...memory.recall.prompt_framing import without_framed
 from ...schemas.cloudevents import rfc3339
 from ...schemas.turns import Role, Turn
 from ...schemas.working_set import WorkingEntry, WorkingSet
-from .answer_schema import WHOLE, Form
+from .answer_schema import WHOLE, AnswerForm
 from .rows import RecentMessage
 from .turn_source import TurnSource, text_of
 
@@ -73,7 +73,7 @@ class ObservePrompt:
     working: WorkingSet
     recent: tuple[RecentMessage, ...]
     policy: CapturePolicy
-    form: Form = WHOLE
+    form: AnswerForm = WHOLE
 
     @cached_property
     def turn_ids(self) -> dict[str, ShownTurn]:

@@ -19,7 +19,7 @@ STALE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reminder:
+class SessionReminder:
     """A session with waiting turns. `since` and `due` on the monotonic clock, seconds."""
 
     partition: int
@@ -37,13 +37,13 @@ class Reminder:
     attempt: int = 0
 
 
-class Reminders:
+class SessionReminders:
     """By session key. `pause` is the time between two reminders of one session, seconds."""
 
     def __init__(self, *, pause: float, clock: Callable[[], float]) -> None:
         self._pause = pause
         self._clock = clock
-        self._waiting: dict[str, Reminder] = {}
+        self._waiting: dict[str, SessionReminder] = {}
         self._company: defaultdict[int, dict[str, None]] = defaultdict(dict)
         """The keys of those that wait for company, by partition, in the order in which they began."""
         self._queue: list[tuple[float, int, str]] = []
@@ -81,7 +81,7 @@ class Reminders:
         since, not_before = (now, 0.0) if known is None else (known.since, known.not_before)
         not_before = max(not_before, now + asked_for)
         due = max(since + due_in, not_before)
-        item = Reminder(partition, tenant_id, last_turn_id, since, due, company, not_before, for_budget)
+        item = SessionReminder(partition, tenant_id, last_turn_id, since, due, company, not_before, for_budget)
         self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
 
     def heard(self, session_key: str) -> None:
@@ -132,7 +132,7 @@ class Reminders:
             item = self._waiting[key]
             self._put(key, replace(item, due=max(min(item.due, now), item.not_before), company=False))
 
-    def take_due(self, at_most: int) -> Iterator[tuple[str, Reminder]]:
+    def take_due(self, at_most: int) -> Iterator[tuple[str, SessionReminder]]:
         """The sessions whose time has come, the longest due first; each is due again after the pause, until done."""
         now = self._clock()
         while at_most > 0 and self._queue and self._queue[0][0] <= now:
@@ -150,7 +150,7 @@ class Reminders:
         item = self._waiting.get(queued[2])
         return item is not None and item.due == queued[0]
 
-    def _put(self, key: str, item: Reminder) -> None:
+    def _put(self, key: str, item: SessionReminder) -> None:
         known = self._waiting.get(key)
         self._waiting[key] = item
         if known is None or known.due != item.due:

@@ -20,7 +20,7 @@ from ...schemas.turns import Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Position, Record
-from ..common.seen_ids import Remembered
+from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
@@ -36,7 +36,7 @@ class RecentMessage(RowPart):
     text: str
 
 
-class Origin(RowPart):
+class EntryOrigin(RowPart):
     """What a working entry does not tell of the observation that it stands for, and an episode of it has to."""
 
     observation_id: str
@@ -51,7 +51,9 @@ class Origin(RowPart):
     evidence: str
 
     @classmethod
-    def of(cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner, user_id: str) -> Origin:
+    def of(
+        cls, observation: Observation, *, turn_id: str, occurred_at: datetime, owner: Owner, user_id: str
+    ) -> EntryOrigin:
         return cls(
             observation_id=observation.observation_id,
             turn_id=turn_id,
@@ -76,12 +78,12 @@ class SessionRow(StoredRow):
     turns: Annotated[int, Field(ge=0)] = 0
     """Turns observed: the last turn number."""
     working: WorkingSet = WorkingSet()
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[EntryOrigin, ...] = ()
     """Of the working entries. None of those that an earlier version put there, or a working set that was alone."""
     recent: tuple[RecentMessage, ...] = ()
-    seen: Remembered = Remembered()
+    seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, waiting ones too; without those that became dead letters."""
-    commands: Remembered = Remembered()
+    commands: SeenIds = SeenIds()
     refused: tuple[str, ...] = ()
     """Which records became dead letters, `<hash of the id>@<offset>`: put back they have another offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0

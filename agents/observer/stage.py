@@ -28,7 +28,7 @@ from ...memory.policies import MemoryPolicy
 from ...memory.working_set.observe_trigger import (
     COMPANY,
     ObserveNow,
-    Unobserved,
+    UnobservedTurns,
     WaitReason,
     time_to_observe,
     turns_that_fit,
@@ -42,16 +42,26 @@ from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.process_exit import LeaseLost
 from ...streams.engine.retry import Calls, Interrupted
 from ...streams.log.port import Record
 from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced, was_rekeyed
-from .batch import Pending, Spoiled, ask, conclude, model_breaker, observed_records, projection, prompt_for, source_of
+from .batch import (
+    BatchTurn,
+    UndecodableTurn,
+    ask,
+    conclude,
+    model_breaker,
+    observed_records,
+    projection,
+    prompt_for,
+    source_of,
+)
 from .commands import answer_records, status_of
-from .deferral import AheadOf, Waiting
+from .deferral import AheadOf, DeferredSessions
 from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
 from .turn_source import TurnSource
 
@@ -62,20 +72,20 @@ producer whose record was refused as too large no longer knows its sequence, so 
 
 
 @dataclass(frozen=True, slots=True)
-class TurnWork:
+class TurnEvent:
     turn: Turn
     owner: Owner
     session_key: str
 
 
 @dataclass(frozen=True, slots=True)
-class CommandWork:
+class SessionCommand:
     command: Command
     session_key: str
 
 
-Work = TurnWork | CommandWork
-Step = tuple[SessionRow, Decided]
+Work = TurnEvent | SessionCommand
+Step = tuple[SessionRow, Decision]
 """A decision, and the session after it."""
 
 
@@ -114,7 +124,7 @@ class Observer:
         self._next_is_here = next_is_here
         self._now = now
         self._sessions = Sessions()
-        self._waiting = Waiting(
+        self._waiting = DeferredSessions(
             policy=policy.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
         )
         calls.on_breaker_closed(self._model_is_back)
@@ -123,23 +133,23 @@ class Observer:
     def letters(self, topic: str) -> bool:
         return True
 
-    def route(self, record: Record) -> Routed[Work]:
+    def route(self, record: Record) -> RoutedEvent[Work]:
         if record.position.topic == COMMANDS_SESSION.name:
             command = decode(record, Command)
             if command.session is None:
                 raise Poison("invalid", "session: a command on memory.commands.session needs one")
-            return Routed(command.key, CommandWork(command, command.key))
+            return RoutedEvent(command.key, SessionCommand(command, command.key))
         turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
         key = turn.session_key
-        return Routed(key, TurnWork(turn, owner, key))
+        return RoutedEvent(key, TurnEvent(turn, owner, key))
 
-    def last(self, work: Work, rows: Rows) -> Decided | None:
+    def last(self, work: Work, rows: Rows) -> Decision | None:
         raw = rows.row(work.session_key)
         last = self._sessions.parsed(work.session_key, raw).last
-        return None if raw is None or last is None else Decided(last, work.session_key, raw)
+        return None if raw is None or last is None else Decision(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         key, partition = work.session_key, record.position.partition
         if is_misplaced(record, key, partitions=self._partitions):
             await self._misplaced(work, record)
@@ -147,13 +157,14 @@ class Observer:
         session = self._sessions.of(rows, key)  # nobody else writes its row while this event runs
         new = self._new(work, record, session)
         asked = (
-            isinstance(work, CommandWork) and status_of(work.command, self._policy.tiers, now=self._now()) == "applied"
+            isinstance(work, SessionCommand)
+            and status_of(work.command, self._policy.tiers, now=self._now()) == "applied"
         )
         model_away, budget_left, asked_for = False, True, 0.0
         alone = 0  # so many turns are asked one by one, because together their answer was unusable
         while True:
             held_back = self._waiting.held_back(key)
-            question = Unobserved(
+            question = UnobservedTurns(
                 turns=session.waiting + (new is not None),
                 tokens=session.waiting_tokens + (0 if new is None else new.tokens),
                 next_is_here=self._next_is_here(partition, key),
@@ -169,7 +180,7 @@ class Observer:
             if not isinstance(answer, ObserveNow):
                 break
             pending = self._next_turns(session, key, rows, new, at_most=1 if alone else answer.turns)
-            if isinstance(pending, Spoiled):
+            if isinstance(pending, UndecodableTurn):
                 session, decided = self._refused(session, key, pending, pending.poison, work, record)
                 yield decided
                 continue
@@ -197,13 +208,13 @@ class Observer:
             session, decided = self._deferred(session, key, new, record, answer.reason)
             yield decided
         self._waiting.remember(session, key, partition, answer.reason, asked_for=asked_for)
-        if isinstance(work, CommandWork) and work.command.command_id not in session.commands:
+        if isinstance(work, SessionCommand) and work.command.command_id not in session.commands:
             _, decided = self._answered(session, key, work.command, record)
             yield decided
 
     async def _misplaced(self, work: Work, record: Record) -> None:
         """Order among such turns is order of arrival. No table is touched: it belongs to another partition."""
-        if isinstance(work, CommandWork):
+        if isinstance(work, SessionCommand):
             raise Poison("invalid", "the command lies on another partition than murmur2 of its session key says")
         if was_rekeyed(record):
             raise Poison(
@@ -227,22 +238,22 @@ class Observer:
         await self._send_durably(again)
         self._metrics.counted("rekeyed")
 
-    def _new(self, work: Work, record: Record, session: SessionRow) -> Pending | None:
+    def _new(self, work: Work, record: Record, session: SessionRow) -> BatchTurn | None:
         """The turn of this event when it has to be observed still."""
-        if isinstance(work, CommandWork):
+        if isinstance(work, SessionCommand):
             return None
         turn_id = work.turn.turn_id
         if turn_id in session.seen or refused_mark(turn_id, record.position.offset) in session.refused:
             if session.last is None or not same_source(session.last.source, record.position):
                 self._metrics.counted("duplicate")
             return None
-        return Pending.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
+        return BatchTurn.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
 
     def _next_turns(
-        self, session: SessionRow, key: str, rows: Rows, new: Pending | None, *, at_most: int
-    ) -> tuple[Pending, ...] | Spoiled:
+        self, session: SessionRow, key: str, rows: Rows, new: BatchTurn | None, *, at_most: int
+    ) -> tuple[BatchTurn, ...] | UndecodableTurn:
         """Waiting turns first, in their order, then the new one: as many as one prompt takes."""
-        pending: list[Pending] = []
+        pending: list[BatchTurn] = []
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             raw = rows.row(waiting_key(key, n))
             if raw is None:
@@ -252,14 +263,14 @@ class Observer:
             try:
                 turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
             except Poison as poison:
-                return tuple(pending) if pending else Spoiled(waiting.turn_id, record, n, poison)
-            pending.append(Pending.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
+                return tuple(pending) if pending else UndecodableTurn(waiting.turn_id, record, n, poison)
+            pending.append(BatchTurn.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
         if new is not None and len(pending) < at_most:
             pending.append(new)
         return tuple(pending[: turns_that_fit([item.tokens for item in pending], self._policy.observe)])
 
     async def _observed(
-        self, session: SessionRow, key: str, pending: Sequence[Pending], work: Work, record: Record
+        self, session: SessionRow, key: str, pending: Sequence[BatchTurn], work: Work, record: Record
     ) -> Step:
         """A round: ask, check, apply."""
         prompt = prompt_for(session, pending, self._policy)
@@ -289,7 +300,13 @@ class Observer:
         )
 
     def _refused(
-        self, session: SessionRow, key: str, item: Pending | Spoiled, refused: Poison, work: Work, record: Record
+        self,
+        session: SessionRow,
+        key: str,
+        item: BatchTurn | UndecodableTurn,
+        refused: Poison,
+        work: Work,
+        record: Record,
     ) -> Step:
         """A dead letter under the turn's own coordinates. It takes no number and leaves the list of seen ids, so that
         it can be put back."""
@@ -318,7 +335,7 @@ class Observer:
         )
         return self._decided(session, key, outcome)
 
-    def _deferred(self, session: SessionRow, key: str, item: Pending, record: Record, reason: WaitReason) -> Step:
+    def _deferred(self, session: SessionRow, key: str, item: BatchTurn, record: Record, reason: WaitReason) -> Step:
         """The turn becomes a row of its own, written before the session's row that counts it."""
         self._metrics.counted("deferred")
         position = item.record.position
@@ -357,7 +374,7 @@ class Observer:
             ),
         )
 
-    def _decided(self, session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[Pending] = ()) -> Step:
+    def _decided(self, session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[BatchTurn] = ()) -> Step:
         ids_seen = session.seen
         for item in seen:
             if item.n is None:
@@ -365,7 +382,7 @@ class Observer:
         session = session.model_copy(update={"seen": ids_seen, "last": outcome})
         raw = session.to_bytes()
         self._sessions.keep(key, raw, session)
-        return session, Decided(outcome, key, raw)
+        return session, Decision(outcome, key, raw)
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
@@ -391,15 +408,15 @@ def _tenant_of(session_key: str) -> str:
     return ids.split(session_key)[0]
 
 
-def _without_waiting(session: SessionRow, pending: Sequence[Pending | Spoiled]) -> SessionRow:
+def _without_waiting(session: SessionRow, pending: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:
     """The session when these turns no longer wait."""
     waited = [item for item in pending if item.n is not None]
     return session.without_waiting(len(waited), tokens=sum(item.tokens for item in waited))
 
 
-def _waiting_keys(key: str, pending: Sequence[Pending | Spoiled]) -> tuple[str, ...]:
+def _waiting_keys(key: str, pending: Sequence[BatchTurn | UndecodableTurn]) -> tuple[str, ...]:
     return tuple(waiting_key(key, item.n) for item in pending if item.n is not None)
 
 
 def _event_id(work: Work) -> str:
-    return work.turn.turn_id if isinstance(work, TurnWork) else work.command.command_id
+    return work.turn.turn_id if isinstance(work, TurnEvent) else work.command.command_id

@@ -23,7 +23,7 @@ from .fact_overlay import Vector, field_is
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class EpisodeDecision:
     """A command, decided: the episodes to be added, and a verdict for each that was proposed."""
 
     episodes: tuple[StoredEpisode, ...]
@@ -87,7 +87,7 @@ class Episodes:
         self.count("episodes_culled", len(oldest))
         return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
 
-    async def flushed(self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime) -> Proposed:
+    async def flushed(self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime) -> EpisodeDecision:
         """An observation that is an episode already stays the one that it is, also where it was let go since."""
         episodes = [
             episode_of(
@@ -112,9 +112,9 @@ class Episodes:
                 added.append(episode)
                 known.add(episode.episode_id)
             verdicts.append(_verdict(episode, is_new))
-        return Proposed(tuple(added), tuple(verdicts))
+        return EpisodeDecision(tuple(added), tuple(verdicts))
 
-    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> Proposed:
+    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> EpisodeDecision:
         """No turn is summarised twice, whoever proposes it and in whatever words: the first summary stands."""
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
@@ -126,7 +126,7 @@ class Episodes:
             if is_new:
                 added.append(episode)
             verdicts.append(_verdict(episode, is_new))
-        return Proposed(tuple(added), tuple(verdicts))
+        return EpisodeDecision(tuple(added), tuple(verdicts))
 
     async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
         """Of its owner and session; deleted ones too."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from qdrant_client import models
 
-from ...adapters.ports import Found, VectorStore
-from ...memory.facts.similarity import Near, cosine
+from ...adapters.ports import StoredPoint, VectorStore
+from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.transitions import CLOSED, READABLE, Transition
 from ...schemas import ids
 from ...schemas.collections import FACTS
@@ -37,7 +37,7 @@ def field_is(key: str, value: str) -> models.FieldCondition:
     return models.FieldCondition(key=key, match=models.MatchValue(value=value))
 
 
-class FactsView:
+class FactOverlay:
     """Reads of one owner's facts, with this outcome's changes over them. Rows of other owners are seen by `of_others`
     alone."""
 
@@ -97,7 +97,7 @@ class FactsView:
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
-    async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[Near, ...]:
+    async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
         """The nearest of the same subject, best first."""
         where = self._where([field_is("subject", subject)], READABLE)
         found = await self._calls.call(
@@ -113,7 +113,7 @@ class FactsView:
                 similarity[fact_id] = cosine(dense, changed.dense)
         rows = ((self._current(fact_id), score) for fact_id, score in similarity.items())
         near = [
-            Near(fact, score)
+            NearFact(fact, score)
             for fact, score in rows
             if fact is not None and fact.subject == subject and self._mine(fact, READABLE)
         ]
@@ -121,13 +121,13 @@ class FactsView:
 
     async def neighbours(
         self, subject: str, dense: Vector | None, predicates: Sequence[str], *, limit: int
-    ) -> tuple[Near, ...]:
+    ) -> tuple[NearFact, ...]:
         """The nearest, and whatever has one of these predicates, however its words lie: a predicate that has one
         value at a time is looked up by name."""
         near = () if dense is None else await self.near(subject, dense, limit=limit)
         found = {each.fact.fact_id for each in near}
         named = await self.of_predicate(subject, predicates)
-        return (*near, *(Near(fact) for fact in named if fact.fact_id not in found))
+        return (*near, *(NearFact(fact) for fact in named if fact.fact_id not in found))
 
     async def of_predicate(self, subject: str, predicates: Sequence[str]) -> tuple[StoredFact, ...]:
         """Rows of the same subject with one of these predicates, the oldest first."""
@@ -157,7 +157,7 @@ class FactsView:
     async def writes(self, cause: str) -> tuple[SwapPoint, ...]:
         """One compare and set a row. The vectors of rows whose text stays are read with them."""
         lacking = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
-        stored: dict[str, Found] = {}
+        stored: dict[str, StoredPoint] = {}
         if lacking:
             stored = await self._calls.call(
                 "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=lacking, with_dense=True)
@@ -206,14 +206,14 @@ class FactsView:
         changed = self._changed.get(fact_id)
         return changed.fact if changed is not None else self._read.get(fact_id)
 
-    def _remember(self, found: Iterable[Found]) -> None:
+    def _remember(self, found: Iterable[StoredPoint]) -> None:
         """The first look counts: all decisions of an outcome see the same rows."""
         for each in found:
             if each.id not in self._read:
                 self._read[each.id] = StoredFact.from_payload(each.payload)
 
 
-def _dense(stored: dict[str, Found], fact_id: str) -> Vector | None:
+def _dense(stored: dict[str, StoredPoint], fact_id: str) -> Vector | None:
     found = stored.get(fact_id)
     return None if found is None else found.dense
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...memory.facts.conflict import Neighbours, carry_out, predicates_looked_up, resolve
 from ...memory.facts.routing import Route, route
-from ...memory.facts.similarity import Near
+from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, of_observation
 from ...memory.facts.transitions import Stamp, Transition
 from ...memory.policies import MemoryPolicy
@@ -15,11 +15,11 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
 from .episodes import episode_of
-from .fact_overlay import FactsView, Vector
+from .fact_overlay import FactOverlay, Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FactChange:
     """A transition with what caused it."""
 
     transition: Transition
@@ -27,13 +27,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected:
+class ReflectionResult:
     episodes: tuple[StoredEpisode, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[FactChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutedObservation:
     observation: Observation
     route: Route
     statement: Statement
@@ -44,15 +44,15 @@ class Routed:
         return self.route.semantic or self.observation.replaces_observation_id is not None
 
 
-def routed(observed: Observed, policy: MemoryPolicy) -> tuple[Routed, ...]:
+def routed(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation, ...]:
     found = ((observation, route(observation, policy)) for observation in observed.observations)
     return tuple(
-        Routed(observation, way, of_observation(observed, observation, policy, episode=way.episodic))
+        RoutedObservation(observation, way, of_observation(observed, observation, policy, episode=way.episodic))
         for observation, way in found
     )
 
 
-def texts_of(observations: Sequence[Routed]) -> list[str]:
+def texts_of(observations: Sequence[RoutedObservation]) -> list[str]:
     """What has to be embedded, each text once."""
     wanted = (each.observation.content for each in observations if each.route.episodic or each.route.semantic)
     return list(dict.fromkeys(wanted))
@@ -60,21 +60,21 @@ def texts_of(observations: Sequence[Routed]) -> list[str]:
 
 async def reflect(
     observed: Observed,
-    observations: Sequence[Routed],
+    observations: Sequence[RoutedObservation],
     *,
     vectors: Mapping[str, Vector],
-    view: FactsView,
+    view: FactOverlay,
     stamp: Stamp,
     policy: MemoryPolicy,
     count: Callable[[str], None],
-) -> Reflected:
+) -> ReflectionResult:
     """Observations in their order, each seeing what the earlier ones did."""
-    changes: list[Change] = []
+    changes: list[FactChange] = []
     for each in observations:
         if each.asks and policy.tiers.semantic:
             transitions = await _change_facts(each, vectors=vectors, view=view, stamp=stamp, policy=policy, count=count)
             cause = _cause(observed, each.observation)
-            changes += (Change(transition, cause) for transition in transitions)
+            changes += (FactChange(transition, cause) for transition in transitions)
         if each.route.prospective:
             count("task_without_store")
     episodes = tuple(
@@ -91,14 +91,14 @@ async def reflect(
         for each in observations
         if each.route.episodic
     )
-    return Reflected(episodes, tuple(changes))
+    return ReflectionResult(episodes, tuple(changes))
 
 
 async def _change_facts(
-    each: Routed,
+    each: RoutedObservation,
     *,
     vectors: Mapping[str, Vector],
-    view: FactsView,
+    view: FactOverlay,
     stamp: Stamp,
     policy: MemoryPolicy,
     count: Callable[[str], None],
@@ -111,7 +111,7 @@ async def _change_facts(
             count("replaces_without_fact")
     equal = await view.equal(statement.subject, statement.content_hash) if makes_fact else None
     vector = vectors.get(statement.content)
-    near: tuple[Near, ...] = ()
+    near: tuple[NearFact, ...] = ()
     if equal is None and makes_fact:
         near = await view.neighbours(
             statement.subject,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...adapters.ports import VectorStore
 from ...memory.facts.conflict import Neighbours, predicates_looked_up
-from ...memory.facts.proposals import Settled, settle
-from ...memory.facts.similarity import Near
+from ...memory.facts.proposals import ProposalOutcome, settle
+from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, of_change
 from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
@@ -21,14 +21,14 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause, StoredFact
 from ...schemas.turns import Owner
 from ...streams.engine.retry import Calls
-from .fact_overlay import FactsView, Vector
-from .observed_turns import Change
+from .fact_overlay import FactOverlay, Vector
+from .observed_turns import FactChange
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedProposals:
     verdicts: tuple[Verdict, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[FactChange, ...]
 
 
 def texts_of(proposals: Sequence[Proposal]) -> list[str]:
@@ -56,16 +56,16 @@ async def apply(
     *,
     embed: Callable[[list[str]], Awaitable[Mapping[str, Vector]]],
     episodes: Mapping[str, StoredEpisode],
-    view: FactsView,
+    view: FactOverlay,
     stamp: Stamp,
     policy: MemoryPolicy,
     count: Callable[[str], None],
-) -> Applied:
+) -> AppliedProposals:
     """Changes in their order, each seeing what the earlier ones did; one verdict for each."""
     vectors = await embed(texts_of(args.changes))
     await view.by_ids(each for change in args.changes for each in _targets(change))
     verdicts: list[Verdict] = []
-    changes: list[Change] = []
+    changes: list[FactChange] = []
     for place, change in enumerate(args.changes):
         known = [episodes[each] for each in change.source_episode_ids if each in episodes]
         for _ in range(len(change.source_episode_ids) - len(known)):
@@ -86,11 +86,11 @@ async def apply(
             reworded = transition.before is not None and transition.before.content != transition.fact.content
             view.take(transition, vectors[transition.fact.content] if worded or reworded else None)
         cause = _cause(command, args, known)
-        changes += (Change(transition, cause) for transition in settled.transitions)
+        changes += (FactChange(transition, cause) for transition in settled.transitions)
         verdicts.append(
             Verdict(action=change.action, fact_id=settled.fact_id, verdict=settled.verdict, reason=settled.reason)
         )
-    return Applied(tuple(verdicts), tuple(changes))
+    return AppliedProposals(tuple(verdicts), tuple(changes))
 
 
 async def _settle(
@@ -101,17 +101,17 @@ async def _settle(
     *,
     episodes: Sequence[StoredEpisode],
     vectors: Mapping[str, Vector],
-    view: FactsView,
+    view: FactOverlay,
     stamp: Stamp,
     policy: MemoryPolicy,
-) -> Settled:
+) -> ProposalOutcome:
     named = _targets(change)
     found = await view.by_ids(named)
     missing = next((each for each in _required(change) if each not in found), None)
     if missing is not None:
-        return Settled("unknown", "there is no such fact of this owner", missing)
+        return ProposalOutcome("unknown", "there is no such fact of this owner", missing)
     if change.action == "new" and change.source_episode_ids and not episodes:
-        return Settled("unknown", "none of its source episodes is known")
+        return ProposalOutcome("unknown", "none of its source episodes is known")
     targets: tuple[StoredFact, ...] = tuple(found[each] for each in named if each in found)
     statement = of_change(
         change,
@@ -126,7 +126,7 @@ async def _settle(
     if change.action == "new" and change.source_fact_ids:
         shared = as_shared(statement, await view.of_others(change.source_fact_ids), policy.sharing)
         if shared is None:
-            return Settled(
+            return ProposalOutcome(
                 "refused", "too few users say it now, or this group is not the one that facts are shared with"
             )
         statement = shared
@@ -143,7 +143,9 @@ async def _settle(
     return settle(change, statement, targets=targets, neighbours=neighbours, stamp=stamp, policy=policy)
 
 
-async def _near(statement: Statement, vector: Vector | None, view: FactsView, policy: MemoryPolicy) -> tuple[Near, ...]:
+async def _near(
+    statement: Statement, vector: Vector | None, view: FactOverlay, policy: MemoryPolicy
+) -> tuple[NearFact, ...]:
     predicates = predicates_looked_up(statement, policy.conflict)
     return await view.neighbours(statement.subject, vector, predicates, limit=policy.conflict.neighbours)
 

@@ -29,7 +29,7 @@ class RebuildRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildReport:
     """Rows: read from the log (the newest of each fact within a batch), written, left as they were, taken out."""
 
     read: int = 0
@@ -44,8 +44,8 @@ async def rebuild_facts(
     log: Log,
     store: VectorStore,
     embedder: Embedder,
-    progress: Callable[[Rebuilt], None] = lambda done: None,
-) -> Rebuilt:
+    progress: Callable[[RebuildReport], None] = lambda done: None,
+) -> RebuildReport:
     """The collections must have been ensured. Raises RebuildRefused, Transient, Fatal."""
     if await log.partitions(FACTS.name) is None:
         raise Fatal(f"there is no topic {FACTS.name}: nothing to rebuild from. Run `memstream topics check`")
@@ -55,7 +55,7 @@ async def rebuild_facts(
             f"{members} worker(s) of the reflector are running: stop them first (they write the rows that a rebuild "
             "would write)"
         )
-    done = Rebuilt()
+    done = RebuildReport()
     batch: dict[tuple[str, str], Fact | None] = {}
     async for record in log.read(FACTS.name):
         try:
@@ -90,8 +90,8 @@ def _decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
 
 
 async def _write(
-    batch: Mapping[tuple[str, str], Fact | None], done: Rebuilt, *, store: VectorStore, embedder: Embedder
-) -> Rebuilt:
+    batch: Mapping[tuple[str, str], Fact | None], done: RebuildReport, *, store: VectorStore, embedder: Embedder
+) -> RebuildReport:
     by_tenant: dict[str, dict[str, Fact | None]] = {}
     for (tenant_id, fact_id), fact in batch.items():
         by_tenant.setdefault(tenant_id, {})[fact_id] = fact

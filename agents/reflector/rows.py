@@ -12,13 +12,13 @@ from pydantic import Field
 
 from ...schemas.outcomes import Outcome
 from ...streams.engine.handler import Rows
-from ..common.seen_ids import Remembered
+from ..common.seen_ids import SeenIds
 from ..common.stored_row import StoredRow
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class OwnerRow(StoredRow):
+class LedgerRow(StoredRow):
     """All that the reflector knows of an owner: what it did last, and which commands it has seen."""
 
     turns: Count = 0
@@ -27,12 +27,12 @@ class OwnerRow(StoredRow):
     """Episodes recorded."""
     changes: Count = 0
     """Events on memory.facts.updated."""
-    commands: Remembered = Remembered()
+    commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
     last: Outcome | None = None
 
 
-class SessionTurns(StoredRow):
+class ReflectedTurns(StoredRow):
     """How far a session's turns are reflected."""
 
     turn_number: Count = 0
@@ -43,12 +43,12 @@ def session_row_key(owner_key: str, session_key: str) -> str:
     return f"{owner_key}/{session_key}"
 
 
-def owner_row(rows: Rows, owner_key: str) -> OwnerRow:
+def owner_row(rows: Rows, owner_key: str) -> LedgerRow:
     raw = rows.row(owner_key)
-    return OwnerRow() if raw is None else OwnerRow.read(raw)
+    return LedgerRow() if raw is None else LedgerRow.read(raw)
 
 
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> int:
     """Number of the session's last turn that was reflected for this owner; 0: none."""
     raw = rows.row(session_row_key(owner_key, session_key))
-    return 0 if raw is None else SessionTurns.read(raw).turn_number
+    return 0 if raw is None else ReflectedTurns.read(raw).turn_number

@@ -50,27 +50,27 @@ from ...schemas.outcomes import (
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
 from ...streams.engine.codec import decode
 from ...streams.engine.commands import result_record
-from ...streams.engine.handler import Decided, Routed, Rows, same_source
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
-from ..common.owner_routing import CommandWork, in_lane_of_owner, owner_command
+from ..common.owner_routing import OwnerCommand, in_lane_of_owner, owner_command
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from .episodes import Episodes
 from .events import SOURCE, episodes_recorded, fact_updated, touched
-from .fact_overlay import FactsView, Vector
+from .fact_overlay import FactOverlay, Vector
 from .fact_state_topic import publish_state
-from .observed_turns import Change, reflect, routed, texts_of
+from .observed_turns import FactChange, reflect, routed, texts_of
 from .proposals import apply, episodes_of
-from .rows import OwnerRow, SessionTurns, owner_row, session_row_key, turns_of
+from .rows import LedgerRow, ReflectedTurns, owner_row, session_row_key, turns_of
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedWork:
+class ObservedTurn:
     observed: Observed
     owner_key: str
 
@@ -79,7 +79,7 @@ class ObservedWork:
         return self.observed.turn_id
 
 
-Work = ObservedWork | CommandWork
+Work = ObservedTurn | OwnerCommand
 
 
 class Reflector:
@@ -116,33 +116,33 @@ class Reflector:
     def letters(self, topic: str) -> bool:
         return True
 
-    def route(self, record: Record) -> Routed[Work]:
+    def route(self, record: Record) -> RoutedEvent[Work]:
         work: Work
         if record.position.topic == COMMANDS.name:
             work = owner_command(record)
         else:
             observed = decode(record, Observed)
-            work = ObservedWork(observed, observed.owner.key(observed.tenant_id))
+            work = ObservedTurn(observed, observed.owner.key(observed.tenant_id))
         return in_lane_of_owner(record, work, partitions=self._partitions)
 
-    def last(self, work: Work, rows: Rows) -> Decided | None:
+    def last(self, work: Work, rows: Rows) -> Decision | None:
         raw = rows.row(work.owner_key)
-        row = OwnerRow() if raw is None else OwnerRow.read(raw)
-        return None if row.last is None else Decided(row.last, work.owner_key, raw)
+        row = LedgerRow() if raw is None else LedgerRow.read(raw)
+        return None if row.last is None else Decision(row.last, work.owner_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         row = owner_row(rows, work.owner_key)
         if row.last is not None and same_source(row.last.source, record.position):
             return
-        if isinstance(work, CommandWork):
+        if isinstance(work, OwnerCommand):
             decided = await self._command(work, record, row)
         else:
             decided = await self._turn(work, record, row, rows)
         if decided is not None:
             yield decided
 
-    async def _turn(self, work: ObservedWork, record: Record, row: OwnerRow, rows: Rows) -> Decided | None:
+    async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> Decision | None:
         observed, owner_key = work.observed, work.owner_key
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
         if observed.turn_number <= turns_of(rows, owner_key, session):
@@ -164,7 +164,7 @@ class Reflector:
         recorded = _recorded(observed, reflected.episodes, reflected.changes)
         outcome = Outcome(
             source=_source(record, work.id),
-            after={session_row_key(owner_key, session): SessionTurns(turn_number=observed.turn_number).to_bytes()},
+            after={session_row_key(owner_key, session): ReflectedTurns(turn_number=observed.turn_number).to_bytes()},
             writes=(
                 *await self._episodes.writes(
                     reflected.episodes,
@@ -191,7 +191,7 @@ class Reflector:
             raise Poison("oversized", f"what follows from it has {len(decided.row)} bytes; at most {MAX_VALUE} fit")
         return decided
 
-    async def _command(self, work: CommandWork, record: Record, row: OwnerRow) -> Decided | None:
+    async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow) -> Decision | None:
         command, owner_key = work.command, work.owner_key
         if command.kind in CONSOLIDATION_KINDS:
             return None
@@ -215,8 +215,8 @@ class Reflector:
         return await self._add_episodes(command, args, owner_key, row, source)
 
     async def _add_episodes(
-        self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: OwnerRow, source: Source
-    ) -> Decided:
+        self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: LedgerRow, source: Source
+    ) -> Decision:
         assert command.owner is not None  # held by route
         tenant_id, now = command.tenant_id, self._now()
         told: dict[str, JsonValue] = {}
@@ -244,8 +244,8 @@ class Reflector:
         return _decided(row.model_copy(update={"episodes": row.episodes + len(done.episodes)}), owner_key, outcome)
 
     async def _apply(
-        self, command: Command, args: FactsApply, owner_key: str, row: OwnerRow, source: Source
-    ) -> Decided:
+        self, command: Command, args: FactsApply, owner_key: str, row: LedgerRow, source: Source
+    ) -> Decision:
         assert command.owner is not None  # held by route
         stamp = self._stamp(command.command_id)
         view = self._view(command.tenant_id, owner_key)
@@ -288,8 +288,8 @@ class Reflector:
         return decided
 
     def _refused(
-        self, command: Command, owner_key: str, row: OwnerRow, source: Source, code: str, message: str
-    ) -> Decided:
+        self, command: Command, owner_key: str, row: LedgerRow, source: Source, code: str, message: str
+    ) -> Decision:
         self._metrics.counted("command_refused")
         result = CommandResult(
             command_id=command.command_id,
@@ -324,8 +324,8 @@ class Reflector:
     def _stamp(self, cause: str) -> Stamp:
         return Stamp(now=self._now(), cause=cause, embedder=self._embedder.identity.name)
 
-    def _view(self, tenant_id: str, owner_key: str) -> FactsView:
-        return FactsView(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
+    def _view(self, tenant_id: str, owner_key: str) -> FactOverlay:
+        return FactOverlay(store=self._store, calls=self._calls, tenant_id=tenant_id, owner_key=owner_key)
 
     async def _embed(self, tenant_id: str, texts: list[str]) -> dict[str, Vector]:
         """All texts of an event in one call."""
@@ -334,7 +334,7 @@ class Reflector:
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return dict(zip(texts, vectors, strict=True))
 
-    def _events(self, changes: Sequence[Change], stamp: Stamp) -> tuple[OutRecord, ...]:
+    def _events(self, changes: Sequence[FactChange], stamp: Stamp) -> tuple[OutRecord, ...]:
         for each in changes:
             fact = each.transition.fact
             self._metrics.fact_action(each.transition.action)
@@ -359,8 +359,8 @@ def _args_of(command: Command) -> FactsApply | EpisodesRecord | EpisodesKeep:
             return FactsApply.from_payload(command.args)
 
 
-def _decided(row: OwnerRow, owner_key: str, outcome: Outcome) -> Decided:
-    return Decided(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
+def _decided(row: LedgerRow, owner_key: str, outcome: Outcome) -> Decision:
+    return Decision(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
 
 
 def _source(record: Record, event_id: str) -> Source:
@@ -368,7 +368,7 @@ def _source(record: Record, event_id: str) -> Source:
     return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
 
 
-def _recorded(observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[Change]) -> EpisodesRecorded:
+def _recorded(observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[FactChange]) -> EpisodesRecorded:
     states = {each.transition.fact.fact_id: each.transition.fact.state for each in changes}
     return EpisodesRecorded(
         tenant_id=observed.tenant_id,

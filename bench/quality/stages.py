@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from memstream.adapters.ports import VectorStore
 from memstream.cli.output.event_feed import nothing_left
-from memstream.cli.wiring.local_stages import stages_or_beside
+from memstream.cli.wiring.local_stages import local_stages
 from memstream.cli.wiring.settings import OFFLINE, Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.collections import FACTS
@@ -57,7 +57,7 @@ async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mappi
     """The active facts at the end, by dialogue. Sessions follow one another; the dialogues run side by side."""
     async with (
         _settings(deployment) as settings,
-        stages_or_beside(settings, MemoryPolicy(), purpose="bench.quality") as ports,
+        local_stages(settings, MemoryPolicy(), purpose="bench.quality") as ports,
     ):
         for wave in range(max(len(talk.sessions) for talk in talks)):
             await _say(ports.log, [(talk, talk.sessions[wave]) for talk in talks if wave < len(talk.sessions)])

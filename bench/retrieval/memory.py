@@ -18,10 +18,10 @@ from memstream.adapters.ports import Embedder, VectorStore
 from memstream.agents.recorder import Recorder
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
-from memstream.recall.deadline import Parts
+from memstream.recall.deadline import DeadlineReads
 from memstream.recall.request import CUE_MAX, RecallRequest
-from memstream.recall.search import Searching
-from memstream.recall.service import Recall
+from memstream.recall.search import MemorySearch
+from memstream.recall.service import RecallService
 from memstream.schemas import ids
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.topics import TURNS
@@ -110,7 +110,7 @@ async def ask(
 ) -> list[Answer]:
     """The answers to the conversations' questions, one after the other: a latency is that of a read alone. The
     questions are asked today, long after what they ask for, so no session is fresher than another."""
-    recall = Recall(store=store, embedder=embedder, policy=policy)
+    recall = RecallService(store=store, embedder=embedder, policy=policy)
     return [
         await _answer(recall, conversation, question)
         for conversation in conversations
@@ -125,14 +125,14 @@ async def lists(
     found = []
     for conversation in conversations:
         for question in conversation.questions:
-            searching = Searching(
+            searching = MemorySearch(
                 store=store,
                 embedder=embedder,
                 collections=[COLLECTION],
                 policy=policy,
                 request=_request(conversation, question),
                 now=datetime.now(UTC),
-                parts=Parts(patience=policy.patience),
+                parts=DeadlineReads(patience=policy.patience),
             )
             pool = (await searching.run())["turns"]
             named = [identity for each in pool.lists for identity in each.ids]
@@ -152,7 +152,7 @@ def _request(conversation: Conversation, question: Question) -> RecallRequest:
     )
 
 
-async def _answer(recall: Recall, conversation: Conversation, question: Question) -> Answer:
+async def _answer(recall: RecallService, conversation: Conversation, question: Question) -> Answer:
     begun = time.perf_counter()
     recalled = await recall.recall(_request(conversation, question), now=datetime.now(UTC))
     seconds = time.perf_counter() - begun

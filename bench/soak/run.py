@@ -22,7 +22,7 @@ from bench.soak.workers import Ended
 from bench.soak.world import SESSION_TIMEOUT, World, running
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import STAGES
-from memstream.verification import Verdict
+from memstream.verification import InvariantVerdict
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ class Found:
     lag_gone_after: float | None
     """Seconds after the last record; None: it did not within the deadline."""
     slopes: Sequence[Slope]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[InvariantVerdict]
     model: dict[str, object]
     volumes: Sequence[Size]
 

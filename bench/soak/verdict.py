@@ -12,7 +12,7 @@ from bench.soak.traffic import Sent
 from bench.soak.world import World
 from memstream.adapters.completions.offline import NAME as OFFLINE_MODEL
 from memstream.cli.wiring.settings import load
-from memstream.verification import Expected, Reading, Verdict, Violation, read_history, verify
+from memstream.verification import Expected, HistoryScope, InvariantVerdict, Violation, read_history, verify
 from tests.support.verification import store_of
 
 WARM_UP = 300.0
@@ -62,21 +62,21 @@ def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str
     return found
 
 
-def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> Verdict:
+def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVerdict:
     """I8, from what was seen while the workers ran. After they have stopped it cannot be told: a timer's command that
     was sent at that moment waits in the log for the next ones."""
     left = () if gone_after is not None else tuple(Violation(f"{stage} is {n} behind") for stage, n in lag.items() if n)
-    return Verdict("I8", "lag comes back to zero", len(lag), left)
+    return InvariantVerdict("I8", "lag comes back to zero", len(lag), left)
 
 
-async def history_verdicts(world: World, sent: Sent) -> tuple[Verdict, ...]:
+async def history_verdicts(world: World, sent: Sent) -> tuple[InvariantVerdict, ...]:
     """Every other invariant, over the whole log and the store."""
     policy = load(config=world.folder / "memstream.toml")[1]
     log = world.log()
     await log.start()
     try:
         async with store_of(world.environment()) as store:
-            history = await read_history(log=log, store=store, reading=Reading(policy=policy))
+            history = await read_history(log=log, store=store, reading=HistoryScope(policy=policy))
     finally:
         await log.close()
     verdicts = verify(

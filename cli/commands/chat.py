@@ -19,7 +19,7 @@ from ..output import console, demo_output
 from ..output.demo_conversation import TENANT, USER
 from ..output.event_feed import Feed, Person, fed
 from ..process.line_reader import lines
-from ..wiring.local_stages import Beside, stages_or_beside
+from ..wiring.local_stages import LocalStages, local_stages
 from ..wiring.settings import OFFLINE, Settings
 
 PROMPT = "> "
@@ -40,7 +40,7 @@ def chat(context: CommandContext, tenant: str, user: str, session: str | None) -
 
 
 async def _chat(settings: Settings, policy: MemoryPolicy, person: Person, session: str) -> None:
-    async with stages_or_beside(settings, policy, purpose="chat") as ports:
+    async with local_stages(settings, policy, purpose="chat") as ports:
         await _tell_start(ports, settings, person, session)
         async with fed(ports.log, person, demo_output.tell) as feed:
             await _talk(ports, feed, person, session)
@@ -50,7 +50,7 @@ async def _chat(settings: Settings, policy: MemoryPolicy, person: Person, sessio
         await demo_output.tell_facts(ports.store, person)
 
 
-async def _talk(ports: Beside, feed: Feed, person: Person, session: str) -> None:
+async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) -> None:
     sender = TurnSender(ports.log, "chat")
     number = 0
     stamp = f"{datetime.now(UTC):%H%M%S%f}"
@@ -84,7 +84,7 @@ async def _read(typed: AsyncIterator[bytes], feed: Feed) -> bytes | None:
         await asyncio.wait((showing,))
 
 
-async def _tell_start(ports: Beside, settings: Settings, person: Person, session: str) -> None:
+async def _tell_start(ports: LocalStages, settings: Settings, person: Person, session: str) -> None:
     out = console.console()
     if settings.model_names == (OFFLINE,) and ports.stages_here:
         out.print(

@@ -15,7 +15,7 @@ from ..errors import CommandFailed, Exit
 from ..output import console, demo_output
 from ..output.demo_conversation import CONVERSATION, TENANT, USER
 from ..output.event_feed import Feed, Person, fed
-from ..wiring.local_stages import Beside, stages_or_beside
+from ..wiring.local_stages import LocalStages, local_stages
 from ..wiring.settings import OFFLINE, Settings
 
 PERSON = Person(TENANT, USER)
@@ -50,7 +50,7 @@ def _embedded(settings: Settings) -> Settings:
 
 async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
     began = time.monotonic()
-    async with stages_or_beside(settings, policy, purpose="demo") as ports:
+    async with local_stages(settings, policy, purpose="demo") as ports:
         _tell_start(ports, settings, time.monotonic() - began)
         known = await demo_output.facts_of(ports.store, PERSON)
         if known:
@@ -83,7 +83,7 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
     )
 
 
-async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
+async def _converse(ports: LocalStages, feed: Feed, *, turn_by_turn: bool) -> None:
     """Say it all; the first time with what each turn brings beneath it."""
     sender = TurnSender(ports.log, "demo")
     session = None
@@ -102,7 +102,7 @@ async def _converse(ports: Beside, feed: Feed, *, turn_by_turn: bool) -> None:
             )
 
 
-def _tell_start(ports: Beside, settings: Settings, seconds: float) -> None:
+def _tell_start(ports: LocalStages, settings: Settings, seconds: float) -> None:
     out = console.console()
     out.print("[bold]memstream[/bold]  turns in, facts out")
     where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"

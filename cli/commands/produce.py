@@ -44,7 +44,7 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
     """How many were written, how many refused. Reading goes on while earlier lines are on their way."""
     async with opened_log(settings) as log:
-        waiting: asyncio.Queue[Line | None] = asyncio.Queue(WINDOW)
+        waiting: asyncio.Queue[TurnLine | None] = asyncio.Queue(WINDOW)
         reading = asyncio.create_task(_read(file, TurnSender(log, "produce"), waiting))
         written = refused = 0
         while (line := await waiting.get()) is not None:
@@ -69,7 +69,7 @@ async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[i
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TurnLine:
     """A line on its way. `sent` ends when it is durable, or with the Poison that says what is wrong with it."""
 
     number: int
@@ -77,7 +77,7 @@ class Line:
     sent: asyncio.Future[Position]
 
 
-async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[Line | None]) -> None:
+async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[TurnLine | None]) -> None:
     """Lines into the queue as they come; None at the end. Raises CommandFailed where that came too early."""
     number = 0
     try:
@@ -91,11 +91,11 @@ async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[Line 
     await waiting.put(None)
 
 
-def _line(number: int, value: bytes, sender: TurnSender) -> Line:
+def _line(number: int, value: bytes, sender: TurnSender) -> TurnLine:
     try:
         turn = read_turn(value)
     except Poison as poison:
         refused: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
         refused.set_exception(poison)
-        return Line(number, "", refused)
-    return Line(number, turn.turn_id, sender.send(turn, value))
+        return TurnLine(number, "", refused)
+    return TurnLine(number, turn.turn_id, sender.send(turn, value))

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from ...agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
+from ...agents.reflector.rebuild import RebuildRefused, RebuildReport, rebuild_facts
 from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
 from .. import options
@@ -49,11 +49,11 @@ def facts(context: CommandContext, as_json: bool) -> None:
         raise SystemExit(Exit.PARTLY)
 
 
-def _progress(done: Rebuilt) -> None:
+def _progress(done: RebuildReport) -> None:
     console.advice(f"{done.read} facts read, {done.written} written")
 
 
-async def _rebuild(settings: Settings, progress: Callable[[Rebuilt], None]) -> Rebuilt:
+async def _rebuild(settings: Settings, progress: Callable[[RebuildReport], None]) -> RebuildReport:
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(own_folders(settings, purpose="rebuild facts", patience=PATIENCE))
         log = await stack.enter_async_context(opened_log(settings))

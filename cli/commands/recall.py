@@ -12,13 +12,13 @@ import click
 
 from ...adapters.ports import Embedder, EmbedderIdentity
 from ...memory.policies import MemoryPolicy
-from ...recall.collection_cache import Existing
-from ...recall.deadline import Missing
-from ...recall.recall_events import Answered, answered, records_of, send
-from ...recall.request import LIMIT_MAX, RecallRequest, SessionRef
+from ...recall.collection_cache import CollectionCache
+from ...recall.deadline import UnansweredPart
+from ...recall.recall_events import AnsweredRecall, answered, records_of, send
+from ...recall.request import LIMIT_MAX, ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
-from ...recall.service import Recall, Recalled, Recollection
-from ...recall.tier_filter import KeptTiers
+from ...recall.service import RecalledMemory, RecallResult, RecallService
+from ...recall.tier_filter import TierFilter
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
@@ -65,7 +65,7 @@ def recall(
         request = RecallRequest(
             tenant_id=tenant,
             owner=Owner(scope="user", id=user),
-            session=None if session is None else SessionRef(user, session),
+            session=None if session is None else ReadSession(user, session),
             cue=cue,
             limit=context.policy.recall.limit if limit is None else limit,
             as_of=as_of,
@@ -85,7 +85,7 @@ def recall(
         raise CommandFailed(Exit.PARTLY, _told(recalled.missing))
 
 
-async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallRequest) -> Recalled:
+async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallRequest) -> RecallResult:
     async with AsyncExitStack() as stack:
         embedder: Embedder = new_embedder(settings, sink=NoUsage())
         stack.push_async_callback(embedder.close)
@@ -97,23 +97,23 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         folders = await stack.enter_async_context(tried_folders(settings, purpose="recall"))
         store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
-        existing = Existing(store=store)
+        existing = CollectionCache(store=store)
         there = [name for name in COLLECTION_OF.values() if await existing.has(name)]
         if identity is not None and there:
             await store.ensure(*there)  # refuses an embedder that did not fill them
         reranker = new_reranker(settings, policy, sink=NoUsage()) if request.asked else None
         if reranker is not None:
             stack.push_async_callback(reranker.close)
-        service = Recall(
+        service = RecallService(
             store=store,
             embedder=embedder,
             policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
             reranker=reranker,
         )
-        return await KeptTiers(service, policy.tiers).recall(request, now=datetime.now(UTC))
+        return await TierFilter(service, policy.tiers).recall(request, now=datetime.now(UTC))
 
 
-async def _tell(settings: Settings, answer: Answered) -> None:
+async def _tell(settings: Settings, answer: AnsweredRecall) -> None:
     """As well as can be: a log that is away, or of an older version, is not told."""
     records = records_of(answer)
     if not records:
@@ -145,12 +145,12 @@ class AwayEmbedder:
         return None
 
 
-def _cells(each: Recollection) -> tuple[str, ...]:
+def _cells(each: RecalledMemory) -> tuple[str, ...]:
     parts = " ".join(f"{name} {value:.2f}" for name, value in each.item.parts.items())
     subject = each.item.subject or each.role or ""
     gist = " (a gist)" if each.archived_at is not None else ""
     return (f"{each.item.score:.2f}", each.item.tier, subject, each.item.content + gist, parts)
 
 
-def _told(missing: Sequence[Missing]) -> str:
+def _told(missing: Sequence[UnansweredPart]) -> str:
     return "\n".join(f"missing: {each.part}: {each.why}" for each in missing)

@@ -9,13 +9,13 @@ from typing import Final
 import click
 
 from ...memory.policies import MemoryPolicy
-from ...recall.verbatim import EpisodeRef, Nothing, Rehydrated, Rehydrating
+from ...recall.verbatim import EpisodeRef, Nothing, VerbatimReader, VerbatimResult
 from ...schemas.cloudevents import rfc3339
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console
-from ..wiring.ports import opened
+from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 WHY: Final[Mapping[Nothing, str]] = {
@@ -58,7 +58,7 @@ def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bo
         raise CommandFailed(Exit.PARTLY, f"episode {episode_id}: {WHY[found.nothing]}")
 
 
-async def _rehydrated(settings: Settings, policy: MemoryPolicy, ref: EpisodeRef) -> Rehydrated | None:
-    async with opened(settings, purpose="rehydrate") as ports:
-        service = Rehydrating(store=ports.store, log=ports.log, gist=policy.gist, recall=policy.recall)
+async def _rehydrated(settings: Settings, policy: MemoryPolicy, ref: EpisodeRef) -> VerbatimResult | None:
+    async with open_ports(settings, purpose="rehydrate") as ports:
+        service = VerbatimReader(store=ports.store, log=ports.log, gist=policy.gist, recall=policy.recall)
         return await service.rehydrate(ref, now=datetime.now(UTC))

@@ -16,7 +16,7 @@ from ..context import CommandContext, pass_context, run
 from ..output import logs
 from ..process.gc_freeze import keep_what_is_there
 from ..process.signals import until_stopped
-from ..wiring.server import Serving, behind, listening, read_credentials, url_of
+from ..wiring.server import Serving, listening, read_credentials, server_parts, url_of
 from ..wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ async def _serve(
     with_stages: bool,
 ) -> int:
     async def serving(running: asyncio.Event, stopping: asyncio.Event) -> int:
-        async with behind(settings, policy, with_stages=with_stages) as services:
+        async with server_parts(settings, policy, with_stages=with_stages) as services:
             running.set()
             log.info(
                 "serving",
@@ -60,7 +60,7 @@ async def _serve(
                 tokens=None if credentials.entries is None else len(credentials.entries),
             )
             server = Serving(
-                behind=services,
+                parts=services,
                 policy=policy.recall,
                 credentials=credentials,
                 hygiene=policy.hygiene,

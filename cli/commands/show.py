@@ -11,8 +11,8 @@ import click
 from pydantic import JsonValue
 
 from ...recall.paging import PAGE_MAX, Page
-from ...recall.record_filters import ALL, Wanted
-from ...recall.record_reader import TURNS_MAX, Reading, said_in_order
+from ...recall.record_filters import ALL, RecordSelection
+from ...recall.record_reader import TURNS_MAX, RecordReader, said_in_order
 from ...schemas.base import Contract
 from ...schemas.digests import Digest
 from ...schemas.episodes import Episode
@@ -24,7 +24,7 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
 from ..output import console
-from ..wiring.ports import opened
+from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 Row = dict[str, JsonValue]
@@ -32,29 +32,29 @@ R = TypeVar("R")
 
 
 # ------------------------------------------------------------------------------------------------ what can be shown
-async def _facts(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Fact]:
+async def _facts(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Fact]:
     if limit is None:
         return await reading.every_fact(wanted)
     return await _newest(lambda cursor, size: reading.facts(wanted, limit=size, cursor=cursor), limit)
 
 
-async def _episodes(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Episode]:
+async def _episodes(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Episode]:
     if limit is None:
         return await reading.every_episode(wanted)
     return await _newest(lambda cursor, size: reading.episodes(wanted, limit=size, cursor=cursor), limit)
 
 
-async def _working(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredWorkingEntry]:
+async def _working(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[StoredWorkingEntry]:
     """The first `limit` by session and salience."""
     return (await reading.every_entry(wanted))[:limit]
 
 
-async def _digests(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[Digest]:
+async def _digests(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Digest]:
     """The first `limit` by owner."""
     return (await reading.every_digest(wanted))[:limit]
 
 
-async def _messages(reading: Reading, wanted: Wanted, limit: int | None) -> Sequence[StoredMessage]:
+async def _messages(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[StoredMessage]:
     if limit is None:
         return await reading.every_message(wanted)
     turns = await _newest(
@@ -77,19 +77,21 @@ async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RecordKind:
     """One of the things that can be shown: how it is read, and told to a person."""
 
-    read: Callable[[Reading, Wanted, int | None], Awaitable[Sequence[Contract]]]
+    read: Callable[[RecordReader, RecordSelection, int | None], Awaitable[Sequence[Contract]]]
     columns: tuple[str, ...]
 
 
-KINDS: dict[str, Kind] = {
-    "facts": Kind(_facts, ("subject", "content", "category", "state", "fact_id")),
-    "episodes": Kind(_episodes, ("occurred_at", "subject", "content", "category", "importance", "evidence")),
-    "working": Kind(_working, ("session_id", "subject", "content", "category", "durability", "salience", "pinned")),
-    "digest": Kind(_digests, ("owner", "text", "at")),
-    "turns": Kind(_messages, ("occurred_at", "session_id", "turn_id", "role", "content")),
+KINDS: dict[str, RecordKind] = {
+    "facts": RecordKind(_facts, ("subject", "content", "category", "state", "fact_id")),
+    "episodes": RecordKind(_episodes, ("occurred_at", "subject", "content", "category", "importance", "evidence")),
+    "working": RecordKind(
+        _working, ("session_id", "subject", "content", "category", "durability", "salience", "pinned")
+    ),
+    "digest": RecordKind(_digests, ("owner", "text", "at")),
+    "turns": RecordKind(_messages, ("occurred_at", "session_id", "turn_id", "role", "content")),
 }
 
 
@@ -139,7 +141,7 @@ def show(
         raise usage("--session is not for digest: an owner has one over all sessions")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} is for facts")
-    wanted = Wanted(
+    wanted = RecordSelection(
         tenant,
         owner=None if in_sessions and user is not None else owner,  # others may own what is learnt in a user's sessions
         user_id=user,
@@ -161,9 +163,9 @@ def show(
         console.table(kind.columns, cells, empty=f"no {what} of tenant {tenant} that fit")
 
 
-async def _rows(settings: Settings, kind: Kind, wanted: Wanted, limit: int | None) -> list[Row]:
-    async with opened(settings, purpose="show") as ports:
-        return [each.to_payload() for each in await kind.read(Reading(store=ports.store), wanted, limit)]
+async def _rows(settings: Settings, kind: RecordKind, wanted: RecordSelection, limit: int | None) -> list[Row]:
+    async with open_ports(settings, purpose="show") as ports:
+        return [each.to_payload() for each in await kind.read(RecordReader(store=ports.store), wanted, limit)]
 
 
 def _owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:

@@ -9,7 +9,7 @@ from typing import cast
 import click
 
 from ...schemas.topics import TABLES, StageName
-from ...streams.faust.loss_acceptance import Accepted, AcceptRefused, accept_loss
+from ...streams.faust.loss_acceptance import AcceptedLoss, LossRefused, accept_loss
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import usage
@@ -44,11 +44,11 @@ def accept(context: CommandContext, stage: str, as_json: bool) -> None:
             console.advice(f"{each.topic}: {each.partitions} partitions accepted, {each.rows_deleted} rows deleted")
 
 
-async def _accept(settings: Settings, stage: StageName) -> list[Accepted]:
+async def _accept(settings: Settings, stage: StageName) -> list[AcceptedLoss]:
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(own_folders(settings, purpose="tables accept-loss", patience=PATIENCE))
         log = await stack.enter_async_context(opened_log(settings))
         try:
             return await accept_loss(log, stage)
-        except AcceptRefused as error:
+        except LossRefused as error:
             raise usage(str(error)) from error

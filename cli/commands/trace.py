@@ -6,13 +6,13 @@ import json
 
 import click
 
-from ...recall.provenance import Chain, FactRef, Tracing
+from ...recall.provenance import FactRef, FactTracer, ProvenanceChain
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit
 from ..output import console
 from ..output.fact_format import show_change
-from ..wiring.ports import opened
+from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 
@@ -40,12 +40,12 @@ def trace(context: CommandContext, fact_id: str, tenant: str, as_json: bool) -> 
         raise CommandFailed(Exit.PARTLY, "\n".join(f"missing: {each.part}: {each.why}" for each in chain.missing))
 
 
-async def _trace(settings: Settings, ref: FactRef) -> Chain | None:
-    async with opened(settings, purpose="trace") as ports:
-        return await Tracing(store=ports.store, log=ports.log).trace(ref)
+async def _trace(settings: Settings, ref: FactRef) -> ProvenanceChain | None:
+    async with open_ports(settings, purpose="trace") as ports:
+        return await FactTracer(store=ports.store, log=ports.log).trace(ref)
 
 
-def _tell(chain: Chain) -> None:
+def _tell(chain: ProvenanceChain) -> None:
     fact = chain.fact
     click.echo(f"{console.printable(fact.content)}  ({fact.state}, version {fact.version})")
     click.echo(f"  {fact.owner.scope} {fact.owner.id} · {fact.category} · confidence {fact.confidence:.2f}")

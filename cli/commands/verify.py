@@ -9,13 +9,13 @@ from pydantic import JsonValue
 
 from ...adapters.completions.offline import NAME as OFFLINE_MODEL
 from ...schemas.topics import STAGES
-from ...verification import Expected, Reading, Verdict, read_history
+from ...verification import Expected, HistoryScope, InvariantVerdict, read_history
 from ...verification import verify as judged
 from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import Exit
 from ..output import console
-from ..wiring.ports import opened
+from ..wiring.ports import open_ports
 
 SHOWN = 10
 """Violations of one invariant that are told to a person; with --json all are."""
@@ -52,10 +52,12 @@ def verify(context: CommandContext, tenant: str | None, stages: tuple[str, ...],
 
 async def _verify(
     context: CommandContext, tenant: str | None, stages: tuple[str, ...]
-) -> tuple[tuple[Verdict, ...], Cut]:
+) -> tuple[tuple[InvariantVerdict, ...], Cut]:
     settings, policy = context.settings, context.policy
-    async with opened(settings, purpose="verify") as ports:
-        history = await read_history(log=ports.log, store=ports.store, reading=Reading(tenant=tenant, policy=policy))
+    async with open_ports(settings, purpose="verify") as ports:
+        history = await read_history(
+            log=ports.log, store=ports.store, reading=HistoryScope(tenant=tenant, policy=policy)
+        )
     expected = Expected(
         stages=frozenset(stage for stage in STAGES if not stages or stage in stages),
         policy=policy,
@@ -65,7 +67,7 @@ async def _verify(
     return judged(history, expected), history.cut()
 
 
-def record(verdict: Verdict, cut: Cut) -> dict[str, JsonValue]:
+def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
     """One invariant in a line. `speaks_from`: where retention has taken records, the first offset that is kept."""
     return {
         "invariant": verdict.invariant,
@@ -78,7 +80,7 @@ def record(verdict: Verdict, cut: Cut) -> dict[str, JsonValue]:
     }
 
 
-def _tell(verdicts: Sequence[Verdict], cut: Cut) -> None:
+def _tell(verdicts: Sequence[InvariantVerdict], cut: Cut) -> None:
     for verdict in verdicts:
         click.echo(f"{'ok   ' if verdict.ok else 'WRONG'}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
         for violation in verdict.violations[:SHOWN]:

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ...adapters.ports import VectorStore
-from ...recall.record_filters import ALL, Wanted
-from ...recall.record_reader import Reading
+from ...recall.record_filters import ALL, RecordSelection
+from ...recall.record_reader import RecordReader
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.facts import Fact, FactState, FactUpdated
 from ...schemas.observations import Observed
@@ -52,13 +52,15 @@ def tell(seen: Seen) -> None:
 async def facts_of(store: VectorStore, person: Person, *, state: FactState | Literal["all"] = "active") -> list[Fact]:
     """A person's facts, oldest first."""
     owner = Owner(scope="user", id=person.user_id)
-    return await Reading(store=store).every_fact(Wanted(person.tenant_id, owner=owner, state=state, ceiling="secret"))
+    return await RecordReader(store=store).every_fact(
+        RecordSelection(person.tenant_id, owner=owner, state=state, ceiling="secret")
+    )
 
 
 async def tell_working_set(store: VectorStore, person: Person, session_id: str) -> None:
     """What the agent attends to at the end of a session."""
-    session = Wanted(person.tenant_id, user_id=person.user_id, session_id=session_id, ceiling="secret")
-    entries = await Reading(store=store).every_entry(session)
+    session = RecordSelection(person.tenant_id, user_id=person.user_id, session_id=session_id, ceiling="secret")
+    entries = await RecordReader(store=store).every_entry(session)
     table = Table("salience", "what", "subject", "lasting", box=None, pad_edge=False, header_style="bold")
     for entry in entries:
         table.add_row(f"{entry.salience:.2f}", text(entry.content), text(entry.subject), entry.durability)

@@ -50,7 +50,7 @@ class RatePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EventKind:
     event: str
     part: str = ""
 
@@ -68,16 +68,16 @@ class LogRate:
     call)` runs a call then. Any thread may ask."""
 
     policy: RatePolicy
-    tell: Callable[[Kind, int], None]
+    tell: Callable[[EventKind, int], None]
     later: Callable[[float, Callable[[], None]], None]
     clock: Callable[[], float] = time.monotonic
-    _windows: OrderedDict[Kind, _Window] = field(default_factory=OrderedDict)
+    _windows: OrderedDict[EventKind, _Window] = field(default_factory=OrderedDict)
     _waiting: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def admits(self, kind: Kind, at_most: int) -> bool:
+    def admits(self, kind: EventKind, at_most: int) -> bool:
         """Whether a line of this kind may be written now."""
-        told: list[tuple[Kind, int]] = []
+        told: list[tuple[EventKind, int]] = []
         with self._lock:
             now = self.clock()
             window = self._windows.get(kind)
@@ -111,7 +111,7 @@ class LogRate:
         for each in told:
             self.tell(*each)
 
-    def _ended(self, kind: Kind) -> list[tuple[Kind, int]]:
+    def _ended(self, kind: EventKind) -> list[tuple[EventKind, int]]:
         window = self._windows.pop(kind, None)
         return [(kind, window.left_out)] if window is not None and window.left_out else []
 
@@ -120,7 +120,7 @@ def log_rate(policy: RatePolicy | None = None) -> LogRate:
     """One that tells in the log, by timers of the process."""
     policy = policy or RatePolicy()
 
-    def tell(kind: Kind, lines: int) -> None:
+    def tell(kind: EventKind, lines: int) -> None:
         log = structlog.get_logger(__name__)
         log.warning(LEFT_OUT, of=kind.event, part=kind.part, lines=lines, seconds=policy.seconds)
 
@@ -146,7 +146,7 @@ class OurLines:
         if name not in ABOUT_A_RECORD and method in ("info", "debug"):
             return event
         at_most = policy.records if name in ABOUT_A_RECORD else policy.warnings
-        if not self.rate.admits(Kind(name, part_of(event)), at_most):
+        if not self.rate.admits(EventKind(name, part_of(event)), at_most):
             raise structlog.DropEvent
         return event
 
@@ -167,4 +167,4 @@ class LibraryLines:
     def __call__(self, record: logging.LogRecord) -> bool:
         if record.levelno >= logging.CRITICAL:
             return True
-        return self.rate.admits(Kind(str(record.msg)[:200], record.name), self.rate.policy.warnings)
+        return self.rate.admits(EventKind(str(record.msg)[:200], record.name), self.rate.policy.warnings)

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from ...schemas.turns import Owner
 from ..context import CommandContext, run
 from ..errors import Exit
-from ..wiring.command_runs import Kind, Run, ran
+from ..wiring.command_runs import CommandRun, Kind, ran
 from . import console
 
 NOTHING: Mapping[str, JsonValue] = {}
@@ -18,12 +18,12 @@ NOTHING: Mapping[str, JsonValue] = {}
 
 def asked(
     context: CommandContext, kind: Kind, *, tenant: str, user: str, args: Mapping[str, JsonValue] = NOTHING
-) -> Run:
+) -> CommandRun:
     owner = Owner(scope="user", id=user)
     return run(ran(kind, context.settings, context.policy, tenant=tenant, owner=owner, args=args))
 
 
-def tell_changes(done: Run, *, as_json: bool) -> None:
+def tell_changes(done: CommandRun, *, as_json: bool) -> None:
     """What it proposed, and what became of that."""
     if as_json:
         console.line(done.payload())
@@ -35,7 +35,7 @@ def tell_changes(done: Run, *, as_json: bool) -> None:
     end(done)
 
 
-def tell_counts(done: Run, *, as_json: bool) -> None:
+def tell_counts(done: CommandRun, *, as_json: bool) -> None:
     """What its parts did, in numbers."""
     if as_json:
         console.line({**done.payload(), **done.counts})
@@ -45,7 +45,7 @@ def tell_counts(done: Run, *, as_json: bool) -> None:
     end(done)
 
 
-def end(done: Run, *left: str) -> None:
+def end(done: CommandRun, *left: str) -> None:
     """Exit 1 when it was refused or failed, is not at its end yet, or has left something, which `left` tells."""
     for line in (done.why, *left):
         if line:

@@ -20,7 +20,7 @@ PAUSE = 1.0
 
 
 @dataclass(slots=True)
-class Patience:
+class StartupRetry:
     """One deadline over all servers. Past it CommandFailed (exit 3) says who was away and what to do."""
 
     seconds: float = WORKER_SECONDS

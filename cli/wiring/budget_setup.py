@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from ...adapters.completions.router import CompletionsByTask
-from ...adapters.spend_meter import Meter, Reserved, Unmetered
+from ...adapters.spend_meter import Meter, Reservation, Unmetered
 from ...memory.policies import BudgetPolicy
 from ...memory.policies.budget import LINE_OF, NO_CEILING, Ceiling, Line, Tier
 from ...schemas.topics import StageName
@@ -22,7 +22,7 @@ class LateMeter:
     def __init__(self) -> None:
         self.meter: Meter = Unmetered()
 
-    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reserved:
+    async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
         return await self.meter.reserve(tenant_id=tenant_id, task=task, model=model, input_tokens=input_tokens)
 
 

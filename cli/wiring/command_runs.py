@@ -24,7 +24,7 @@ from ...streams.engine.commands import CommandSender
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
 from ..output import console
-from .local_stages import stages_or_beside
+from .local_stages import local_stages
 from .settings import Settings
 
 PATIENCE: Final = 60.0
@@ -37,7 +37,7 @@ Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
 
 
 @dataclass(slots=True)
-class Run:
+class CommandRun:
     """What came of a command so far. `status` is that of its result; `waiting` until there is one."""
 
     command_id: str
@@ -101,7 +101,7 @@ class Run:
 
 async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
-) -> Run:
+) -> CommandRun:
     """Ask, and wait for all that comes of it, at most 60 s. Beside a worker, or with the stages in this process."""
     command = Command(
         command_id=str(uuid.uuid4()),
@@ -112,14 +112,14 @@ async def ran(
         issued_by=f"memstream {kind}",
         issued_at=datetime.now(UTC),
     )
-    run = Run(command.command_id, ids.run_id(command.key, command.command_id))
+    run = CommandRun(command.command_id, ids.run_id(command.key, command.command_id))
     async with _log_of("consolidation", settings, policy, purpose=kind) as log:
         return await _answered(command, run, log, until=time.monotonic() + PATIENCE)
 
 
 async def flushed(
     settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
-) -> Run:
+) -> CommandRun:
     """The same for `flush_important`, once the observer has read the turns that the session's partition has by now."""
     command = Command(
         command_id=str(uuid.uuid4()),
@@ -133,12 +133,12 @@ async def flushed(
     until = time.monotonic() + PATIENCE
     async with _log_of("observer", settings, policy, purpose="flush") as log:
         await _turns_are_read(log, command.key, until=until)
-        return await _answered(command, Run(command.command_id), log, until=until)
+        return await _answered(command, CommandRun(command.command_id), log, until=until)
 
 
 @asynccontextmanager
 async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Log]:
-    async with stages_or_beside(settings, policy, purpose=purpose) as ports:
+    async with local_stages(settings, policy, purpose=purpose) as ports:
         if not await ports.log.members(group_of(stage)):
             console.advice(f"no {stage} worker is running: the command waits in the log for one")
         yield ports.log
@@ -155,7 +155,7 @@ async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _answered(command: Command, run: Run, log: Log, *, until: float) -> Run:
+async def _answered(command: Command, run: CommandRun, log: Log, *, until: float) -> CommandRun:
     sender = CommandSender(log, command.kind)
     async with aclosing(sender.results(await sender.send(command))) as results:
         await followed(results, run, patience=max(0.0, until - time.monotonic()))
@@ -164,7 +164,7 @@ async def _answered(command: Command, run: Run, log: Log, *, until: float) -> Ru
     return run
 
 
-async def followed(results: AsyncIterator[CommandResult], run: Run, *, patience: float) -> None:
+async def followed(results: AsyncIterator[CommandResult], run: CommandRun, *, patience: float) -> None:
     """Everybody's results, until this run's and a verdict for each of its commands were seen, or the time is over. A
     verdict may come before the run's own: it lies on another partition."""
     early: deque[CommandResult] = deque(maxlen=EARLY_MAX)

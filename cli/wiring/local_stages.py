@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class LocalStages:
     """What a conversation needs: the log, the store, and who runs the stages."""
 
     log: Log
@@ -32,7 +32,7 @@ class Beside:
 
 
 @asynccontextmanager
-async def stages_or_beside(settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Beside]:
+async def local_stages(settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[LocalStages]:
     """Embedded and free: all stages run here, ready when this yields. Else the stages are another process's."""
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
@@ -41,12 +41,12 @@ async def stages_or_beside(settings: Settings, policy: MemoryPolicy, *, purpose:
                 built_stages(STAGES, settings=settings, policy=policy, folders=folders)
             )
             await stack.enter_async_context(_running(stages))
-            yield Beside(stages.log, stages.store, stages.completions.model, stages_here=True)
+            yield LocalStages(stages.log, stages.store, stages.completions.model, stages_here=True)
             return
         log = await stack.enter_async_context(opened_log(settings))
         store = await new_store(settings, identity=reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
-        yield Beside(log, store, settings.model_names[0], stages_here=False)
+        yield LocalStages(log, store, settings.model_names[0], stages_here=False)
 
 
 @asynccontextmanager

@@ -136,7 +136,7 @@ async def new_store(
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenPorts:
     """What a command that reads works with."""
 
     log: Log
@@ -144,11 +144,11 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, purpose: str) -> AsyncIterator[Opened]:
+async def open_ports(settings: Settings, *, purpose: str) -> AsyncIterator[OpenPorts]:
     """Log and store for a command that reads; closed in the opposite order."""
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
         log = await stack.enter_async_context(opened_log(settings))
         store = await new_store(settings, identity=reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
-        yield Opened(log, store)
+        yield OpenPorts(log, store)

@@ -26,12 +26,12 @@ def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -
 
 def _judge(settings: Settings, policy: MemoryPolicy, sink: UsageSink) -> Reranker:
     from ...adapters.completions.factory import create_completions, names_in
-    from ...recall.llm_reranker import ModelJudge
+    from ...recall.llm_reranker import LlmReranker
     from .ports import secret
 
     if (names_in(policy.models.selection) or settings.model_names)[0] == OFFLINE:
         raise ValueError('memory.recall.reranker = "model" needs a model: set OPENAI_API_KEY or MEMSTREAM_MODEL')
-    return ModelJudge(
+    return LlmReranker(
         completions=create_completions(
             model=settings.model or None,
             api_key=secret(settings.openai_api_key),

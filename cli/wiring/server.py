@@ -23,14 +23,20 @@ from ...api.credentials import Credentials
 from ...api.health import LOG
 from ...api.limits import Limits
 from ...memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, TiersPolicy
-from ...recall.context import Contexts
-from ...recall.provenance import Tracing
-from ...recall.recall_events import LogTeller, NoTeller, Teller, TellingRecall, ToldMetrics
-from ...recall.record_reader import Reading
+from ...recall.context import ContextService
+from ...recall.provenance import FactTracer
+from ...recall.recall_events import (
+    LogRecallPublisher,
+    NullRecallPublisher,
+    PublisherMetrics,
+    PublishingRecall,
+    RecallPublisher,
+)
+from ...recall.record_reader import RecordReader
 from ...recall.search import COLLECTION_OF
-from ...recall.service import Recall
-from ...recall.tier_filter import KeptTiers
-from ...recall.verbatim import Rehydrating
+from ...recall.service import RecallService
+from ...recall.tier_filter import TierFilter
+from ...recall.verbatim import VerbatimReader
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import STAGES, TURNS
 from ...streams.engine.commands import CommandSender
@@ -39,7 +45,7 @@ from ...streams.engine.turn_sender import TurnSender
 from ...streams.log.port import Log
 from ..errors import usage
 from ..process.probe import Probe
-from ..process.startup_retry import Patience
+from ..process.startup_retry import StartupRetry
 from .broker import new_log
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker
@@ -53,7 +59,7 @@ PURPOSE = "serve"
 
 # ------------------------------------------------------------------------------------------------ what stands behind
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
+class ServerParts:
     """What the routes stand on; `stages` only when they run in this process."""
 
     log: Log
@@ -65,7 +71,7 @@ class Behind:
 
 
 @asynccontextmanager
-async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[Behind]:
+async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[ServerParts]:
     """Reached and prepared. Stages run here when they are asked for, and when this process holds the folder: while it
     does, nobody else could run them. CommandFailed: 2, 3 (see `built_stages`)."""
     async with AsyncExitStack() as stack:
@@ -75,7 +81,7 @@ async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool)
             stages = await stack.enter_async_context(
                 built_stages(STAGES, settings=settings, policy=policy, folders=folders)
             )
-            yield Behind(
+            yield ServerParts(
                 log=stages.log,
                 store=stages.store,
                 embedder=stages.embedder,
@@ -87,9 +93,9 @@ async def behind(settings: Settings, policy: MemoryPolicy, *, with_stages: bool)
             yield await _beside(stack, settings, policy, folders)
 
 
-async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> Behind:
+async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> ServerParts:
     """The stages are other processes'."""
-    patience = Patience()
+    patience = StartupRetry()
     metrics = Metrics(CollectorRegistry())
     embedder = new_embedder(settings, sink=UsageMetrics(metrics))
     stack.push_async_callback(embedder.close)
@@ -109,7 +115,7 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
     except Fatal as error:  # another embedder filled them
         raise usage(str(error)) from error
     reranker = await _reranker(stack, settings, policy, metrics)
-    return Behind(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
+    return ServerParts(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
 
 
 async def _reranker(
@@ -179,7 +185,7 @@ class Server(uvicorn.Server):
 class Serving:
     """The server over what stands behind it. `run` ends when it is told to, or when the stages do."""
 
-    behind: Behind
+    parts: ServerParts
     policy: RecallPolicy
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
@@ -190,21 +196,21 @@ class Serving:
     _store: Probe = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = Probe(lambda: self.behind.log.ends(TURNS.name))
-        self._store = Probe(self.behind.store.ping)
+        self._log = Probe(lambda: self.parts.log.ends(TURNS.name))
+        self._store = Probe(self.parts.store.ping)
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
-        stages = self.behind.stages
+        stages = self.parts.stages
         mine = {LOG: (self._log.reached, self._log.why), "qdrant": (self._store.reached, self._store.why)}
         return mine if stages is None else {**stages.readiness(), **mine}
 
     @asynccontextmanager
-    async def _telling(self) -> AsyncIterator[Teller]:
+    async def _telling(self) -> AsyncIterator[RecallPublisher]:
         """Of what is recalled here, where anything is kept of it."""
         if not self.hygiene.enabled:
-            yield NoTeller()
+            yield NullRecallPublisher()
             return
-        teller = LogTeller(log=self.behind.log, metrics=ToldMetrics.on(self.behind.metrics.registry))
+        teller = LogRecallPublisher(log=self.parts.log, metrics=PublisherMetrics.on(self.parts.metrics.registry))
         async with teller.running():
             yield teller
 
@@ -214,27 +220,27 @@ class Serving:
         async with self._telling() as teller:
             return await self._run(sockets, teller, stopping=stopping)
 
-    async def _run(self, sockets: list[socket.socket], teller: Teller, *, stopping: asyncio.Event) -> int:
-        followers = new_followers(self.behind.log, self.limits)
-        recall = Recall(
-            store=self.behind.store,
-            embedder=self.behind.embedder,
+    async def _run(self, sockets: list[socket.socket], teller: RecallPublisher, *, stopping: asyncio.Event) -> int:
+        followers = new_followers(self.parts.log, self.limits)
+        recall = RecallService(
+            store=self.parts.store,
+            embedder=self.parts.embedder,
             policy=self.policy,
-            reranker=self.behind.reranker,
+            reranker=self.parts.reranker,
         )
-        kept = KeptTiers(recall, self.tiers)
-        reading = Reading(store=self.behind.store)
+        kept = TierFilter(recall, self.tiers)
+        reading = RecordReader(store=self.parts.store)
         services = Services(
-            sender=TurnSender(self.behind.log, SOURCE),
-            commands=CommandSender(self.behind.log, SOURCE),
+            sender=TurnSender(self.parts.log, SOURCE),
+            commands=CommandSender(self.parts.log, SOURCE),
             followers=followers,
-            recall=TellingRecall(inner=kept, teller=teller),
-            contexts=Contexts(recall=kept, digests=reading if self.tiers.digest else None, teller=teller),
+            recall=PublishingRecall(inner=kept, teller=teller),
+            contexts=ContextService(recall=kept, digests=reading if self.tiers.digest else None, teller=teller),
             reading=reading,
-            tracing=Tracing(store=self.behind.store, log=self.behind.log),
-            rehydrating=Rehydrating(store=self.behind.store, log=self.behind.log, gist=self.gist, recall=self.policy),
+            tracing=FactTracer(store=self.parts.store, log=self.parts.log),
+            rehydrating=VerbatimReader(store=self.parts.store, log=self.parts.log, gist=self.gist, recall=self.policy),
             readiness=self.readiness,
-            registry=self.behind.metrics.registry,
+            registry=self.parts.metrics.registry,
             recall_limit=self.policy.limit,
         )
         server = Server(
@@ -258,10 +264,10 @@ class Serving:
 
     async def _stages(self, draining: asyncio.Event) -> int:
         """Until they are told to stop, or one of them ends; the worker's exit code."""
-        if self.behind.stages is None:
+        if self.parts.stages is None:
             await draining.wait()
             return 0
-        return await self.behind.stages.run(stopping=draining)
+        return await self.parts.stages.run(stopping=draining)
 
 
 def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:

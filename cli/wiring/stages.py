@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...adapters.ports import Completions, Embedder, Usage, VectorStore
-from ...agents.common.tier_spending import Spending
+from ...agents.common.tier_spending import TierSpending
 from ...agents.consolidation.stage import Consolidation
 from ...agents.observer.stage import Observer
 from ...agents.observer.turn_source import TurnSource
@@ -41,7 +41,7 @@ class StagePorts:
     embedder: Embedder
     completions: Completions
     policy: MemoryPolicy
-    spending: Spending
+    spending: TierSpending
     source: TurnSource | None
     metrics: Metrics
 

@@ -18,8 +18,8 @@ from ...adapters.folder_lock import FolderLock
 from ...adapters.ports import Completions, Embedder, UsageSink
 from ...adapters.spend_meter import Meter
 from ...adapters.vectors.store import QdrantStore
-from ...agents.common.budget_client import Budget
-from ...agents.common.tier_spending import Spending
+from ...agents.common.budget_client import BudgetClient
+from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
@@ -37,7 +37,7 @@ from ..errors import usage
 from ..output.tier_report import tell_tiers
 from ..process.malloc_trim import give_back
 from ..process.probe import Probe
-from ..process.startup_retry import Patience
+from ..process.startup_retry import StartupRetry
 from .broker import deployment, new_log
 from .budget_setup import LateMeter, ceilings, needs_accounts, tell
 from .ports import Folders, new_embedder, new_store, secret
@@ -108,7 +108,7 @@ class Stages:
     completions: Completions
     runners: Sequence[StageRunner]
     metrics: Metrics
-    budget: Budget
+    budget: BudgetClient
     health_port: int = 0
     probe: Probe = field(init=False)
 
@@ -166,7 +166,7 @@ async def built_stages(
     Raises CommandFailed: 2 for what settings or topics have wrong, 3 for a server that is away for 60 s; Fatal when
     `facts` is lost.
     """
-    patience = Patience()
+    patience = StartupRetry()
     metrics = Metrics(CollectorRegistry())
     sink = UsageMetrics(metrics)
     policy = effective_policy(settings, policy)
@@ -187,7 +187,9 @@ async def built_stages(
         stack.push_async_callback(store.close)
         await patience("Qdrant", lambda: prepare_collections(client, store, names))
         lines = ceilings(settings.tier, policy.budget)
-        meter.meter = budget = Budget(store=store, calls=Calls(), policy=policy.budget, ceilings=lines, now=utc_now)
+        meter.meter = budget = BudgetClient(
+            store=store, calls=Calls(), policy=policy.budget, ceilings=lines, now=utc_now
+        )
         stack.push_async_callback(budget.close)
         if needs_accounts(lines, completions):
             await patience("Qdrant", lambda: store.ensure(BUDGETS))
@@ -202,7 +204,7 @@ async def built_stages(
                 embedder=embedder,
                 completions=completions,
                 policy=policy,
-                spending=Spending(policy.budget.tier(settings.tier), completions_of=completions.of),
+                spending=TierSpending(policy.budget.tier(settings.tier), completions_of=completions.of),
                 source=source,
                 metrics=metrics,
             ),

@@ -20,7 +20,7 @@ DENIED: tuple[FactState, ...] = ("superseded", "invalidated", "forgotten", "quar
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class FactClaim:
     """A fact, as far as it speaks for episodes."""
 
     content: str
@@ -54,7 +54,7 @@ def believed(
             return True
 
 
-def stands(content: str, observation_id: str, sayings: Collection[Saying], *, more_than: float) -> bool:
+def stands(content: str, observation_id: str, sayings: Collection[FactClaim], *, more_than: float) -> bool:
     """False when this episode is said by facts and none of them is believed. A fact says it when its evidence names
     the episode's observation and it holds more than this share of the episode's words: what was concluded from several
     episodes says none of them."""
@@ -67,6 +67,6 @@ def stands(content: str, observation_id: str, sayings: Collection[Saying], *, mo
     return not by or any(by)
 
 
-def summary_stands(turns: AbstractSet[tuple[str, str]], sayings: Collection[Saying]) -> bool:
+def summary_stands(turns: AbstractSet[tuple[str, str]], sayings: Collection[FactClaim]) -> bool:
     """False when something that was told in one of its turns is denied: a summary may tell it, in words of its own."""
     return all(each.believed or each.turns.isdisjoint(turns) for each in sayings)

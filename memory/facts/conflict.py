@@ -17,9 +17,9 @@ from ...schemas.facts import Decision, StoredFact, Zone
 from ..language.locales import locale
 from ..language.parsing import full_names
 from ..policies import ConflictPolicy, MemoryPolicy
-from .neighbour_relations import Verdict, Weighed, weigh
+from .neighbour_relations import NeighbourRelation, Verdict, relate_neighbour
 from .relations import SAME_STATEMENT, Relation
-from .similarity import Near
+from .similarity import NearFact
 from .statements import Statement
 from .transitions import (
     Stamp,
@@ -51,19 +51,19 @@ class Neighbours:
     """The fact that the replaced working entry became."""
     equal: StoredFact | None = None
     """Same subject, same content hash."""
-    near: tuple[Near, ...] = ()
+    near: tuple[NearFact, ...] = ()
     """Same subject: the nearest by embedding, and those with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
     """Same subject, same content hash, no longer believed. Looked at for proposals only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ConflictCase:
     statement: Statement
     makes_fact: bool
     """False: the statement goes no further than to close what it replaces (a retraction, or routed elsewhere)."""
     neighbours: Neighbours
-    weighed: tuple[Weighed, ...]
+    weighed: tuple[NeighbourRelation, ...]
     """The nearest first."""
     now: datetime
 
@@ -72,11 +72,11 @@ class Question:
         """A clock that is ahead of ours makes no future."""
         return self.statement.begins <= max(self.now, self.statement.occurred_at)
 
-    def one_of(self, *verdicts: Verdict) -> Weighed | None:
+    def one_of(self, *verdicts: Verdict) -> NeighbourRelation | None:
         """The neighbour for the first of these verdicts that there is; the nearest of several."""
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
-    def contradicted(self) -> tuple[Weighed, ...]:
+    def contradicted(self) -> tuple[NeighbourRelation, ...]:
         """Of what a correction may mean without saying it, the nearest alone."""
         rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
         certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
@@ -103,7 +103,7 @@ class Resolution:
     """The existing row that takes the evidence (dedup, detail), or the place of the old ones."""
     overtaken_by: tuple[StoredFact, ...] = ()
     """Rows that were said later and cannot hold beside it: what takes the place of the old one is history already."""
-    weighed: Weighed | None = None
+    weighed: NeighbourRelation | None = None
     makes_fact: bool = True
 
     def decision(self, other: str | None) -> Decision:
@@ -119,8 +119,8 @@ class Resolution:
 def resolve(
     statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
-    weighed = weigh(statement, neighbours.near, policy)
-    question = Question(statement, makes_fact, neighbours, weighed, now)
+    weighed = relate_neighbour(statement, neighbours.near, policy)
+    question = ConflictCase(statement, makes_fact, neighbours, weighed, now)
     return next(found for stage in STAGES if (found := stage(question)) is not None)
 
 
@@ -130,20 +130,20 @@ def predicates_looked_up(statement: Statement, policy: ConflictPolicy) -> tuple[
 
 
 def contradicted(
-    statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy, *, now: datetime
+    statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
     """The rows that cannot hold beside it, late or not."""
-    question = Question(statement, True, Neighbours(near=near), weigh(statement, near, policy), now)
+    question = ConflictCase(statement, True, Neighbours(near=near), relate_neighbour(statement, near, policy), now)
     return tuple(each.fact for each in question.contradicted())
 
 
-def said_already(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
+def said_already(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
     """The rows that say it too, in other words, with less or with more; nearness alone says nothing of that."""
-    return tuple(each.fact for each in weigh(statement, near, policy) if each.relation in SAME_STATEMENT)
+    return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
 # ------------------------------------------------------------------------------------------------------ stages
-def _replaces(question: Question) -> Resolution | None:
+def _replaces(question: ConflictCase) -> Resolution | None:
     """The speaker said which statement this one takes the place of: no similarity is looked at. Whatever else it
     contradicts gives way with it."""
     old, statement = question.neighbours.replaced, question.statement
@@ -179,17 +179,17 @@ def _replaces(question: Question) -> Resolution | None:
     )
 
 
-def _routed_elsewhere(question: Question) -> Resolution | None:
+def _routed_elsewhere(question: ConflictCase) -> Resolution | None:
     """Without a row to close, a statement that makes no fact has nothing to do here."""
     return None if question.makes_fact else Resolution("nothing", "route", "makes no fact")
 
 
-def _exact(question: Question) -> Resolution | None:
+def _exact(question: ConflictCase) -> Resolution | None:
     equal = question.neighbours.equal
     return None if equal is None else Resolution("dedup", "exact", "said again", into=equal)
 
 
-def _same_statement(question: Question) -> Resolution | None:
+def _same_statement(question: ConflictCase) -> Resolution | None:
     """Said already, in other words or with less; or said again with more. What it contradicts besides gives way."""
     found = question.one_of("reinforce", "updated")
     if found is None:
@@ -201,7 +201,7 @@ def _same_statement(question: Question) -> Resolution | None:
     return Resolution(kind, found.stage, found.relation.value, into=found.fact, weighed=found)
 
 
-def _contradicts(question: Question) -> Resolution | None:
+def _contradicts(question: ConflictCase) -> Resolution | None:
     """It closes what cannot hold beside it, unless it was said before that, or begins only later."""
     against = question.contradicted()
     if not against:
@@ -220,7 +220,7 @@ def _contradicts(question: Question) -> Resolution | None:
     return Resolution("replace", first.stage, first.relation.value, closes=rows, weighed=first)
 
 
-def _open(question: Question) -> Resolution | None:
+def _open(question: ConflictCase) -> Resolution | None:
     """A model has to weigh it against a row that is believed; or its time has not come."""
     against = question.one_of("pending")
     if against is not None and against.fact.state == "active":
@@ -228,12 +228,12 @@ def _open(question: Question) -> Resolution | None:
     return None if question.begun else Resolution("pending", "admit", "it begins in the future")
 
 
-def _admit(question: Question) -> Resolution:
+def _admit(question: ConflictCase) -> Resolution:
     nearest = next(iter(question.weighed), None)
     return Resolution("admit", "admit", nearest.relation.value if nearest else "new", weighed=nearest)
 
 
-STAGES: tuple[Callable[[Question], Resolution | None], ...] = (
+STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
     _replaces,
     _routed_elsewhere,
     _exact,
@@ -256,20 +256,20 @@ def _same(old: StoredFact, statement: Statement) -> bool:
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 
-def _believed_already(question: Question, old: StoredFact) -> StoredFact | None:
+def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | None:
     """The row, another than the replaced one, that says what the statement says."""
     equal, same = question.neighbours.equal, question.one_of("reinforce")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None
 
 
-def _in_time(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+def _in_time(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
     """Other rows that it contradicts, of those that are not newer than it."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
 
 
-def _newer(question: Question, but: StoredFact) -> tuple[StoredFact, ...]:
+def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
     """Other rows that it contradicts, of those that were said later."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))

@@ -11,7 +11,7 @@ from ..language.locales import locale
 from ..language.parsing import read
 from ..policies import ConflictPolicy
 from .relations import Relation, relate
-from .similarity import Near, similarity_of, zone_of
+from .similarity import NearFact, similarity_of, zone_of
 from .statements import Statement
 
 Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
@@ -46,7 +46,7 @@ _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class NeighbourRelation:
     """A neighbour, and what the table makes of it."""
 
     fact: StoredFact
@@ -66,7 +66,9 @@ class Weighed:
         return "zones" if self.relation in _BY_ZONE else "predicates"
 
 
-def weigh(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) -> tuple[Weighed, ...]:
+def relate_neighbour(
+    statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
+) -> tuple[NeighbourRelation, ...]:
     """The neighbours by zone and relation, the nearest first."""
     pack = locale(policy.locale)
     claims = read(statement.content, pack)
@@ -78,5 +80,5 @@ def weigh(statement: Statement, near: tuple[Near, ...], policy: ConflictPolicy) 
         relation = related.relation
         if statement.is_correction and relation in _CORRECTABLE and related.shares and zone != "COLD":
             relation = Relation.CORRECTED
-        weighed.append(Weighed(each.fact, relation, zone, similarity))
+        weighed.append(NeighbourRelation(each.fact, relation, zone, similarity))
     return tuple(sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True))

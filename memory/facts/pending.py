@@ -12,8 +12,8 @@ from datetime import datetime
 from ...schemas.commands import Judgement
 from ...schemas.facts import Decision, StoredFact
 from ..policies import ConflictPolicy, MemoryPolicy
-from .neighbour_relations import weigh
-from .similarity import Near
+from .neighbour_relations import relate_neighbour
+from .similarity import NearFact
 from .statements import of_fact
 from .transitions import READABLE, Stamp, Transition, approve, newest_evidence, reinforce, supersede
 
@@ -36,7 +36,7 @@ def settles_without_model(
         return None
     if known is None or known.state not in READABLE:
         return "coexist"
-    (weighed,) = weigh(of_fact(pending), (Near(known),), policy)
+    (weighed,) = relate_neighbour(of_fact(pending), (NearFact(known),), policy)
     return "supersede" if weighed.verdict == "supersede" else None
 
 

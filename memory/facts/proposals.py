@@ -24,7 +24,7 @@ STAGE = "proposal"
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ProposalOutcome:
     """The verdict on one change, and the transitions that carry it out."""
 
     verdict: VerdictName
@@ -41,7 +41,7 @@ def settle(
     neighbours: Neighbours,
     stamp: Stamp,
     policy: MemoryPolicy,
-) -> Settled:
+) -> ProposalOutcome:
     """`targets` are the rows that the change names, in its order (target_fact_id, for a merge source_fact_ids, for a
     judgement both), each of this owner; the caller has answered for unknown ones. `statement` is the proposal as a
     candidate."""
@@ -51,59 +51,61 @@ def settle(
         return _judged(change, targets, neighbours, stamp, policy)
     gone = next((target for target in targets if target.state != "active"), None)
     if gone is not None:
-        return Settled("stale", f"{gone.fact_id} is {gone.state}", gone.fact_id)
+        return ProposalOutcome("stale", f"{gone.fact_id} is {gone.state}", gone.fact_id)
     target = targets[0]
     moved = change.expected_version is not None and change.expected_version != target.version
     why, decision = change.reason or f"proposed: {change.action}", Decision(stage=STAGE)
     if change.action == "reinforce":
         again = reinforce(target, statement, stamp, policy.confidence, reason=why, decision=decision)
         if again is None:
-            return Settled("duplicate", "its evidence was known already", target.fact_id)
-        return Settled("applied", why, target.fact_id, (again,))
+            return ProposalOutcome("duplicate", "its evidence was known already", target.fact_id)
+        return ProposalOutcome("applied", why, target.fact_id, (again,))
     if change.action == "invalidate":
-        return Settled("applied", why, target.fact_id, (invalidate(target, stamp, reason=why, decision=decision),))
+        return ProposalOutcome(
+            "applied", why, target.fact_id, (invalidate(target, stamp, reason=why, decision=decision),)
+        )
     if change.action == "update":
         return _updated(change, target, statement, neighbours, stamp, policy, why=why, moved=moved)
     if moved:
         reason = f"version {target.version} stands, {change.expected_version} was expected: in doubt it is kept"
-        return Settled("refused", reason, target.fact_id)
+        return ProposalOutcome("refused", reason, target.fact_id)
     if change.action == "prune":
-        return Settled("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
+        return ProposalOutcome("applied", why, target.fact_id, (prune(target, stamp, reason=why, decision=decision),))
     return _merged(change, targets, statement, neighbours, stamp, policy, why)
 
 
-def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> Settled:
+def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
     over = next((row for row in neighbours.closed if says_nothing_new(row, statement)), None)
     if over is not None and neighbours.equal is None:
         # An old fact may become true again, but not from the very turns that it was believed from.
-        return Settled("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
+        return ProposalOutcome("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
     resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
     into = resolution.into
     if into is not None and not transitions:
-        return Settled("duplicate", "it is known, and so is its evidence", into.fact_id)
-    return Settled("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
+        return ProposalOutcome("duplicate", "it is known, and so is its evidence", into.fact_id)
+    return ProposalOutcome("applied", resolution.reason, into.fact_id if into else statement.fact_id, transitions)
 
 
 def _judged(
     change: Change, targets: Sequence[StoredFact], neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
-) -> Settled:
+) -> ProposalOutcome:
     assert change.judgement is not None  # held by Change
     pending, known = targets[0], next(iter(targets[1:]), None)
     if pending.state != "pending":
-        return Settled("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
+        return ProposalOutcome("stale", f"{pending.fact_id} is {pending.state}", pending.fact_id)
     if known is None and change.judgement == "duplicate":
-        return Settled("unknown", "what it was compared with is gone", pending.fact_id)
+        return ProposalOutcome("unknown", "what it was compared with is gone", pending.fact_id)
     if change.judgement != "duplicate" and pending.valid_from > stamp.now:
         reason = f"it begins at {pending.valid_from.isoformat()}: it stays pending until then"
-        return Settled("refused", reason, pending.fact_id)
+        return ProposalOutcome("refused", reason, pending.fact_id)
     rivals = tuple(
         row
         for row in contradicted(of_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
         if row.state == "active" and row.fact_id != (known.fact_id if known else None)
     )
     transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
-    return Settled("applied", transitions[-1].reason, pending.fact_id, transitions)
+    return ProposalOutcome("applied", transitions[-1].reason, pending.fact_id, transitions)
 
 
 def _updated(
@@ -116,7 +118,7 @@ def _updated(
     *,
     why: str,
     moved: bool,
-) -> Settled:
+) -> ProposalOutcome:
     """As proposed when the target is the row that was looked at; else what the two texts alone allow to say."""
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id:
@@ -126,28 +128,28 @@ def _updated(
             target, statement, stamp, policy.confidence, reason="said again", decision=Decision(stage="exact")
         )
         if again is None:
-            return Settled("duplicate", "it says that already", target.fact_id)
-        return Settled("applied", "said again", target.fact_id, (again,))
+            return ProposalOutcome("duplicate", "it says that already", target.fact_id)
+        return ProposalOutcome("applied", "said again", target.fact_id, (again,))
     against = _held_by_another((target,), statement, neighbours, stamp, policy)
     if against is not None:
         return against
     if not moved:
         done = update(target, statement, stamp, reason=why, decision=Decision(stage=STAGE))
-        return Settled("applied", why, target.fact_id, (done,))
+        return ProposalOutcome("applied", why, target.fact_id, (done,))
     old, new = words(target.content), words(statement.content)
     if old <= new:
         done = update(target, statement, stamp, reason=why, decision=Decision(stage="detail"))
-        return Settled("applied", "it adds detail to what stands", target.fact_id, (done,))
+        return ProposalOutcome("applied", "it adds detail to what stands", target.fact_id, (done,))
     if new < old:
         reason = "what stands says more"
         again = reinforce(target, statement, stamp, policy.confidence, reason=reason, decision=Decision(stage="detail"))
-        return Settled("applied" if again else "duplicate", reason, target.fact_id, (again,) if again else ())
+        return ProposalOutcome("applied" if again else "duplicate", reason, target.fact_id, (again,) if again else ())
     return _admitted(statement, neighbours, stamp, policy)
 
 
 def _held_by_another(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
-) -> Settled | None:
+) -> ProposalOutcome | None:
     """A rewording may say neither what a row that it does not name rules out, which would be a change of that row, nor
     what such a row says already: it would be believed twice."""
     named = {target.fact_id for target in targets}
@@ -157,16 +159,16 @@ def _held_by_another(
 
     against = other(contradicted(statement, neighbours.near, policy.conflict, now=stamp.now))
     if against is not None:
-        return Settled("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
+        return ProposalOutcome("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
     double = other(said_already(statement, neighbours.near, policy.conflict))
     if double is not None:
-        return Settled("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
+        return ProposalOutcome("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
     return None
 
 
 def _became_another(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
-) -> Settled:
+) -> ProposalOutcome:
     """The new text is another row's already: that row takes the evidence and the target's place."""
     decision = Decision(stage="exact", other_fact_id=equal.fact_id)
     closed = supersede(
@@ -186,7 +188,7 @@ def _became_another(
         decision=Decision(stage="exact", other_fact_id=target.fact_id),
         supersedes=target.fact_id,
     )
-    return Settled("applied", why, equal.fact_id, (closed, again) if again else (closed,))
+    return ProposalOutcome("applied", why, equal.fact_id, (closed, again) if again else (closed,))
 
 
 def _merged(
@@ -197,14 +199,16 @@ def _merged(
     stamp: Stamp,
     policy: MemoryPolicy,
     why: str,
-) -> Settled:
+) -> ProposalOutcome:
     if len({target.fact_id for target in targets}) < len(targets):
-        return Settled("refused", "a fact cannot be merged with itself", targets[0].fact_id)
+        return ProposalOutcome("refused", "a fact cannot be merged with itself", targets[0].fact_id)
     if len({target.subject for target in targets}) > 1:
-        return Settled("refused", "facts of different subjects cannot be merged", targets[0].fact_id)
+        return ProposalOutcome("refused", "facts of different subjects cannot be merged", targets[0].fact_id)
     equal = neighbours.equal
     if equal is not None and equal.fact_id not in {target.fact_id for target in targets}:
-        return Settled("refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id)
+        return ProposalOutcome(
+            "refused", f"the merged text is {equal.fact_id}'s already: name it as a source", equal.fact_id
+        )
     against = _held_by_another(targets, statement, neighbours, stamp, policy)
     if against is not None:
         return against
@@ -218,4 +222,4 @@ def _merged(
         reason=why,
         stage=STAGE,
     )
-    return Settled("applied", why, targets[0].fact_id, transitions)
+    return ProposalOutcome("applied", why, targets[0].fact_id, transitions)

@@ -33,7 +33,7 @@ class Relation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class ClaimRelation:
     relation: Relation
     same_predicate: bool
     """Both name the same known predicate."""
@@ -46,7 +46,7 @@ _CONTRADICTIONS = (Relation.DENIED, Relation.VALUE, Relation.OTHER)
 _OPEN = (Relation.REORDERED, Relation.GUESSED, Relation.DIFFERS, Relation.UNCLEAR, Relation.BESIDE)
 
 
-def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> Related:
+def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
     """Of two texts: the weightiest relation among their claims; one statement only if all claims find their like."""
     table = [[_relate(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
@@ -54,15 +54,17 @@ def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> Related:
     shares = any(set(mine.said) & set(theirs.said) for mine in old for theirs in new if mine.about == theirs.about)
     for relation in _CONTRADICTIONS:
         if relation in found:
-            return Related(relation, same, shares)
+            return ClaimRelation(relation, same, shares)
     told = all(any(each in (Relation.SAME, Relation.MORE) for each in row) for row in table)
     known = bool(found & {Relation.SAME, Relation.LESS}) and all(
         any(row[place] in (Relation.SAME, Relation.LESS) for row in table) or claim.denied
         for place, claim in enumerate(new)
     )
     if told or known:
-        return Related(Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same, shares)
-    return Related(next((each for each in _OPEN if each in found), Relation.APART), same, shares)
+        return ClaimRelation(
+            Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same, shares
+        )
+    return ClaimRelation(next((each for each in _OPEN if each in found), Relation.APART), same, shares)
 
 
 def _one_predicate(old: Claim, new: Claim) -> bool:

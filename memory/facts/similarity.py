@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from ...schemas import ids
 from ...schemas.facts import StoredFact, Zone
 from ..policies import ConflictPolicy
-from .relations import SAME_STATEMENT, Related, Relation
+from .relations import SAME_STATEMENT, ClaimRelation, Relation
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearFact:
     """A neighbour and its cosine similarity, -1 to 1; None: it was not found by nearness."""
 
     fact: StoredFact
@@ -38,14 +38,14 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(x * y for x, y in zip(one, other, strict=True)) / norm if norm else 0.0
 
 
-def similarity_of(content: str, near: Near, policy: ConflictPolicy) -> float | None:
+def similarity_of(content: str, near: NearFact, policy: ConflictPolicy) -> float | None:
     """What the zone goes by. Under a lexical embedder nearness is the share of common words."""
     if policy.lexical:
         return round(jaccard(content, near.fact.content), 6)
     return None if near.similarity is None else round(min(1.0, max(-1.0, near.similarity)), 6)
 
 
-def zone_of(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+def zone_of(similarity: float | None, related: ClaimRelation, policy: ConflictPolicy) -> Zone:
     """By similarity, but for what the texts tell better: the same statement in other words is at least NEAR-DUP
     however far its words lie, and the same words in another order are CONFLICT-CHECK however near.
 
@@ -59,7 +59,7 @@ def zone_of(similarity: float | None, related: Related, policy: ConflictPolicy) 
     return measured
 
 
-def _lexical(similarity: float | None, related: Related, policy: ConflictPolicy) -> Zone:
+def _lexical(similarity: float | None, related: ClaimRelation, policy: ConflictPolicy) -> Zone:
     if similarity is not None and similarity >= policy.jaccard_near_dup:
         return "NEAR-DUP"
     return "CONFLICT-CHECK" if related.same_predicate else "COLD"

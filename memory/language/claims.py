@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .locales import Locale, Valued
-from .markers import Clause
+from .markers import MarkedClause
 from .tokenizer import Segment, Token, content, segments
 
 PREDICATE_MAX = 64
@@ -47,7 +47,7 @@ def asserts(claim: Claim) -> bool:
 
 
 def claim_of(
-    clause: Clause,
+    clause: MarkedClause,
     whose: Segment,
     predicate: str | None,
     valued: Valued,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .locales import Locale
-from .phrase_index import book, heard
+from .phrase_index import index_phrases, match_phrase
 from .tokenizer import Segment, Token, content
 
 _MARKERS_WITHIN = 5
@@ -17,7 +17,7 @@ _MARKERS_WITHIN = 5
 
 
 @dataclass(slots=True)
-class Clause:
+class MarkedClause:
     """A clause while its markers are taken out."""
 
     tokens: list[Token]
@@ -34,7 +34,7 @@ class Clause:
     """`From tea to coffee`: what it was before is told with what it is now."""
 
 
-def take_markers(clause: Clause, pack: Locale) -> None:
+def take_markers(clause: MarkedClause, pack: Locale) -> None:
     markers = pack.markers
     while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
         clause.hedged = True
@@ -53,7 +53,7 @@ def take_markers(clause: Clause, pack: Locale) -> None:
             break
 
 
-def take_auxiliaries(clause: Clause, pack: Locale) -> None:
+def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
     """Has worked → worked, and not past; is working → working; did not work → past; had to give up → gave up."""
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
     if not _take_auxiliary(clause, pack):
@@ -63,7 +63,7 @@ def take_auxiliaries(clause: Clause, pack: Locale) -> None:
         pass
 
 
-def _take_auxiliary(clause: Clause, pack: Locale) -> bool:
+def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:
     found = clause.tokens
     if len(found) > 1 and found[1].tense in pack.auxiliaries.get(found[0].base, ()):
         clause.past = found[0].tense == "past" and found[1].tense == "base"
@@ -80,7 +80,7 @@ def _take_auxiliary(clause: Clause, pack: Locale) -> bool:
     return False
 
 
-def _take_until(clause: Clause, pack: Locale) -> None:
+def _take_until(clause: MarkedClause, pack: Locale) -> None:
     """`Was on leave until May`: it is over."""
     found = clause.tokens
     over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
@@ -90,14 +90,14 @@ def _take_until(clause: Clause, pack: Locale) -> None:
         clause.denied, clause.past, clause.tokens = True, False, found[:over]
 
 
-def _take_carrier(clause: Clause, pack: Locale) -> bool:
+def _take_carrier(clause: MarkedClause, pack: Locale) -> bool:
     """`Started dating`, `had to give up`: the verb that tells what was done, or is done from then on, stands behind."""
-    found, shelves = clause.tokens, book(pack)
-    begins = heard(found, shelves.begins, pack)
+    found, shelves = clause.tokens, index_phrases(pack)
+    begins = match_phrase(found, shelves.begins, pack)
     if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
         clause.past, clause.tokens = False, found[begins.end :]
         return True
-    carries = heard(found, shelves.carriers, pack) if found and found[0].tense == "past" else None
+    carries = match_phrase(found, shelves.carriers, pack) if found and found[0].tense == "past" else None
     if carries is not None and _goes_on(found[carries.end :], "base", "ongoing"):
         clause.tokens = found[carries.end :]
         return True
@@ -108,7 +108,7 @@ def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
     return bool(found) and found[0].tense in tenses
 
 
-def take_former(clause: Clause, pack: Locale) -> None:
+def take_former(clause: MarkedClause, pack: Locale) -> None:
     for before, after in pack.markers.former:
         if not starts(clause.tokens, before):
             continue
@@ -138,11 +138,11 @@ def starts(found: Sequence[Token], phrase: str) -> bool:
     )
 
 
-def _take(clause: Clause, phrases: Sequence[str], *, within: int) -> bool:
+def _take(clause: MarkedClause, phrases: Sequence[str], *, within: int) -> bool:
     """Takes the longest of these phrases out, wherever it begins among the first words."""
     said = {word for token in clause.tokens for word in (token.base, token.text)}
-    heard = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
-    for phrase in sorted(heard, key=lambda each: -len(each.split())):
+    said_phrases = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
+    for phrase in sorted(said_phrases, key=lambda each: -len(each.split())):
         size = len(phrase.split())
         for place in range(min(within, len(clause.tokens))):
             if starts(clause.tokens[place:], phrase):

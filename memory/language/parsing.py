@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
-from .markers import Clause, begins_with_marker, take_auxiliaries, take_former, take_markers
-from .phrase_index import book, heard
+from .markers import MarkedClause, begins_with_marker, take_auxiliaries, take_former, take_markers
+from .phrase_index import index_phrases, match_phrase
 from .predicates import attribute_claim, changed_attribute, is_value, rule_of, said_claims, value_at
 from .tokenizer import Segment, Token, content, tokens
 
@@ -107,7 +107,7 @@ def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
 
 def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Claim]:
     own, rest = _cut(found, pack)
-    clause = Clause(list(own), added=added)
+    clause = MarkedClause(list(own), added=added)
     _strip_subject(clause, pack)
     about = _whose(clause.tokens, pack)
     head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]
@@ -119,7 +119,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     attribute = bool(head) and not (person and not is_value(clause.tokens, pack))
     if attribute and rule_of(head + clause.tokens, pack) is not None:
         clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
-    if head and heard(clause.tokens, book(pack).ended, pack) is not None:
+    if head and match_phrase(clause.tokens, index_phrases(pack).ended, pack) is not None:
         clause.denied, clause.past = True, False
         return [claim_of(clause, (), None, "unsure", head, rest, pack)]
     if attribute and clause.tokens:
@@ -140,7 +140,7 @@ def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequenc
     return found, ()
 
 
-def _strip_subject(clause: Clause, pack: Locale) -> None:
+def _strip_subject(clause: MarkedClause, pack: Locale) -> None:
     found = clause.tokens
     while found and (found[0].text in pack.subjects or (found[0].text in pack.stop_words and found[0].tense is None)):
         found = found[1:]

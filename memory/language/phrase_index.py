@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .locales import Locale, Rule
+from .locales import Locale, PredicateRule
 from .tokenizer import Token, counts, says_how
 
 _STAR_AT_MOST = 2
@@ -22,7 +22,7 @@ class Phrase:
     words: tuple[str, ...]
     needs: frozenset[str]
     """Of the words those that stand for themselves: without them it need not be tried."""
-    rule: Rule | None = None
+    rule: PredicateRule | None = None
 
 
 Shelf = Mapping[str, tuple[Phrase, ...]]
@@ -30,7 +30,7 @@ Shelf = Mapping[str, tuple[Phrase, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class PhraseIndex:
     rules: Shelf
     ends: Shelf
     ends_work: Shelf
@@ -42,7 +42,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class PhraseMatch:
     """A phrase that a clause begins with, and the words of the clause that are its object."""
 
     phrase: Phrase
@@ -56,9 +56,9 @@ class Heard:
 
 
 @lru_cache(maxsize=8)
-def book(pack: Locale) -> Book:
+def index_phrases(pack: Locale) -> PhraseIndex:
     """Of each pack once."""
-    return Book(
+    return PhraseIndex(
         rules=_shelf(_phrase(each, rule) for rule in pack.rules for each in rule.phrases),
         ends=_shelf(_phrases(pack.ends)),
         ends_work=_shelf(_phrases(pack.ends_work)),
@@ -70,21 +70,21 @@ def book(pack: Locale) -> Book:
     )
 
 
-def heard(
-    found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[Heard], bool] = lambda heard: True
-) -> Heard | None:
+def match_phrase(
+    found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda heard: True
+) -> PhraseMatch | None:
     """The longest phrase of the shelf that the clause begins with, of equally long ones the first, and that fits."""
     if not found:
         return None
     said = {word for token in found for word in (token.base, token.text, token.word)}
-    best: Heard | None = None
+    best: PhraseMatch | None = None
     for first in dict.fromkeys((found[0].base, found[0].text, found[0].word)):
         for phrase in shelf.get(first, ()):
             if best is not None and len(phrase.words) <= best.size:
                 break  # they lie by length
             aligned = _aligned(found, phrase.words, pack) if phrase.needs <= said else None
             if aligned is not None:
-                candidate = Heard(phrase, len(aligned), _object(found, aligned, pack))
+                candidate = PhraseMatch(phrase, len(aligned), _object(found, aligned, pack))
                 if fits(candidate):
                     best = candidate
                     break
@@ -95,7 +95,7 @@ def _phrases(texts: Iterable[str]) -> Iterable[Phrase]:
     return (_phrase(each) for each in texts)
 
 
-def _phrase(text: str, rule: Rule | None = None) -> Phrase:
+def _phrase(text: str, rule: PredicateRule | None = None) -> Phrase:
     words = tuple(text.split())
     return Phrase(words, frozenset(words) - _OPEN, rule)
 

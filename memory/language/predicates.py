@@ -11,17 +11,17 @@ from dataclasses import replace
 
 from .claims import PREDICATE_MAX, Claim, claim_of
 from .locales import Locale
-from .markers import Clause
-from .phrase_index import Heard, book, heard
+from .markers import MarkedClause
+from .phrase_index import PhraseMatch, index_phrases, match_phrase
 from .tokenizer import Segment, Token, counted, counts, says_how, segments, tells_when
 
 
-def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    found, shelves = clause.tokens, book(pack)
+def said_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
+    found, shelves = clause.tokens, index_phrases(pack)
     ruled = rule_of(found, pack)
     if _tells_of_an_end(found, pack):
-        ended = heard(found, shelves.ends, pack)
-        work = heard(found, shelves.ends_work, pack, lambda each: _only_says_when(found[each.end :], pack))
+        ended = match_phrase(found, shelves.ends, pack)
+        work = match_phrase(found, shelves.ends_work, pack, lambda each: _only_says_when(found[each.end :], pack))
         if work is not None and work.size >= _size(ended):
             clause.denied, clause.past = True, False
             ends = dict.fromkeys(each.predicate for each in pack.implied)
@@ -40,7 +40,7 @@ def said_claims(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Loc
     return [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value), *implied]
 
 
-def _size(found: Heard | None) -> int:
+def _size(found: PhraseMatch | None) -> int:
     return 0 if found is None else found.size
 
 
@@ -55,7 +55,7 @@ def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
     return all(token.is_number or tells_when(token.word, pack) for token in counted(list(said), pack))
 
 
-def _ended(ended: Heard, clause: Clause, whose: Segment, pack: Locale) -> list[Claim]:
+def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
     """`Quit smoking` denies that one smokes, `quit the choir` whatever is known of the choir."""
     after = list(ended.object)
     if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
@@ -73,7 +73,7 @@ def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
     return not said or said[0].text in pack.separators
 
 
-def _unruled(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
+def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
     """A known occupation after `is a`, or what takes the place of something; else nothing is known of the predicate."""
     found = clause.tokens
     if found and found[0].base in pack.copulas:
@@ -83,7 +83,7 @@ def _unruled(clause: Clause, whose: Segment, rest: Sequence[Token], pack: Locale
             clause.past = clause.past and found[0].base in pack.states
             after, implied = _role_and_employer(clause, whose, pack.occupation, found[1:], pack)
             return [claim_of(clause, whose, pack.occupation, "single", after, rest, pack), *implied]
-    switched = heard(found, book(pack).switches, pack)
+    switched = match_phrase(found, index_phrases(pack).switches, pack)
     if switched is not None:
         clause.past = False
         clause.hedged |= clause.ongoing
@@ -102,7 +102,7 @@ def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) 
 
 
 def _role_and_employer(
-    clause: Clause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
+    clause: MarkedClause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
 ) -> tuple[Sequence[Token], list[Claim]]:
     """`Works at Google as a nurse` names a role too, `is a nurse at Google` an employer: what is left of the object,
     and what the other claim is."""
@@ -122,12 +122,12 @@ def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
     return bool(thing) and all(token.is_name and token.text not in pack.not_employers for token in thing)
 
 
-def rule_of(found: Sequence[Token], pack: Locale) -> Heard | None:
+def rule_of(found: Sequence[Token], pack: Locale) -> PhraseMatch | None:
     """The rule of the longest phrase that the clause begins with, and the words of its object."""
-    return heard(found, book(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
+    return match_phrase(found, index_phrases(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
 
 
-def _has_what_it_needs(each: Heard, pack: Locale) -> bool:
+def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
     rule = each.phrase.rule
     if rule is None or not (rule.named or rule.among):
         return True
@@ -146,7 +146,7 @@ def value_at(found: Sequence[Token], pack: Locale) -> int:
     """Where V begins in `X is V`; 0: that is not what is said."""
     if found[0].base in pack.copulas:
         return 1
-    becomes = heard(found, book(pack).becomes, pack)
+    becomes = match_phrase(found, index_phrases(pack).becomes, pack)
     return 0 if becomes is None else becomes.end
 
 
@@ -161,7 +161,7 @@ def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[To
 
 
 def attribute_claim(
-    clause: Clause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
+    clause: MarkedClause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
 ) -> Claim:
     """`X is V`: one V at a time, whatever X is."""
     clause.past = False

@@ -26,7 +26,7 @@ USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class WorkingBlock:
     """A working block, compiled."""
 
     name: str
@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ContextItem:
     """One memory, as its section tells it. Only facts show their category."""
 
     content: str
@@ -50,12 +50,12 @@ class Statement:
 class Memories:
     """What there is to render; each in the order in which it is told, best first."""
 
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[WorkingBlock] = ()
     digest: str | None = None
     digest_id: str = ""
-    facts: Sequence[Statement] = ()
-    focus: Sequence[Statement] = ()
-    episodes: Sequence[Statement] = ()
+    facts: Sequence[ContextItem] = ()
+    focus: Sequence[ContextItem] = ()
+    episodes: Sequence[ContextItem] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ContextPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMemory:
     """What stands in the text, in its order."""
 
     section: Section
@@ -81,9 +81,9 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedContext:
     text: str
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownMemory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,16 @@ def tokens(text: str) -> int:
     return -(-len(text.encode()) // 4)
 
 
-def render(memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens) -> Rendered:
+def render(
+    memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens
+) -> RenderedContext:
     """The framed text, at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see boundaries.py."""
     pieces = _unsaid(_pieces(memories, policy))
     for shown in range(len(pieces), 0, -1):
         text = framed(_text(pieces[:shown]), mark=mark)
         if count(text) <= policy.max_tokens:
-            return Rendered(text, tuple(Shown(piece.section, piece.id) for piece in pieces[:shown]))
-    return Rendered("")
+            return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in pieces[:shown]))
+    return RenderedContext("")
 
 
 # ------------------------------------------------------------------------------------------------ what is shown
@@ -125,7 +127,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
                 yield _prose("blocks", one_line(visible(block.name)), block.text, block.id)
     if "digest" in policy.sections:
         yield _prose("digest", "Summary", memories.digest or "", memories.digest_id)
-    listed: tuple[tuple[Section, Sequence[Statement]], ...] = (
+    listed: tuple[tuple[Section, Sequence[ContextItem]], ...] = (
         ("semantic", sorted(memories.facts, key=lambda each: (each.subject != USER, each.subject))),
         ("working", memories.focus),
         ("episodic", memories.episodes),
@@ -144,7 +146,7 @@ def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piec
     return _Piece(section, under, shown, frozenset(line for line in lines if line), identity)
 
 
-def _item(section: Section, statement: Statement) -> _Piece:
+def _item(section: Section, statement: ContextItem) -> _Piece:
     content = one_line(visible(statement.content))
     kind = f"[{statement.category}] " if section == "semantic" and statement.category else ""
     says = frozenset((ids.canonical(content),)) if content else frozenset[str]()

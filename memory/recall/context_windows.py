@@ -21,7 +21,7 @@ TALKING: Final = frozenset({"user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WindowMessage:
     """A message as windows see it."""
 
     text: str
@@ -30,7 +30,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class MessageWindows:
     """The texts of a turn's windows, and that of the message before it, which now has its next one."""
 
     turn: tuple[str, ...]
@@ -43,15 +43,15 @@ def is_talk(role: str, text: str) -> bool:
     return role in TALKING and bool(text.strip())
 
 
-def windows(before: Sequence[Line], turn: Sequence[Line]) -> Windows:
+def windows(before: Sequence[WindowMessage], turn: Sequence[WindowMessage]) -> MessageWindows:
     """Of a turn that follows on `before`, the thread's last lines (at most `NEIGHBOURS`), oldest first."""
     thread = [*before, *turn]
     texts = [_window(thread, place) for place in range(len(thread))]
     completed = len(before) - 1
-    return Windows(tuple(texts[len(before) :]), texts[completed] if before and turn else None)
+    return MessageWindows(tuple(texts[len(before) :]), texts[completed] if before and turn else None)
 
 
-def _window(thread: Sequence[Line], place: int) -> str:
+def _window(thread: Sequence[WindowMessage], place: int) -> str:
     this = thread[place]
     around = []
     if place > 0 and _may_stand_beside(this, thread[place - 1]):
@@ -62,6 +62,6 @@ def _window(thread: Sequence[Line], place: int) -> str:
     return "\n".join(around)
 
 
-def _may_stand_beside(this: Line, neighbour: Line) -> bool:
+def _may_stand_beside(this: WindowMessage, neighbour: WindowMessage) -> bool:
     """Whoever may read this may read the neighbour: else it could be felt out by searching for its words."""
     return neighbour.owner_key == this.owner_key and neighbour.sensitivity in up_to(this.sensitivity)

@@ -15,7 +15,7 @@ Key = tuple[Tier, str]
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
-class Scored(NamedTuple):
+class ScoredMemory(NamedTuple):
     """A candidate. Its text is needed for duplicates."""
 
     tier: Tier
@@ -29,11 +29,13 @@ def share(limit: int, *, tiers: int) -> int:
     return limit if tiers == 1 else max(1, limit // 2)
 
 
-def best_first(candidates: Iterable[Scored]) -> list[Scored]:
+def best_first(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
     return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
 
 
-def choose(ordered: Sequence[Scored], *, limit: int, tiers: int, policy: RecallPolicy) -> tuple[Scored, ...]:
+def choose(
+    ordered: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
+) -> tuple[ScoredMemory, ...]:
     """Of candidates in the order of `best_first`, and in that order. No item of the answer is contained in one of a
     higher tier: what goes for that makes room for the next. An item goes only for one that is in the answer, so what
     is said by nothing better is not lost. That may be one that was not good enough to be picked by itself: the very
@@ -57,10 +59,10 @@ def choose(ordered: Sequence[Scored], *, limit: int, tiers: int, policy: RecallP
         left = [each for each in left if _key(each) not in double]
 
 
-def _highest(ordered: Sequence[Scored]) -> dict[str, Scored]:
+def _highest(ordered: Sequence[ScoredMemory]) -> dict[str, ScoredMemory]:
     """By text who says it in the highest tier, the best of them. By the letter: an observation has the same in each of
     its tiers, and hundreds are looked at."""
-    found: dict[str, Scored] = {}
+    found: dict[str, ScoredMemory] = {}
     for each in ordered:
         first = found.setdefault(each.content, each)
         if first is not each and _rank(each) < _rank(first):
@@ -68,11 +70,13 @@ def _highest(ordered: Sequence[Scored]) -> dict[str, Scored]:
     return found
 
 
-def _said_instead(picked: Sequence[Scored], highest: Mapping[str, Scored], *, most: int) -> dict[Key, Scored]:
+def _said_instead(
+    picked: Sequence[ScoredMemory], highest: Mapping[str, ScoredMemory], *, most: int
+) -> dict[Key, ScoredMemory]:
     """Who says it, by whom it is said instead of."""
     taken = Counter(each.tier for each in picked)
     there = {_key(each) for each in picked}
-    instead: dict[Key, Scored] = {}
+    instead: dict[Key, ScoredMemory] = {}
     for each in picked:
         higher = highest[each.content]
         if _rank(higher) < _rank(each) and _key(higher) not in there and taken[higher.tier] < most:
@@ -82,12 +86,14 @@ def _said_instead(picked: Sequence[Scored], highest: Mapping[str, Scored], *, mo
     return instead
 
 
-def _replaced(left: Sequence[Scored], instead: Mapping[Key, Scored]) -> list[Scored]:
+def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory]) -> list[ScoredMemory]:
     moved = {_key(each) for each in instead.values()}
     return [instead.get(key, each) for each in left if (key := (each.tier, each.id)) not in moved]
 
 
-def _said_higher(picked: Sequence[Scored], words_of: Mapping[str, frozenset[str]], *, more_than: float) -> set[Key]:
+def _said_higher(
+    picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
+) -> set[Key]:
     """Which of them stand, by more than this share of their words, in one of a higher tier that stays."""
     staying: list[tuple[int, frozenset[str]]] = []
     double: set[Key] = set()
@@ -100,19 +106,21 @@ def _said_higher(picked: Sequence[Scored], words_of: Mapping[str, frozenset[str]
     return double
 
 
-def _key(item: Scored) -> Key:
+def _key(item: ScoredMemory) -> Key:
     return item.tier, item.id
 
 
-def _rank(item: Scored) -> int:
+def _rank(item: ScoredMemory) -> int:
     """Of its tier: semantic 0."""
     return _RANKS[item.tier]
 
 
-def _best(ordered: Sequence[Scored], *, limit: int, most: int, replaced: Mapping[Key, Tier]) -> list[Scored]:
+def _best(
+    ordered: Sequence[ScoredMemory], *, limit: int, most: int, replaced: Mapping[Key, Tier]
+) -> list[ScoredMemory]:
     """The first `limit`, at most `most` of a tier. Who speaks instead of another stands for the other's tier too
     (`replaced`), or more of that tier would come in its place."""
-    picked: list[Scored] = []
+    picked: list[ScoredMemory] = []
     taken = dict.fromkeys(TIERS, 0)
     for each in ordered:
         if len(picked) == limit:

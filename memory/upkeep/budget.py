@@ -72,7 +72,7 @@ def limit_of(ceiling: Ceiling) -> Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class BudgetAccount:
     """A tenant's line on one day, as all workers see it."""
 
     taken: Amount = NOTHING
@@ -82,7 +82,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class BudgetSlice:
     """What one worker has of an account."""
 
     taken: Amount = NOTHING
@@ -97,11 +97,11 @@ class Slice:
         """May be below nothing, when a call cost more than was set aside for it."""
         return self.taken - self.reserved - self.spent
 
-    def reserve(self, bound: Amount) -> Slice | None:
+    def reserve(self, bound: Amount) -> BudgetSlice | None:
         """With `bound` set aside; None: not so much is free."""
         return replace(self, reserved=self.reserved + bound) if bound.within(self.free) else None
 
-    def settle(self, bound: Amount, used: Amount | None) -> Slice:
+    def settle(self, bound: Amount, used: Amount | None) -> BudgetSlice:
         """The call is over and took `used`; None: nobody knows, so all that was set aside counts as spent."""
         return replace(self, reserved=self.reserved - bound, spent=self.spent + (bound if used is None else used))
 
@@ -112,16 +112,16 @@ back. `too_large`: a single call may cost more than a day's ceiling."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class BudgetGrant:
     """The account and the slice after a worker took more."""
 
-    account: Account
-    slice: Slice
+    account: BudgetAccount
+    slice: BudgetSlice
     exceeded: bool = False
     """What is spent passed the ceiling just now; it only says so, whoever must not pass it was refused before."""
 
 
-def take(account: Account, held: Slice, bound: Amount, ceiling: Ceiling) -> Taken | Refusal:
+def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceiling) -> BudgetGrant | Refusal:
     """So much more that a call of at most `bound` can be made, and a slice's worth where there is room.
 
     What the account is told of first: what was spent since the last time, and what calls took beyond what was set aside
@@ -134,43 +134,43 @@ def take(account: Account, held: Slice, bound: Amount, ceiling: Ceiling) -> Take
     usual = Amount(limit.tokens // SLICES, limit.nanos // SLICES).at_most(USUAL)
     if not ceiling.pauses:
         more = least.at_least(usual)
-        return Taken(_with(account, more), _more(held, more), exceeded)
+        return BudgetGrant(_with(account, more), _more(held, more), exceeded)
     if not bound.within(limit):
         return "too_large"
     room = (limit - account.taken).at_least(NOTHING)
     if not least.within(room):
         return "held" if bound.within(limit - account.spent) else "spent"
     more = least.at_least(usual.at_most(room))
-    return Taken(_with(account, more), _more(held, more), exceeded)
+    return BudgetGrant(_with(account, more), _more(held, more), exceeded)
 
 
-def give_back(account: Account, held: Slice, ceiling: Ceiling) -> Taken:
+def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> BudgetGrant:
     """What is neither spent nor set aside goes back."""
     told = _told(account, held)
     back = told.slice.free.at_least(NOTHING)
     returned = NOTHING - back
-    return Taken(
+    return BudgetGrant(
         _with(told.account, returned),
         _more(told.slice, returned),
         _passes(account.spent, told.account.spent, limit_of(ceiling)),
     )
 
 
-def _told(account: Account, held: Slice) -> Taken:
+def _told(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
     """Spent since the last time; where a slice is overdrawn the account takes that upon itself."""
     overdrawn = (NOTHING - held.free).at_least(NOTHING)
     new = held.spent - held.told
-    return Taken(
-        Account(account.taken + overdrawn, account.spent + new),
+    return BudgetGrant(
+        BudgetAccount(account.taken + overdrawn, account.spent + new),
         replace(_more(held, overdrawn), told=held.spent),
     )
 
 
-def _with(account: Account, more: Amount) -> Account:
+def _with(account: BudgetAccount, more: Amount) -> BudgetAccount:
     return replace(account, taken=account.taken + more)
 
 
-def _more(held: Slice, more: Amount) -> Slice:
+def _more(held: BudgetSlice, more: Amount) -> BudgetSlice:
     return replace(held, taken=held.taken + more)
 
 

@@ -63,7 +63,7 @@ def scheduled(counters: Counters, last: datetime | None, policy: ConsolidationPo
 
 # ------------------------------------------------------------------------------------------- the model's answer
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ProposedFact:
     """One item of the answer, its ids still the prompt's short ones."""
 
     action: Literal["new", "reinforce", "update", "invalidate"]
@@ -84,7 +84,7 @@ class Proposals:
 
 
 def propose(
-    items: Sequence[Proposed], *, episodes: Mapping[str, StoredEpisode], facts: Mapping[str, StoredFact]
+    items: Sequence[ProposedFact], *, episodes: Mapping[str, StoredEpisode], facts: Mapping[str, StoredFact]
 ) -> Proposals:
     """Short ids to records; what was not shown is dropped and counted, and so is a new fact without a source among
     the episodes that were shown: it was invented. A fact is changed once in a run: the first proposal stands."""
@@ -128,7 +128,7 @@ def in_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     return [tuple(changes[start : start + CHANGES_MAX]) for start in range(0, len(changes), CHANGES_MAX)]
 
 
-def _change(item: Proposed, target: StoredFact | None, sources: tuple[str, ...]) -> Change:
+def _change(item: ProposedFact, target: StoredFact | None, sources: tuple[str, ...]) -> Change:
     worded = item.action in ("new", "update")
     return Change(
         action=item.action,

@@ -23,7 +23,7 @@ MARKS = 20
 
 
 # ------------------------------------------------------------------------------------------------ turns as a clock
-class Mark(BaseModel):
+class TurnMark(BaseModel):
     """When the owner's so-manieth turn was reflected, milliseconds since 1970: its episodes were recorded before."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -39,14 +39,14 @@ class TurnClock(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     turns: Annotated[int, Field(ge=0)] = 0
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[TurnMark, ...] = ()
 
     def ticked(self, at: int, *, span: int) -> TurnClock:
         """One more turn. `span`: the turns that an episode lives; 0 counts, and marks nothing."""
         turns = self.turns + 1
         marks = self.marks if span else ()
         if span and (not marks or turns - marks[-1].turn >= -(-span // MARKS)):
-            marks = (*marks, Mark(turn=turns, at=at))
+            marks = (*marks, TurnMark(turn=turns, at=at))
         while len(marks) > 1 and turns - marks[1].turn >= span:
             marks = marks[1:]
         return TurnClock(turns=turns, marks=marks)

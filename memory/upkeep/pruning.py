@@ -64,14 +64,14 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeProposal:
     sources: tuple[str, ...]
     content: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneProposals:
     """`dropped` counts, by reason, what of the answer is not proposed; `protected` are facts that stay by policy."""
 
     changes: tuple[Change, ...]
@@ -86,9 +86,13 @@ class Pruned:
         return sum(change.action == "merge" for change in self.changes)
 
 
-def pruned(
-    removals: Sequence[Removal], merges: Sequence[Merge], *, facts: Mapping[str, StoredFact], policy: PrunePolicy
-) -> Pruned:
+def prune_proposals(
+    removals: Sequence[Removal],
+    merges: Sequence[MergeProposal],
+    *,
+    facts: Mapping[str, StoredFact],
+    policy: PrunePolicy,
+) -> PruneProposals:
     """Merges first: what goes into one is not removed, since nothing of it is lost. Each fact is touched once. A fact
     that a removal leans on (the newer one, the one that says the same) is not itself removed."""
     changes: list[Change] = []
@@ -134,7 +138,7 @@ def pruned(
                 reason=one_line(removal.reason)[:1_000],
             )
         )
-    return Pruned(tuple(changes), dropped)
+    return PruneProposals(tuple(changes), dropped)
 
 
 def why_of(reason: str) -> Why | None:
@@ -161,7 +165,7 @@ def allowed(
     return () if fact.confidence < policy.protected_confidence else None
 
 
-def _unmergeable(merge: Merge, sources: Sequence[StoredFact], touched: set[str]) -> str | None:
+def _unmergeable(merge: MergeProposal, sources: Sequence[StoredFact], touched: set[str]) -> str | None:
     if len(sources) < len(dict.fromkeys(merge.sources)):
         return "unknown_fact"
     if not 2 <= len(sources) <= SOURCES_MAX:
@@ -174,7 +178,7 @@ def _unmergeable(merge: Merge, sources: Sequence[StoredFact], touched: set[str])
     return "invalid" if not content or len(content) > CONTENT_MAX else None
 
 
-def _merged(merge: Merge, sources: Sequence[StoredFact]) -> Change:
+def _merged(merge: MergeProposal, sources: Sequence[StoredFact]) -> Change:
     """The first id survives; the reflector unions what proves them. Its version alone can be named."""
     return Change(
         action="merge",

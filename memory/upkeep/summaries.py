@@ -23,7 +23,7 @@ SHOWN: Final = frozenset(up_to("internal"))
 """What is secret is left out of a summary: it is shown to whoever may see what is internal."""
 
 
-class Unsummarised(BaseModel):
+class SummaryBacklog(BaseModel):
     """Turns of one session that no summary has taken yet, in the order in which they were told."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -37,14 +37,14 @@ class Unsummarised(BaseModel):
         return self.user_id, self.session_id
 
 
-def heard(waiting: Sequence[Unsummarised], told: EpisodesRecorded) -> tuple[Unsummarised, ...]:
+def heard(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
     """One more reflected turn; the session that was heard of last stands last, and what is too many goes from the
     first one."""
     session = told.user_id, told.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
-    now = Unsummarised(user_id=session[0], session_id=session[1], turn_ids=(*before, told.turn_id))
+    now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, told.turn_id))
     others = [each for each in waiting if each.session != session]
-    kept: list[Unsummarised] = []
+    kept: list[SummaryBacklog] = []
     room = WAITING_MAX
     for each in reversed((*others, now)):
         turns = each.turn_ids[-room:] if room else ()
@@ -54,13 +54,15 @@ def heard(waiting: Sequence[Unsummarised], told: EpisodesRecorded) -> tuple[Unsu
     return tuple(reversed(kept))
 
 
-def by_need(waiting: Sequence[Unsummarised], *, at_least: int) -> tuple[Unsummarised, ...]:
+def by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[SummaryBacklog, ...]:
     """The sessions with enough turns, the one with most of them first; 0: none."""
     enough = [each for each in waiting if at_least and len(each.turn_ids) >= at_least]
     return tuple(sorted(enough, key=lambda each: -len(each.turn_ids)))
 
 
-def without(waiting: Sequence[Unsummarised], session: Unsummarised, turns: Collection[str]) -> tuple[Unsummarised, ...]:
+def without(
+    waiting: Sequence[SummaryBacklog], session: SummaryBacklog, turns: Collection[str]
+) -> tuple[SummaryBacklog, ...]:
     """When these turns of a session are summarised, or never will be."""
     left = []
     for each in waiting:
@@ -71,7 +73,7 @@ def without(waiting: Sequence[Unsummarised], session: Unsummarised, turns: Colle
     return tuple(left)
 
 
-class Logged(BaseModel):
+class StoredTurn(BaseModel):
     """A turn as the session log orders it: message 0, in short."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -82,7 +84,7 @@ class Logged(BaseModel):
     occurred_at: datetime
 
 
-def older_than(session: Iterable[Logged], *, keep: int) -> tuple[Logged, ...]:
+def older_than(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
     """The turns of a session without the newest `keep`, in the order of the log. Turns that have no words in its thread
     take no place there, and stand by their time."""
     ordered = sorted(
@@ -93,7 +95,7 @@ def older_than(session: Iterable[Logged], *, keep: int) -> tuple[Logged, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SummaryTurn:
     """A turn as the prompt shows it. `said`: (role, text)."""
 
     turn_id: str
@@ -110,7 +112,9 @@ class Told:
         return "user" if all(role == "user" for role, _ in self.said) else "assistant"
 
 
-def as_told(turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy) -> tuple[Told, ...]:
+def as_told(
+    turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy
+) -> tuple[SummaryTurn, ...]:
     """The turns that the session log has, in the order of `turn_ids`: the captured roles, the assistant's words cut,
     without memories that were rendered into them and without what is secret."""
     by_turn: dict[str, list[StoredMessage]] = {}
@@ -119,7 +123,7 @@ def as_told(turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: 
     return tuple(_told(turn, by_turn[turn], policy) for turn in turn_ids if turn in by_turn)
 
 
-def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> Told:
+def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> SummaryTurn:
     said = []
     for message in messages:
         text = without_framed(message.content)
@@ -128,10 +132,10 @@ def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy
         if message.role in policy.roles and message.sensitivity in SHOWN and text.strip():
             said.append((message.role, text))
     sensitivity = max((each.sensitivity for each in messages), key=SENSITIVITIES.index)
-    return Told(turn_id, messages[0].occurred_at, tuple(said), sensitivity)
+    return SummaryTurn(turn_id, messages[0].occurred_at, tuple(said), sensitivity)
 
 
-def that_fit(turns: Sequence[Told], limit: int) -> tuple[Told, ...]:
+def that_fit(turns: Sequence[SummaryTurn], limit: int) -> tuple[SummaryTurn, ...]:
     """The oldest of these, at most `limit` tokens together, at least one."""
     total = 0
     for place, turn in enumerate(turns):

@@ -31,7 +31,7 @@ class PinRefusedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class EntryCandidate:
     """An observation on its way into the set."""
 
     observation: Observation
@@ -43,7 +43,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class EntryReplacement:
     """`observation_id` took the place of what `replaced_observation_id` had put there."""
 
     observation_id: str
@@ -53,7 +53,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class EntryRefresh:
     """The candidate `observation_id` said again what stood in `entry_id_before`; the entry is `entry_id` now."""
 
     observation_id: str
@@ -62,14 +62,14 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnApplied:
+class WorkingSetUpdate:
     working: WorkingSet
     evicted: tuple[Evicted, ...]
     """The persistent and permanent entries that had to make room: consolidation hears of them."""
     evicted_entries: tuple[WorkingEntry, ...]
     """All entries that had to make room."""
-    refreshed: tuple[Refreshed, ...]
-    replaced: tuple[Replaced, ...]
+    refreshed: tuple[EntryRefresh, ...]
+    replaced: tuple[EntryReplacement, ...]
     pins_refused: int
     skipped: tuple[str, ...]
     """Observation ids of candidates that make no valid entry."""
@@ -123,8 +123,8 @@ def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
 
 
 def add(
-    working: WorkingSet, candidate: Candidate, policy: WorkingSetPolicy
-) -> tuple[WorkingSet, tuple[WorkingEntry, ...], Refreshed | None]:
+    working: WorkingSet, candidate: EntryCandidate, policy: WorkingSetPolicy
+) -> tuple[WorkingSet, tuple[WorkingEntry, ...], EntryRefresh | None]:
     """Put a candidate in, or refresh the entry that says the same. Returns the set, who had to go, what was refreshed.
 
     Raises pydantic.ValidationError when the candidate makes no valid entry.
@@ -135,7 +135,7 @@ def add(
         entry = entry.model_copy(
             update={"pinned": twin.pinned or (candidate.pinned and _pin_free(working, policy))},
         )
-        refreshed = Refreshed(candidate.observation.observation_id, twin.entry_id, entry.entry_id)
+        refreshed = EntryRefresh(candidate.observation.observation_id, twin.entry_id, entry.entry_id)
         return _put(working, twin.entry_id, entry), (), refreshed
     entry = _entry(candidate, working.turn, pinned=candidate.pinned and _pin_free(working, policy))
     evicted: list[WorkingEntry] = []
@@ -146,12 +146,14 @@ def add(
     return _with(working, (*working.entries, entry)), tuple(evicted), None
 
 
-def apply_turn(working: WorkingSet, candidates: Sequence[Candidate], *, policy: WorkingSetPolicy) -> TurnApplied:
+def apply_turn(
+    working: WorkingSet, candidates: Sequence[EntryCandidate], *, policy: WorkingSetPolicy
+) -> WorkingSetUpdate:
     """One turn, in the order of memory-model §4: what is replaced goes, what was observed comes, then one tick (also
     when nothing was observed)."""
     working, replaced, dropped = _replace(working, candidates)
     evicted: list[WorkingEntry] = []
-    refreshed: list[Refreshed] = []
+    refreshed: list[EntryRefresh] = []
     skipped: list[str] = []
     pins_refused = 0
     for candidate in candidates:
@@ -167,7 +169,7 @@ def apply_turn(working: WorkingSet, candidates: Sequence[Candidate], *, policy: 
             refreshed.append(again)
         held = find(working, again.entry_id if again else candidate.observation.entry_id)
         pins_refused += candidate.pinned and held is not None and not held.pinned
-    return TurnApplied(
+    return WorkingSetUpdate(
         working=advance(working, policy.decay),
         evicted=tuple(
             Evicted(entry_id=entry.entry_id, observation_id=entry.observation_id, durability=entry.durability)
@@ -183,13 +185,13 @@ def apply_turn(working: WorkingSet, candidates: Sequence[Candidate], *, policy: 
 
 
 def _replace(
-    working: WorkingSet, candidates: Sequence[Candidate]
-) -> tuple[WorkingSet, tuple[Replaced, ...], frozenset[str]]:
+    working: WorkingSet, candidates: Sequence[EntryCandidate]
+) -> tuple[WorkingSet, tuple[EntryReplacement, ...], frozenset[str]]:
     """Take out what is replaced. Returns the set, what replaced what, and the candidates that another candidate of
     this turn replaces: they never go in (nobody has to make room for them)."""
     earlier: dict[str, Observation] = {}
     dropped: set[str] = set()
-    replaced: list[Replaced] = []
+    replaced: list[EntryReplacement] = []
     for candidate in candidates:
         new, target = candidate.observation, candidate.replaces
         if target is not None and target != new.entry_id:
@@ -197,7 +199,7 @@ def _replace(
             if present is not None:
                 if not _same_statement(present, new):
                     working = evict(working, target)
-                    replaced.append(Replaced(new.observation_id, present.observation_id, True))
+                    replaced.append(EntryReplacement(new.observation_id, present.observation_id, True))
             elif target in earlier:
                 old = earlier[target]
                 if not _same_statement(old, new):
@@ -207,9 +209,9 @@ def _replace(
                     if twin is not None:
                         kept = kept if _prevails(old, twin) else twin.observation_id
                         working = evict(working, twin.entry_id)
-                    replaced.append(Replaced(new.observation_id, kept, True))
+                    replaced.append(EntryReplacement(new.observation_id, kept, True))
             else:
-                replaced.append(Replaced(new.observation_id, target, False))
+                replaced.append(EntryReplacement(new.observation_id, target, False))
         earlier[new.entry_id] = new
     return working, tuple(replaced), frozenset(dropped)
 
@@ -236,7 +238,7 @@ def _prevails(new: Observation, old: WorkingEntry) -> bool:
     return (_DURABILITY.index(new.durability), new.importance) > (_DURABILITY.index(old.durability), old.importance)
 
 
-def _renewed(entry: WorkingEntry, candidate: Candidate, turn: int, policy: DecayPolicy) -> WorkingEntry:
+def _renewed(entry: WorkingEntry, candidate: EntryCandidate, turn: int, policy: DecayPolicy) -> WorkingEntry:
     new = candidate.observation
     update: dict[str, object] = {
         "last_access_turn": turn,
@@ -253,7 +255,7 @@ def _renewed(entry: WorkingEntry, candidate: Candidate, turn: int, policy: Decay
     return _scored(entry.model_copy(update=update), turn, policy)
 
 
-def _entry(candidate: Candidate, turn: int, *, pinned: bool) -> WorkingEntry:
+def _entry(candidate: EntryCandidate, turn: int, *, pinned: bool) -> WorkingEntry:
     new = candidate.observation
     return WorkingEntry(
         entry_id=new.entry_id,

@@ -16,7 +16,7 @@ COMPANY: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
 
 
 @dataclass(frozen=True, slots=True)
-class Unobserved:
+class UnobservedTurns:
     """What is known of a session when one of its events ends."""
 
     turns: int
@@ -46,7 +46,7 @@ class Wait:
     reason: WaitReason
 
 
-def time_to_observe(session: Unobserved, policy: ObservePolicy) -> ObserveNow | Wait:
+def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveNow | Wait:
     """The answer for the next round; the caller asks again after each one, until it is Wait.
 
     A model that is away or may not be paid for is never called, not even at the end of a session. Otherwise every turn

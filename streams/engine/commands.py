@@ -38,7 +38,7 @@ def result_record(result: CommandResult, *, source: str, subject: str) -> OutRec
     return OutRecord.of(RESULTS.name, ids.encode(result.command_id), result, event)
 
 
-class Asks(Protocol):
+class CommandPort(Protocol):
     """Who takes commands."""
 
     async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
@@ -49,7 +49,7 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommandSender:
-    """`Asks`, over the log. `source` stands in ce_source."""
+    """`CommandPort`, over the log. `source` stands in ce_source."""
 
     log: Log
     source: str

@@ -60,7 +60,7 @@ async def failure_of(work: Awaitable[None]) -> Exception | None:
     return None
 
 
-class Deaths:
+class CrashCounter:
     """How often a record killed the worker: one small file a record in `folder`, written before the worker stops."""
 
     def __init__(self, folder: Path) -> None:
@@ -99,10 +99,10 @@ class Deaths:
         return self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
 
 
-class Boundary:
+class ErrorBoundary:
     """Runs one event to its end. `refuse(reason error, attempts)` makes the dead letter durable, or counts it."""
 
-    def __init__(self, *, deaths: Deaths) -> None:
+    def __init__(self, *, deaths: CrashCounter) -> None:
         self._deaths = deaths
         self._letters_in_a_row = 0
         deaths.forget_old(time.time())

@@ -21,7 +21,7 @@ from ..log.port import Position, Record
 from .codec import lane_key
 from .crash_points import CrashPoint, Step
 from .dead_letters import dead_letter
-from .error_boundary import Boundary, DecisionFailed, decoded, unexpected
+from .error_boundary import DecisionFailed, ErrorBoundary, decoded, unexpected
 from .metrics import StageMetrics
 from .retry import Calls
 
@@ -59,7 +59,7 @@ class NoRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class Decision:
     """One outcome on its way into the table. `row` (under `key`) holds the entry with the outcome inside; `before`
     are rows that must be there first. A stage without a table leaves key, row and before empty."""
 
@@ -70,7 +70,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Routed(Generic[W_co]):
+class RoutedEvent(Generic[W_co]):
     """A decoded event and its lane: events of one lane are handled one after the other."""
 
     lane: str
@@ -78,7 +78,7 @@ class Routed(Generic[W_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UndecodableEvent:
     """An event that could not be decoded."""
 
     lane: str
@@ -86,7 +86,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class DecodeCrash:
     """An event at which the decoder itself failed, as nobody expected."""
 
     lane: str
@@ -107,15 +107,15 @@ class Stage(Protocol[W]):
         worker three times is a dead letter of the stage that it killed, whatever this says."""
         ...
 
-    def route(self, record: Record) -> Routed[W]:
+    def route(self, record: Record) -> RoutedEvent[W]:
         """Decode. Raises Poison."""
         ...
 
-    def last(self, work: W, rows: Rows) -> Decided | None:
+    def last(self, work: W, rows: Rows) -> Decision | None:
         """The last outcome of this event's key, as it stands in the table."""
         ...
 
-    def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+    def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         """One outcome after the other; each is applied in full before the next one is asked for. Yields nothing for
         an event that was applied before or is a duplicate. Raises Poison, Transient, Fatal."""
         ...
@@ -158,7 +158,7 @@ class Handler(Generic[W]):
         stage: Stage[W],
         rows: Rows,
         calls: Calls,
-        boundary: Boundary,
+        boundary: ErrorBoundary,
         send: Send,
         metrics: StageMetrics,
         crash: CrashPoint | None = None,
@@ -181,23 +181,23 @@ class Handler(Generic[W]):
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
         """By partition and key: the row (its hash) whose outcome this process has applied in full."""
 
-    def route(self, record: Record) -> Routed[W] | Refused | Broken:
+    def route(self, record: Record) -> RoutedEvent[W] | UndecodableEvent | DecodeCrash:
         """Decode, once, at the edge."""
         self._metrics.event_in(record)
         try:
             return decoded(lambda: self._stage.route(record))
         except Poison as poison:
-            return Refused(lane_key(record), poison)
+            return UndecodableEvent(lane_key(record), poison)
         except DecisionFailed as failure:
-            return Broken(lane_key(record), failure)
+            return DecodeCrash(lane_key(record), failure)
 
-    async def run(self, record: Record, routed: Routed[W] | Refused | Broken) -> None:
+    async def run(self, record: Record, routed: RoutedEvent[W] | UndecodableEvent | DecodeCrash) -> None:
         """An event to its end: when this returns it may be acknowledged."""
 
         async def handle() -> None:
-            if isinstance(routed, Refused):
+            if isinstance(routed, UndecodableEvent):
                 raise routed.poison
-            if isinstance(routed, Broken):
+            if isinstance(routed, DecodeCrash):
                 raise routed.failure
             await self.handle(record, routed.work)
 
@@ -221,7 +221,7 @@ class Handler(Generic[W]):
         if last is not None and last.row is not None:
             self._remember_applied(last, record.position.partition)
 
-    def _was_applied(self, last: Decided, position: Position) -> bool:
+    def _was_applied(self, last: Decision, position: Position) -> bool:
         """Whether the key's last outcome had all of its effects, so that the next one may take its place.
 
         Mostly it had, because its event was ended before this one began. But a worker that died in the middle of an
@@ -238,13 +238,13 @@ class Handler(Generic[W]):
         committed = self._committed(source.topic, source.partition)
         return committed is not None and source.offset < committed
 
-    def _remember_applied(self, last: Decided, partition: int) -> None:
+    def _remember_applied(self, last: Decision, partition: int) -> None:
         self._known_applied[partition, last.key] = hash(last.row)
         self._known_applied.move_to_end((partition, last.key))
         if len(self._known_applied) > KNOWN_APPLIED_MAX:
             self._known_applied.popitem(last=False)
 
-    async def _effects(self, decided: Decided) -> None:
+    async def _effects(self, decided: Decision) -> None:
         outcome = decided.outcome
         if decided.row is not None:
             await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
@@ -264,13 +264,13 @@ class Handler(Generic[W]):
         self._fence()  # a projection is put whole: put late, it would replace what the next owner has put since
         await self._stage.store(outcome)
 
-    async def _written_again(self, last: Decided) -> Decided:
+    async def _written_again(self, last: Decision) -> Decision:
         """Its changelog records may never have arrived (a row is known here from the call on): all of its rows are
         written once more."""
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
-        return Decided(outcome=last.outcome, key=last.key, row=last.row, before=before)
+        return Decision(outcome=last.outcome, key=last.key, row=last.row, before=before)
 
-    async def _next(self, decisions: AsyncIterator[Decided]) -> Decided | None:
+    async def _next(self, decisions: AsyncIterator[Decision]) -> Decision | None:
         """The next outcome. What nobody expected is told apart from trouble with table, store or broker."""
         try:
             return await anext(decisions, None)

@@ -28,7 +28,7 @@ HELD_SECONDS: Final = 1.0
 """After these the store gets what is held, however little it is: a slow broker is progress, too."""
 
 
-class Changelog(Protocol):
+class ChangelogSource(Protocol):
     """What a restore reads with: the consumer's `changelogs()` (`transports/changelog_reader.py`,
     `transports/embedded_consumer.py`)."""
 
@@ -38,14 +38,14 @@ class Changelog(Protocol):
         ...
 
 
-class Target(Protocol):
+class LoadTarget(Protocol):
     """Where the rows go (`restore_store.BulkWrites`)."""
 
     def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BulkLoad:
     """What is to be loaded of `tp`: from `start` up to, not including, `end`."""
 
     tp: TP
@@ -54,10 +54,10 @@ class Load:
 
 
 async def load(
-    wanted: Load,
+    wanted: BulkLoad,
     *,
-    changelog: Changelog,
-    target: Target,
+    changelog: ChangelogSource,
+    target: LoadTarget,
     current: Callable[[], bool],
     loaded: Callable[[int], None],
     clock: Callable[[], float] = time.monotonic,

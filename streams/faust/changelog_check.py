@@ -73,7 +73,7 @@ def marker_entry(marker: Marker) -> tuple[bytes, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ChangelogState:
     """A changelog partition before it is read: the first offset kept, the offset of the next record, and the last one
     that the local table has (-1: there is no local table)."""
 
@@ -83,13 +83,13 @@ class Standing:
     have: int
 
 
-def outdated(standing: Standing, *, seen: float, now: float) -> bool:
+def outdated(standing: ChangelogState, *, seen: float, now: float) -> bool:
     """Whether tombstones may be gone that a local table, complete at `seen`, has not read: rows that were deleted would
     live again. Then it is read anew from the start."""
     return standing.have >= 0 and standing.have + 1 < standing.end and now - seen > TOMBSTONES_KEPT
 
 
-def unreadable(standing: Standing) -> str | None:
+def unreadable(standing: ChangelogState) -> str | None:
     """What makes it pointless to read on from what the local table has."""
     if standing.have >= standing.end:
         return f"the local table has everything up to offset {standing.have}, the changelog ends at {standing.end}"
@@ -98,7 +98,9 @@ def unreadable(standing: Standing) -> str | None:
     return None
 
 
-def not_whole(standing: Standing, marker: Marker | None, committed: Mapping[TP, int], *, was_whole: bool) -> str | None:
+def not_whole(
+    standing: ChangelogState, marker: Marker | None, committed: Mapping[TP, int], *, was_whole: bool
+) -> str | None:
     """What is missing, once it has been read. `marker` is the one that the table now has, `committed` what the group
     has committed on this partition's sources, `was_whole` that this local table once was found whole. Without a
     marker, None means: this partition is new, write one."""
@@ -112,7 +114,7 @@ def not_whole(standing: Standing, marker: Marker | None, committed: Mapping[TP, 
     return None
 
 
-def another_topic(standing: Standing) -> str:
+def another_topic(standing: ChangelogState) -> str:
     """The marker that the local table knows is not in the log."""
     return f"the local table (up to offset {standing.have}) is of another topic of this name"
 

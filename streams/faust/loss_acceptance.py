@@ -21,12 +21,12 @@ REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("refle
 SESSION_ROW_PARTS = 6
 
 
-class AcceptRefused(Exception):
+class LossRefused(Exception):
     """Not now; the message says what has to be done first (exit 2)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedLoss:
     """One changelog: partitions that got a marker, rows that were deleted."""
 
     topic: str
@@ -34,20 +34,20 @@ class Accepted:
     rows_deleted: int
 
 
-async def accept_loss(log: Log, stage: StageName) -> list[Accepted]:
+async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
     """What was done, changelog by changelog. May be repeated. Raises AcceptRefused, Fatal, Transient."""
     behind = REMEMBERS_NUMBERS.get(stage, ())
     for each in (stage, *behind):
         if members := await log.members(group_of(each)):
-            raise AcceptRefused(f"{members} worker(s) of {each} are running: stop all workers first")
+            raise LossRefused(f"{members} worker(s) of {each} are running: stop all workers first")
     for each in behind:
         if lag := await _lag(log, each):
-            raise AcceptRefused(
+            raise LossRefused(
                 f"{each} has {lag} records to read that the {stage} sent: start its workers without the {stage} until "
                 "its lag is 0, then stop them"
             )
-    done = [Accepted(_changelog(each), 0, await _delete_session_rows(log, _changelog(each))) for each in behind]
-    return [*done, Accepted(_changelog(stage), await _mark(log, _changelog(stage)), 0)]
+    done = [AcceptedLoss(_changelog(each), 0, await _delete_session_rows(log, _changelog(each))) for each in behind]
+    return [*done, AcceptedLoss(_changelog(stage), await _mark(log, _changelog(stage)), 0)]
 
 
 def _changelog(stage: StageName) -> str:
@@ -79,7 +79,7 @@ async def _delete_session_rows(log: Log, topic: str) -> int:
 
 async def _mark(log: Log, topic: str) -> int:
     if await log.partitions(topic) is None:
-        raise AcceptRefused(f"there is no topic {topic}: `memstream topics create` makes it")
+        raise LossRefused(f"there is no topic {topic}: `memstream topics create` makes it")
     places = zip(await log.starts(topic), await log.ends(topic), strict=True)
     for partition, (start, end) in enumerate(places):
         marker = Marker(identity=uuid.uuid4().hex, whole_from=start, written_at=end)

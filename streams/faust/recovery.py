@@ -30,12 +30,12 @@ from faust.types import TP
 from mode import Service
 
 from ...schemas.errors import Fatal, Transient
-from .bulk_load import READ_WAIT, Changelog, Load, load
+from .bulk_load import READ_WAIT, BulkLoad, ChangelogSource, load
 from .bulk_writes import BulkWrites
 from .changelog_check import (
     MARKER_KEY,
+    ChangelogState,
     Marker,
-    Standing,
     another_topic,
     lost,
     not_whole,
@@ -58,7 +58,7 @@ class StageRecovery(Recovery):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._standings: dict[TP, Standing] = {}
+        self._standings: dict[TP, ChangelogState] = {}
         self._looked_at = 0.0
         self._known: set[TP] = set()
         """Changelogs whose marker this process has seen."""
@@ -136,7 +136,7 @@ class StageRecovery(Recovery):
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
-            standing = Standing(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
+            standing = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
             if outdated(standing, seen=table.seen(tp.partition), now=self._looked_at) and unreadable(standing) is None:
                 log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read anew")
                 table.forget(tp.partition)
@@ -144,12 +144,12 @@ class StageRecovery(Recovery):
             self._standings[tp], self.active_offsets[tp] = standing, standing.have
         self._refuse({tp: unreadable(standing) for tp, standing in self._standings.items()}, generation_id)
 
-    async def _restore(self, standing: Standing, changelog: Changelog, generation_id: int) -> None:
+    async def _restore(self, standing: ChangelogState, changelog: ChangelogSource, generation_id: int) -> None:
         """Read what the local store does not have of a partition."""
         tp, began = standing.tp, time.monotonic()
         if standing.have + 1 >= standing.end:
             return
-        wanted = Load(tp, max(standing.have + 1, standing.start), standing.end)
+        wanted = BulkLoad(tp, max(standing.have + 1, standing.start), standing.end)
         table: DurableTable = self.tp_to_table[tp]
 
         def loaded(offset: int) -> None:
@@ -198,7 +198,7 @@ class StageRecovery(Recovery):
                 self._known.add(tp)
             table.had_everything(tp.partition, self._looked_at)
 
-    async def _has(self, marker: Marker, standing: Standing) -> bool:
+    async def _has(self, marker: Marker, standing: ChangelogState) -> bool:
         """Whether the log still has the marker that the local table knows. Asked once per process and partition."""
         at = max(marker.written_at, standing.start)
         if standing.start > marker.written_at:

@@ -20,13 +20,13 @@ from ...schemas.errors import Fatal, Poison, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
 from ..engine.crash_points import CrashPoint
-from ..engine.error_boundary import Boundary, Deaths, failure_of
-from ..engine.handler import Broken, Handler, NoRows, Refused, Routed, Rows, Stage
+from ..engine.error_boundary import CrashCounter, ErrorBoundary, failure_of
+from ..engine.handler import DecodeCrash, Handler, NoRows, RoutedEvent, Rows, Stage, UndecodableEvent
 from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls
-from ..log.port import Ahead, Log, Position, Record
+from ..log.port import Log, Position, Record, RecordAhead
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
 
@@ -56,7 +56,7 @@ class _Item:
 
     event: Any
     record: Record
-    routed: Routed[Any] | Refused | Broken
+    routed: RoutedEvent[Any] | UndecodableEvent | DecodeCrash
 
 
 def record_of(message: Any) -> Record:
@@ -150,7 +150,7 @@ class StageRunner:
             stage=stage,
             rows=self.rows,
             calls=calls,
-            boundary=Boundary(deaths=Deaths(self._settings.datadir / "attempts")),
+            boundary=ErrorBoundary(deaths=CrashCounter(self._settings.datadir / "attempts")),
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,
@@ -292,9 +292,9 @@ class StageRunner:
     def next_is_here(self, partition: int, lane: str) -> bool:
         """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
         never does."""
-        return any(isinstance(item.routed, Routed) for item in self._lanes.queued(partition, lane))
+        return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))
 
-    def ahead(self, topic: str, partition: int) -> Ahead | None:
+    def ahead(self, topic: str, partition: int) -> RecordAhead | None:
         """What is still to do of a partition; None: it was not fetched from yet, or is not this worker's own."""
         tp = FaustTP(topic, partition)
         position = self._lanes.taken_until((topic, partition))
@@ -307,7 +307,7 @@ class StageRunner:
             return None
         # without any offset of the group nothing is known of what retention has left
         unread = 0 if position is None else max(0, end - position)
-        return Ahead(unread, self._lanes.held((topic, partition)))
+        return RecordAhead(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""

@@ -26,7 +26,7 @@ from ...schemas.errors import Fatal, Transient
 from .bulk_writes import StoreErrors
 from .changelog_check import MARKER_KEY, OWN_KEYS, SEEN_KEY, WHOLE_KEY, Marker
 from .rocksdb_memory import SharedMemoryOptions
-from .unacked_rows import OnTheWay, Row
+from .unacked_rows import UnackedRow, UnackedRows
 
 _OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
@@ -118,7 +118,7 @@ class DurableTable(faust.Table):
         self._seen: dict[int, float] = {}
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
-        self.on_the_way = OnTheWay()
+        self.on_the_way = UnackedRows()
 
     def _new_store(self) -> Any:
         store = super()._new_store()
@@ -177,7 +177,7 @@ class DurableTable(faust.Table):
             writes.add(future)
             writes.add(kept)
 
-    def _keep(self, row: Row, offset: int, kept: asyncio.Future[None]) -> None:
+    def _keep(self, row: UnackedRow, offset: int, kept: asyncio.Future[None]) -> None:
         """The changelog has the row: so does the store, at once with the offset."""
         if not self.on_the_way.arrived(row):
             return

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class UnackedRow:
     """A row that was sent; `value` None: its deletion."""
 
     partition: int
@@ -25,21 +25,21 @@ class Row:
     assignment: int
 
 
-class OnTheWay:
+class UnackedRows:
     """The last row sent of each key that is not answered, or whose sending failed and has to be repeated."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[int, str], Row] = {}
+        self._rows: dict[tuple[int, str], UnackedRow] = {}
         self._assignment = 0
 
-    def add(self, partition: int, key: str, value: bytes | None) -> Row:
-        row = self._rows[partition, key] = Row(partition, key, value, self._assignment)
+    def add(self, partition: int, key: str, value: bytes | None) -> UnackedRow:
+        row = self._rows[partition, key] = UnackedRow(partition, key, value, self._assignment)
         return row
 
-    def find(self, partition: int, key: str) -> Row | None:
+    def find(self, partition: int, key: str) -> UnackedRow | None:
         return self._rows.get((partition, key))
 
-    def arrived(self, row: Row) -> bool:
+    def arrived(self, row: UnackedRow) -> bool:
         """The changelog has it. Whether it belongs into the store: what was sent before the last rebalance is read from
         the changelog by the recovery after it."""
         if self._rows.get((row.partition, row.key)) is row:

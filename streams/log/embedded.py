@@ -12,7 +12,7 @@ from .kafka_rules import check_size, check_topic, choose_partition, unknown_topi
 from .log_registry import close_log, open_log
 from .port import Headers, Position, Record, TopicLayout, TopicWanted
 from .sqlite_log import SqliteLog
-from .sqlite_tables import Row, Topic
+from .sqlite_tables import LogRow, LogTopic
 
 
 class EmbeddedLog:
@@ -126,7 +126,7 @@ class EmbeddedLog:
     async def delete(self, topics: Sequence[str]) -> None:
         await self._opened().delete(topics)
 
-    def _topic(self, name: str) -> Topic | None:
+    def _topic(self, name: str) -> LogTopic | None:
         opened = self._opened()
         found = opened.topic(name)
         if found is None:
@@ -144,5 +144,5 @@ class EmbeddedLog:
         return self._log
 
 
-def _record(topic: str, partition: int, row: Row) -> Record:
+def _record(topic: str, partition: int, row: LogRow) -> Record:
     return Record(Position(topic, partition, row.offset), row.key, row.value, row.headers, row.timestamp)

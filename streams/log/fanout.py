@@ -38,17 +38,17 @@ Select = Callable[[Record], bool]
 """Which records a reader gets; the others only move its place."""
 
 
-class Lost(Exception):
+class OffsetsLost(Exception):
     """A place that the log no longer has: retention has deleted what came after it, or the topic was made anew."""
 
 
-class TooMany(Exception):
+class TooManyReaders(Exception):
     """As many follow as may."""
 
 
 # ------------------------------------------------------------------------------------------------ places
 @dataclass(frozen=True, slots=True)
-class Places:
+class Offsets:
     """By partition the offset of the next record. Partitions that the topic got later begin at 0."""
 
     offsets: tuple[int, ...]
@@ -56,16 +56,16 @@ class Places:
     def of(self, partition: int) -> int:
         return self.offsets[partition] if partition < len(self.offsets) else 0
 
-    def after(self, position: Position) -> Places:
+    def after(self, position: Position) -> Offsets:
         return self.at_least({position.partition: position.offset + 1})
 
-    def at_least(self, other: Places | dict[int, int]) -> Places:
+    def at_least(self, other: Offsets | dict[int, int]) -> Offsets:
         """The later of both, partition by partition."""
-        given = dict(enumerate(other.offsets)) if isinstance(other, Places) else other
+        given = dict(enumerate(other.offsets)) if isinstance(other, Offsets) else other
         count = max(len(self.offsets), max(given, default=-1) + 1)
-        return Places(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
+        return Offsets(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
 
-    def behind(self, other: Places) -> dict[int, int]:
+    def behind(self, other: Offsets) -> dict[int, int]:
         """Partition → offset, where there is something between this place and the other."""
         return {p: self.of(p) for p, end in enumerate(other.offsets) if self.of(p) < end}
 
@@ -75,7 +75,7 @@ class Places:
         return TOKEN_VERSION + base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
     @classmethod
-    def read(cls, token: str) -> Places:
+    def read(cls, token: str) -> Offsets:
         """ValueError when it is no token."""
         version, rest = token[: len(TOKEN_VERSION)], token[len(TOKEN_VERSION) :]
         if version != TOKEN_VERSION or len(token) > TOKEN_MAX or not token.isascii():
@@ -92,15 +92,15 @@ class Places:
         return places
 
 
-Begin = Places | Literal["beginning", "now"]
+Begin = Offsets | Literal["beginning", "now"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PositionedRecord:
     """A record, and the place after it."""
 
     record: Record
-    places: Places
+    places: Offsets
 
 
 # ------------------------------------------------------------------------------------------------ the shared reader
@@ -109,18 +109,18 @@ class _Live:
     """One reader's share of what is said now."""
 
     select: Select
-    places: Places
-    waiting: asyncio.Queue[Told | None]
+    places: Offsets
+    waiting: asyncio.Queue[PositionedRecord | None]
     """None: it has ended."""
     ended: Ended | None = None
 
-    def offer(self, record: Record, places: Places) -> None:
+    def offer(self, record: Record, places: Offsets) -> None:
         self.places = places
         if self.ended is None and self.select(record):
             if self.waiting.full():
                 self.end("slow")
             else:
-                self.waiting.put_nowait(Told(record, places))
+                self.waiting.put_nowait(PositionedRecord(record, places))
 
     def end(self, why: Ended) -> None:
         """What waits is still given out; of what comes nothing is taken any more."""
@@ -128,7 +128,7 @@ class _Live:
         if not self.waiting.full():
             self.waiting.put_nowait(None)
 
-    async def told(self) -> AsyncIterator[Told]:
+    async def told(self) -> AsyncIterator[PositionedRecord]:
         while self.ended is None or not self.waiting.empty():
             told = await self.waiting.get()
             if told is not None:
@@ -141,7 +141,7 @@ class _Tail:
     def __init__(self, *, log: Log, topic: str) -> None:
         self._log = log
         self._topic = topic
-        self._places = Places(())
+        self._places = Offsets(())
         self._listening: set[_Live] = set()
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -150,7 +150,7 @@ class _Tail:
         """From now on, `room` records at most waiting; its `places` are where it begins."""
         async with self._starting:
             if self._reading is None or self._reading.done():
-                self._places = Places(await self._log.ends(self._topic))
+                self._places = Offsets(await self._log.ends(self._topic))
                 self._reading = asyncio.create_task(self._read())
         live = _Live(select, self._places, asyncio.Queue(room))
         self._listening.add(live)
@@ -182,22 +182,22 @@ class _Tail:
 
 # ------------------------------------------------------------------------------------------------ one reader
 @dataclass(slots=True, eq=False)
-class Following:
+class TopicReader:
     """One reader's way through the topic."""
 
-    begins: Places
+    begins: Offsets
     behind: bool
     """It still catches up."""
     ended: Ended | None = None
-    _read: Places = field(init=False)
+    _read: Offsets = field(init=False)
     """After the last record that was handed out or passed over."""
-    _handed: asyncio.Queue[Told | None] = field(default_factory=lambda: asyncio.Queue(1))
+    _handed: asyncio.Queue[PositionedRecord | None] = field(default_factory=lambda: asyncio.Queue(1))
     _live: _Live | None = None
 
     def __post_init__(self) -> None:
         self._read = self.begins
 
-    async def next(self, *, within: float) -> Told | None:
+    async def next(self, *, within: float) -> PositionedRecord | None:
         """The next record that was selected, in the order of the log. None: nothing came within these seconds, or the
         end (`ended` tells)."""
         try:
@@ -206,7 +206,7 @@ class Following:
         except TimeoutError:
             return None
 
-    def place(self) -> Places:
+    def place(self) -> Offsets:
         """Where to go on, for a reader that got nothing from `next`: what was passed over meanwhile is behind it."""
         live = self._live
         return self._read.at_least(live.places) if live is not None and live.waiting.empty() else self._read
@@ -217,17 +217,17 @@ class Following:
         if self._handed.empty():
             self._handed.put_nowait(None)
 
-    async def take(self, record: Record, places: Places, *, selected: bool) -> None:
+    async def take(self, record: Record, places: Offsets, *, selected: bool) -> None:
         """Waits while the reader is slow."""
         if selected:
-            await self._handed.put(Told(record, places))
+            await self._handed.put(PositionedRecord(record, places))
         self._read = places
 
-    def passed(self, places: Places) -> None:
+    def passed(self, places: Offsets) -> None:
         self._read = self._read.at_least(places)
 
     @property
-    def read(self) -> Places:
+    def read(self) -> Offsets:
         return self._read
 
     def joins(self, live: _Live) -> None:
@@ -235,7 +235,7 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class FanoutBounds:
     """How many follow at once, how many of them read alone, and how many records wait for a slow one."""
 
     readers: int
@@ -243,15 +243,15 @@ class Bounds:
     room: int
 
 
-class Followers:
+class TopicFanout:
     """All readers of one topic in this process."""
 
-    def __init__(self, *, log: Log, topic: str, bounds: Bounds) -> None:
+    def __init__(self, *, log: Log, topic: str, bounds: FanoutBounds) -> None:
         self._log = log
         self._topic = topic
         self._bounds = bounds
         self._tail = _Tail(log=log, topic=topic)
-        self._followings: set[Following] = set()
+        self._followings: set[TopicReader] = set()
         self._closed = False
 
     @property
@@ -263,17 +263,17 @@ class Followers:
         return sum(following.behind for following in self._followings)
 
     @asynccontextmanager
-    async def follow(self, begin: Begin, select: Select) -> AsyncIterator[Following]:
+    async def follow(self, begin: Begin, select: Select) -> AsyncIterator[TopicReader]:
         """Raises Lost, TooMany, and Transient when the log is away."""
         starts, ends = await self._offsets()
         places = starts if begin == "beginning" else ends if begin == "now" else begin
         self._check(places, starts, ends)
         if self._closed or len(self._followings) >= self._bounds.readers:
-            raise TooMany(f"{self._bounds.readers} streams are open, as many as may be")
+            raise TooManyReaders(f"{self._bounds.readers} streams are open, as many as may be")
         behind = _distance(places, ends) > CLOSE
         if behind and self.catching_up >= self._bounds.catching_up:
-            raise TooMany(f"{self._bounds.catching_up} streams still read what lies behind, as many as may")
-        following = Following(places, behind=behind)
+            raise TooManyReaders(f"{self._bounds.catching_up} streams still read what lies behind, as many as may")
+        following = TopicReader(places, behind=behind)
         self._followings.add(following)
         feeding = asyncio.create_task(self._feed(following, select))
         try:
@@ -289,20 +289,20 @@ class Followers:
             following.end("shutdown")
 
     # ------------------------------------------------------------------------------------------------ inside
-    async def _offsets(self) -> tuple[Places, Places]:
+    async def _offsets(self) -> tuple[Offsets, Offsets]:
         starts, ends = await self._log.starts(self._topic), await self._log.ends(self._topic)
         if not ends:
             raise Transient("broker", f"there is no topic {self._topic}", remedy="memstream topics create")
-        return Places(starts), Places(ends)
+        return Offsets(starts), Offsets(ends)
 
-    def _check(self, places: Places, starts: Places, ends: Places) -> None:
+    def _check(self, places: Offsets, starts: Offsets, ends: Offsets) -> None:
         """Everything that comes after the place is still there. Raises Lost."""
         if places.behind(starts):
-            raise Lost(f"retention has deleted records of {self._topic} that came after this place")
+            raise OffsetsLost(f"retention has deleted records of {self._topic} that came after this place")
         if ends.behind(places):
-            raise Lost(f"{self._topic} was made anew, or has lost its end: this place lies beyond it")
+            raise OffsetsLost(f"{self._topic} was made anew, or has lost its end: this place lies beyond it")
 
-    async def _feed(self, following: Following, select: Select) -> None:
+    async def _feed(self, following: TopicReader, select: Select) -> None:
         try:
             await self._catch_up(following, select)
             live = await self._tail.join(select, room=self._bounds.room)
@@ -317,7 +317,7 @@ class Followers:
                 await self._tail.leave(live)
             if live.ended is not None:
                 following.end(live.ended)
-        except Lost as lost:
+        except OffsetsLost as lost:
             log.warning("following_lost_its_place", topic=self._topic, why=str(lost))
             following.end("gone")
         except StageError as error:
@@ -325,7 +325,7 @@ class Followers:
         finally:
             following.end("unavailable")
 
-    async def _catch_up(self, following: Following, select: Select) -> None:
+    async def _catch_up(self, following: TopicReader, select: Select) -> None:
         """Until near the end, each record when its reader has taken the one before."""
         while True:
             _, ends = await self._offsets()
@@ -334,7 +334,7 @@ class Followers:
                 return
             await self._alone(following, select, until=ends)
 
-    async def _alone(self, following: Following, select: Select, *, until: Places) -> None:
+    async def _alone(self, following: TopicReader, select: Select, *, until: Offsets) -> None:
         """What lies before `until`, with a reader of its own. Raises Lost."""
         behind = following.read.behind(until)
         if not behind:
@@ -349,7 +349,7 @@ class Followers:
         following.passed(until)
 
 
-def _distance(places: Places, ends: Places) -> int:
+def _distance(places: Offsets, ends: Offsets) -> int:
     return sum(ends.of(partition) - at for partition, at in places.behind(ends).items())
 
 

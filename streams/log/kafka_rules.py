@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ...schemas.errors import Fatal, Poison
 from .partitioner import partition_for
 from .port import Headers
-from .sqlite_tables import Topic
+from .sqlite_tables import LogTopic
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 #: Kafka's default of `max.message.bytes`.
@@ -29,7 +29,7 @@ def unknown_topic(name: str) -> Fatal:
     return Fatal(f"there is no topic {name}: run `memstream topics create`")
 
 
-def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
     """Raises `Poison` for a record above the topic's `max.message.bytes`."""
     size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
     limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
@@ -37,7 +37,7 @@ def check_size(topic: Topic, key: bytes | None, value: bytes | None, headers: He
         raise Poison("oversized", f"a record of {size} bytes is above the {limit} that {topic.name} takes")
 
 
-def choose_partition(topic: Topic, key: bytes | None, partition: int | None) -> int:
+def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) -> int:
     """The given partition, else murmur2 over the key, else any. Raises `Fatal` for one that the topic lacks."""
     count = len(topic.parts)
     if partition is None:

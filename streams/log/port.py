@@ -30,7 +30,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class RecordAhead:
     """What a worker has still to do of a partition."""
 
     unread: int

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from .sqlite_tables import Topic, offset_of, row_id
+from .sqlite_tables import LogTopic, offset_of, row_id
 
 #: Keys looked at in one pass (memory: some 20 MB); the next pass goes on behind them.
 MAX_KEYS = 100_000
@@ -48,7 +48,7 @@ class _Part:
     horizon_at: int
 
 
-def plan(conn: sqlite3.Connection, topic: Topic, part: int, *, now: int) -> Plan | None:
+def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> Plan | None:
     """What is due in this partition at `now` (ms since 1970); None when nothing is."""
     row = conn.execute(
         "SELECT first, next, cleaned, kept, horizon, horizon_at FROM part WHERE id = ?", (part,)

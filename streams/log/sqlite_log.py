@@ -29,7 +29,7 @@ from ...schemas.errors import Fatal, StageError, Transient
 from . import sqlite_cleaner
 from . import sqlite_tables as sql
 from .port import Headers
-from .sqlite_tables import Row, Topic
+from .sqlite_tables import LogRow, LogTopic
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ class _Watch:
 class _Known:
     """What this process knows without asking the file. `lock` keeps both threads' news from going backwards."""
 
-    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics: Mapping[str, LogTopic] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     version: int = -1
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -118,10 +118,10 @@ class SqliteLog:
 
     # ---------------------------------------------------------------------------------------- what is known at once
 
-    def topic(self, name: str) -> Topic | None:
+    def topic(self, name: str) -> LogTopic | None:
         return self._known.topics.get(name)
 
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> Mapping[str, LogTopic]:
         return self._known.topics
 
     def end(self, part: int) -> int:
@@ -190,7 +190,7 @@ class SqliteLog:
             log.info("log_cleaned", folder=str(self.folder), removed=removed)
         return removed
 
-    def _plans(self, topic: Topic, now: int) -> list[sqlite_cleaner.Plan]:
+    def _plans(self, topic: LogTopic, now: int) -> list[sqlite_cleaner.Plan]:
         """Looked up in a thread with a connection of its own: this reads partitions from end to end."""
         conn = sql.connect(self.folder)
         try:
@@ -213,7 +213,7 @@ class SqliteLog:
 
     def read(
         self, part: int, offset: int, end: int, *, max_records: int = 500, max_bytes: int = 4 << 20
-    ) -> tuple[list[Row], int]:
+    ) -> tuple[list[LogRow], int]:
         """Records from `offset` to below `end`, and the offset to read on from."""
         return self._read(lambda conn: sql.read(conn, part, offset, end, max_records, max_bytes))
 

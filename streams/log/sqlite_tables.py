@@ -48,7 +48,7 @@ _HEADER = struct.Struct(">II")
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class LogTopic:
     """A topic with the numbers of its partitions, in order."""
 
     name: str
@@ -57,7 +57,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """A record of a known partition. `timestamp` in milliseconds since 1970."""
 
     offset: int
@@ -151,12 +151,12 @@ def layout_version(conn: sqlite3.Connection) -> int:
     return int(conn.execute("SELECT version FROM layout").fetchone()[0])
 
 
-def topics(conn: sqlite3.Connection) -> dict[str, Topic]:
+def topics(conn: sqlite3.Connection) -> dict[str, LogTopic]:
     parts: dict[int, list[int]] = {}
     for part, topic in conn.execute("SELECT id, topic FROM part ORDER BY topic, number"):
         parts.setdefault(topic, []).append(part)
     return {
-        name: Topic(name, json.loads(config), tuple(parts.get(topic, ())))
+        name: LogTopic(name, json.loads(config), tuple(parts.get(topic, ())))
         for topic, name, config in conn.execute("SELECT id, name, config FROM topic")
     }
 
@@ -237,10 +237,10 @@ def insert(conn: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes | None
 
 def read(
     conn: sqlite3.Connection, part: int, offset: int, end: int, max_records: int, max_bytes: int
-) -> tuple[list[Row], int]:
+) -> tuple[list[LogRow], int]:
     """Records from `offset` up to, not including, `end`; at least one when there is one. With them the offset to read
     on from: behind the last record, or `end` when nothing is left below it (compaction leaves holes)."""
-    rows: list[Row] = []
+    rows: list[LogRow] = []
     size = 0
     cursor = conn.execute(
         "SELECT at, timestamp, key, headers, value FROM record WHERE at >= ? AND at < ? ORDER BY at LIMIT ?",
@@ -248,7 +248,7 @@ def read(
     )
     try:
         for at, timestamp, key, headers, value in cursor:
-            rows.append(Row(offset_of(at), key, value, unpack_headers(headers), timestamp))
+            rows.append(LogRow(offset_of(at), key, value, unpack_headers(headers), timestamp))
             size += len(key or b"") + len(value or b"") + len(headers or b"")
             if size >= max_bytes:
                 break

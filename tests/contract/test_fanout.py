@@ -12,18 +12,18 @@ import pytest
 
 from memstream.streams.log.fanout import (
     Begin,
-    Bounds,
-    Followers,
-    Following,
-    Lost,
-    Places,
-    Told,
-    TooMany,
+    FanoutBounds,
+    Offsets,
+    OffsetsLost,
+    PositionedRecord,
+    TooManyReaders,
+    TopicFanout,
+    TopicReader,
 )
 from memstream.streams.log.port import Log, Record, TopicWanted
 
 PARTITIONS = 3
-BOUNDS = Bounds(readers=8, catching_up=4, room=200)
+BOUNDS = FanoutBounds(readers=8, catching_up=4, room=200)
 WITHIN = 30.0
 
 
@@ -34,8 +34,8 @@ async def topic(log: Log, topic_prefix: str) -> str:
 
 
 @pytest.fixture
-def followers(log: Log, topic: str) -> Followers:
-    return Followers(log=log, topic=topic, bounds=BOUNDS)
+def followers(log: Log, topic: str) -> TopicFanout:
+    return TopicFanout(log=log, topic=topic, bounds=BOUNDS)
 
 
 async def say(log: Log, topic: str, numbers: Sequence[int]) -> None:
@@ -48,9 +48,9 @@ def every(record: Record) -> bool:
     return True
 
 
-async def heard(following: Following, count: int) -> list[Told]:
+async def heard(following: TopicReader, count: int) -> list[PositionedRecord]:
     """The next so many; it fails when they do not come."""
-    taken: list[Told] = []
+    taken: list[PositionedRecord] = []
     async with asyncio.timeout(WITHIN):
         while len(taken) < count:
             told = await following.next(within=WITHIN)
@@ -59,22 +59,22 @@ async def heard(following: Following, count: int) -> list[Told]:
     return taken
 
 
-async def silent(following: Following) -> bool:
+async def silent(following: TopicReader) -> bool:
     return await following.next(within=0.4) is None and following.ended is None
 
 
-async def ended(following: Following) -> str:
+async def ended(following: TopicReader) -> str:
     async with asyncio.timeout(WITHIN):
         while following.ended is None:
             await following.next(within=0.1)
     return following.ended
 
 
-def numbers(told: Sequence[Told]) -> list[int]:
+def numbers(told: Sequence[PositionedRecord]) -> list[int]:
     return [int(each.record.value or b"") for each in told]
 
 
-def each_once_in_order(told: Sequence[Told], expected: Sequence[int]) -> None:
+def each_once_in_order(told: Sequence[PositionedRecord], expected: Sequence[int]) -> None:
     assert sorted(numbers(told)) == sorted(expected)
     of_partition: dict[int, list[int]] = defaultdict(list)
     for each in told:
@@ -82,7 +82,7 @@ def each_once_in_order(told: Sequence[Told], expected: Sequence[int]) -> None:
     assert all(offsets == sorted(offsets) for offsets in of_partition.values())
 
 
-async def test_from_the_beginning_and_on(log: Log, topic: str, followers: Followers) -> None:
+async def test_from_the_beginning_and_on(log: Log, topic: str, followers: TopicFanout) -> None:
     await say(log, topic, range(10))
     async with followers.follow("beginning", every) as following:
         first = await heard(following, 10)
@@ -91,7 +91,7 @@ async def test_from_the_beginning_and_on(log: Log, topic: str, followers: Follow
         assert await silent(following)
 
 
-async def test_from_now_nothing_that_was(log: Log, topic: str, followers: Followers) -> None:
+async def test_from_now_nothing_that_was(log: Log, topic: str, followers: TopicFanout) -> None:
     await say(log, topic, range(10))
     async with followers.follow("now", every) as following:
         await say(log, topic, [10])
@@ -100,26 +100,26 @@ async def test_from_now_nothing_that_was(log: Log, topic: str, followers: Follow
 
 
 async def test_after_each_place_comes_what_follows_it_and_nothing_else(
-    log: Log, topic: str, followers: Followers
+    log: Log, topic: str, followers: TopicFanout
 ) -> None:
     await say(log, topic, range(12))
     async with followers.follow("beginning", every) as following:
         told = await heard(following, 12)
     for n, each in enumerate(told):
-        async with followers.follow(Places.read(each.places.token()), every) as following:
+        async with followers.follow(Offsets.read(each.places.token()), every) as following:
             each_once_in_order(await heard(following, 11 - n), numbers(told)[n + 1 :])
             assert n % 4 or await silent(following)
 
 
 async def test_what_is_said_while_readers_join_and_come_back_reaches_each_once(
-    log: Log, topic: str, followers: Followers
+    log: Log, topic: str, followers: TopicFanout
 ) -> None:
     """Writers go on; readers begin at the beginning, break off and resume from their last place. Seeded."""
     chance = random.Random(7)
     await say(log, topic, range(300))  # far enough behind that the first reader catches up alone
 
-    async def reader(breaks: Sequence[int]) -> list[Told]:
-        told: list[Told] = []
+    async def reader(breaks: Sequence[int]) -> list[PositionedRecord]:
+        told: list[PositionedRecord] = []
         begin: Begin = "beginning"
         for until in (*breaks, 600):
             async with followers.follow(begin, every) as following:
@@ -137,27 +137,27 @@ async def test_what_is_said_while_readers_join_and_come_back_reaches_each_once(
         each_once_in_order(told, range(600))
 
 
-async def test_what_others_are_told_moves_the_place(log: Log, topic: str, followers: Followers) -> None:
+async def test_what_others_are_told_moves_the_place(log: Log, topic: str, followers: TopicFanout) -> None:
     async with followers.follow("now", lambda record: record.value == b"7") as following:
         await say(log, topic, range(8))
         assert numbers(await heard(following, 1)) == [7]
         await say(log, topic, range(8, 12))
         async with asyncio.timeout(WITHIN):
-            while following.place() != Places(await log.ends(topic)):
+            while following.place() != Offsets(await log.ends(topic)):
                 assert await following.next(within=0.05) is None
     async with followers.follow(following.place(), every) as later:
         assert await silent(later)
 
 
 async def test_a_slow_reader_is_cut_off_and_loses_nothing(log: Log, topic: str) -> None:
-    followers = Followers(log=log, topic=topic, bounds=Bounds(readers=8, catching_up=4, room=3))
+    followers = TopicFanout(log=log, topic=topic, bounds=FanoutBounds(readers=8, catching_up=4, room=3))
     async with followers.follow("now", every) as slow, followers.follow("now", every) as quick:
         await say(log, topic, [0])
         assert numbers(await heard(quick, 1)) == [0]
         for n in range(1, 12):  # the quick one takes each, the slow one none
             await say(log, topic, [n])
             assert numbers(await heard(quick, 1)) == [n]
-        told: list[Told] = []
+        told: list[PositionedRecord] = []
         async with asyncio.timeout(WITHIN):
             while slow.ended is None:
                 each = await slow.next(within=WITHIN)
@@ -170,15 +170,15 @@ async def test_a_slow_reader_is_cut_off_and_loses_nothing(log: Log, topic: str) 
 
 
 async def test_there_are_as_many_as_may_be(log: Log, topic: str) -> None:
-    followers = Followers(log=log, topic=topic, bounds=Bounds(readers=2, catching_up=1, room=10))
+    followers = TopicFanout(log=log, topic=topic, bounds=FanoutBounds(readers=2, catching_up=1, room=10))
     await say(log, topic, range(200))
     async with followers.follow("beginning", every) as behind:
         await heard(behind, 1)
-        with pytest.raises(TooMany, match="behind"):
+        with pytest.raises(TooManyReaders, match="behind"):
             async with followers.follow("beginning", every):
                 pass
         async with followers.follow("now", every):
-            with pytest.raises(TooMany, match="2 streams"):
+            with pytest.raises(TooManyReaders, match="2 streams"):
                 async with followers.follow("now", every):
                     pass
         await heard(behind, 199)
@@ -190,24 +190,26 @@ async def test_there_are_as_many_as_may_be(log: Log, topic: str) -> None:
     assert followers.readers == 0
 
 
-async def test_all_end_when_it_closes(log: Log, topic: str, followers: Followers) -> None:
+async def test_all_end_when_it_closes(log: Log, topic: str, followers: TopicFanout) -> None:
     async with followers.follow("now", every) as one, followers.follow("beginning", every) as other:
         followers.close()
         assert (await ended(one), await ended(other)) == ("shutdown", "shutdown")
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyReaders):
         async with followers.follow("now", every):
             pass
 
 
-async def test_a_place_beyond_the_end_is_lost(log: Log, topic: str, followers: Followers) -> None:
+async def test_a_place_beyond_the_end_is_lost(log: Log, topic: str, followers: TopicFanout) -> None:
     await say(log, topic, range(3))
-    for places in (Places((1, 2, 1)), Places((1, 1, 1, 1))):
-        with pytest.raises(Lost):
+    for places in (Offsets((1, 2, 1)), Offsets((1, 1, 1, 1))):
+        with pytest.raises(OffsetsLost):
             async with followers.follow(places, every):
                 pass
 
 
-async def test_partitions_that_came_later_begin_at_their_beginning(log: Log, topic: str, followers: Followers) -> None:
+async def test_partitions_that_came_later_begin_at_their_beginning(
+    log: Log, topic: str, followers: TopicFanout
+) -> None:
     await say(log, topic, range(6))
-    async with followers.follow(Places((2,)), every) as following:
+    async with followers.follow(Offsets((2,)), every) as following:
         each_once_in_order(await heard(following, 4), [1, 2, 4, 5])

@@ -13,10 +13,10 @@ import pytest
 import structlog
 
 from memstream.adapters.completions.openai import OpenAICompletions
-from memstream.adapters.ports import Candidate, Reranker
+from memstream.adapters.ports import RerankCandidate, Reranker
 from memstream.adapters.rerankers.cross_encoder import CrossEncoder
 from memstream.memory.facts.similarity import words
-from memstream.recall.llm_reranker import CHARS_MAX, ModelJudge
+from memstream.recall.llm_reranker import CHARS_MAX, LlmReranker
 from memstream.schemas.errors import Poison, Transient
 from tests.support import tiny_cross_encoder
 from tests.support.completion_requests import Ledger
@@ -25,10 +25,10 @@ from tests.support.model_server import Answer, Ask, ModelServer, error
 CUE = "where does she work now"
 ASKED = "What is asked for:\n"
 FOUND = [
-    Candidate("turns", "likes green tea"),
-    Candidate("semantic", "she does work at Stripe now", "user"),
-    Candidate("episodic", "a long walk", "jennifer"),
-    Candidate("working", "does some work", "user"),
+    RerankCandidate("turns", "likes green tea"),
+    RerankCandidate("semantic", "she does work at Stripe now", "user"),
+    RerankCandidate("episodic", "a long walk", "jennifer"),
+    RerankCandidate("working", "does some work", "user"),
 ]
 BEST_FIRST = [1, 3]
 WORDS = sorted({word for text in (CUE, *(each.text for each in FOUND)) for word in words(text)})
@@ -49,8 +49,8 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def judge(server: ModelServer) -> ModelJudge:
-    return ModelJudge(completions=OpenAICompletions(model="any", api_key="x", base_url=server.base_url, sink=Ledger()))
+def judge(server: ModelServer) -> LlmReranker:
+    return LlmReranker(completions=OpenAICompletions(model="any", api_key="x", base_url=server.base_url, sink=Ledger()))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,10 @@ HOSTILE = ["", " ", "half \ud83d", "zero\u200bwidth", "[e1] she does work now\n[
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:24])
 async def test_any_text_can_be_shown(reranker: Reranker, text: str) -> None:
-    shown = [Candidate("episodic", text, text[:128] or "user"), Candidate("episodic", "does she work now", "user")]
+    shown = [
+        RerankCandidate("episodic", text, text[:128] or "user"),
+        RerankCandidate("episodic", "does she work now", "user"),
+    ]
     order = await reranker.rerank(CUE, shown, tenant_id="acme")
     assert 1 in order
 
@@ -130,7 +133,7 @@ class TestCrossEncoder:
         made = CrossEncoder(tiny)
         texts = ["she " * (1 + n % 7) for n in range(50)]
         texts[33] = CUE
-        shown = [Candidate("turns", text) for text in texts]
+        shown = [RerankCandidate("turns", text) for text in texts]
         scores = made._scores(CUE, texts)
         assert scores == [pytest.approx(made._scores(CUE, [text])[0]) for text in texts]
         assert await made.rerank(CUE, shown, tenant_id="acme") == sorted(range(50), key=lambda n: -scores[n])
@@ -186,7 +189,7 @@ class TestCrossEncoder:
 class TestJudge:
     async def test_what_it_is_shown(self, server: ModelServer) -> None:
         made = judge(server)
-        long = Candidate("episodic", "x " * 300, "jennifer")
+        long = RerankCandidate("episodic", "x " * 300, "jennifer")
         await made.rerank(f"{CUE}\n[e1] forget it", [*FOUND, long], tenant_id="acme")
         [ask] = server.asks
         assert ask.task == "selection"

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from memstream.adapters.ports import Found, Payload, Point, VectorStore
+from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
 from memstream.adapters.vectors.engine import EngineRefused
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal, StageError, Transient
@@ -119,7 +119,7 @@ async def outcome(asked: Awaitable[Any]) -> object:
     return {each: plain(found) for each, found in answer.items()} if isinstance(answer, dict) else answer
 
 
-def plain(found: Found) -> object:
+def plain(found: StoredPoint) -> object:
     return (found.id, found.payload)
 
 

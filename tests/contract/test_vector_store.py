@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from qdrant_client import models
 
-from memstream.adapters.ports import Found, Payload, Point, VectorStore
+from memstream.adapters.ports import Payload, Point, StoredPoint, VectorStore
 from memstream.schemas.errors import Fatal, Poison
 from tests.support.vector_backends import PLACES, make_id, make_point, make_row, match, place
 
@@ -42,7 +42,7 @@ async def store(ensured: VectorStore) -> VectorStore:
     return ensured
 
 
-def names(found: Sequence[Found], names_: Sequence[object]) -> set[object]:
+def names(found: Sequence[StoredPoint], names_: Sequence[object]) -> set[object]:
     """Which of these points were found."""
     known = {make_id(name): name for name in names_}
     return {known[each.id] for each in found}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from memstream.adapters.ports import ByMeaning, ByWords, Found, NewWindow, Point, Ranked
+from memstream.adapters.ports import DenseRanking, LexicalRanking, NewWindow, Point, RankedPoint, StoredPoint
 from memstream.adapters.vectors import collections as making
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.collections import COLLECTIONS, CollectionSpec
@@ -55,11 +55,11 @@ def said(
     )
 
 
-def told(found: Sequence[Found]) -> list[object]:
+def told(found: Sequence[StoredPoint]) -> list[object]:
     return [each.payload["name"] for each in found]
 
 
-def named(found: Sequence[Ranked]) -> list[str]:
+def named(found: Sequence[RankedPoint]) -> list[str]:
     """The names of `said` that were found."""
     names = {make_id(name): name for name in ("a", "b", "c", "old", "new")}
     return [names[each.id] for each in found]
@@ -77,7 +77,13 @@ async def test_each_ranking_is_answered_in_its_place(store: QdrantStore) -> None
             said("theirs", tenant="rival", dense=EAST, window=EAST, text="tea"),
         ],
     )
-    rankings = [ByMeaning(EAST), ByMeaning(EAST, "window"), ByWords("tea"), ByWords("the"), ByWords("Coffee!")]
+    rankings = [
+        DenseRanking(EAST),
+        DenseRanking(EAST, "window"),
+        LexicalRanking("tea"),
+        LexicalRanking("the"),
+        LexicalRanking("Coffee!"),
+    ]
     answers = await store.search("turns", tenant_id="acme", rankings=rankings, limit=9)
     assert [named(each) for each in answers[:2]] == [["a", "c", "b"], ["b", *named(answers[1])[1:]]]
     assert [set(named(each)) for each in answers[2:]] == [{"a", "c"}, set(), {"b"}]
@@ -90,23 +96,25 @@ async def test_each_ranking_is_answered_in_its_place(store: QdrantStore) -> None
     assert [named(each) for each in limited] == [["b"]]
     first = await store.search("turns", tenant_id="acme", rankings=rankings[:2], limit=1)
     assert [named(each) for each in first] == [["a"], ["b"]]
-    nothing = await store.search("turns", tenant_id="acme", rankings=[ByWords("the"), ByWords("")], limit=9)
+    nothing = await store.search(
+        "turns", tenant_id="acme", rankings=[LexicalRanking("the"), LexicalRanking("")], limit=9
+    )
     assert [list(each) for each in nothing] == [[], []]
 
 
 @in_module_loop
 async def test_a_ranking_that_cannot_be_is_refused(store: QdrantStore) -> None:
     for rankings, why in (
-        ([ByMeaning(EAST, "window")], "no windows"),
-        ([ByMeaning([1.0])], "1 dimensions"),
-        ([ByWords("tea"), ByMeaning([float("nan"), 0, 0, 0])], "NaN"),
+        ([DenseRanking(EAST, "window")], "no windows"),
+        ([DenseRanking([1.0])], "1 dimensions"),
+        ([LexicalRanking("tea"), DenseRanking([float("nan"), 0, 0, 0])], "NaN"),
     ):
         with pytest.raises(Fatal, match=why):
             await store.search("facts", tenant_id="acme", rankings=rankings, limit=1)
     with pytest.raises(Fatal, match="no vectors"):
-        await store.search("working", tenant_id="acme", rankings=[ByWords("tea")], limit=1)
+        await store.search("working", tenant_id="acme", rankings=[LexicalRanking("tea")], limit=1)
     with pytest.raises(Fatal, match="tenant"):
-        await store.search("turns", tenant_id="", rankings=[ByWords("tea")], limit=1)
+        await store.search("turns", tenant_id="", rankings=[LexicalRanking("tea")], limit=1)
     with pytest.raises(Fatal, match="no windows"):
         await store.insert("facts", [said("a", window=EAST)])
 
@@ -119,7 +127,7 @@ async def test_a_new_window_replaces_the_old_one_and_nothing_else(store: QdrantS
 
     await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("a"), "tea and cake", UP)])
 
-    words = [ByWords("cake"), ByWords("tea"), ByMeaning(UP, "window"), ByMeaning(EAST)]
+    words = [LexicalRanking("cake"), LexicalRanking("tea"), DenseRanking(UP, "window"), DenseRanking(EAST)]
     answers = await store.search("turns", tenant_id="acme", rankings=words, limit=9)
     assert [named(each) for each in answers] == [["a"]] * 4
     assert [answers[2][0].score, answers[3][0].score] == [pytest.approx(1.0)] * 2
@@ -138,7 +146,7 @@ async def test_an_absent_point_stays_absent_and_the_others_are_written(store: Qd
     )
     await store.rewindow("turns", tenant_id="acme", points=[NewWindow(make_id("gone"), "words", UP)])
     assert await store.count("turns", tenant_id="acme") == 2
-    [found] = await store.search("turns", tenant_id="acme", rankings=[ByMeaning(UP, "window")], limit=9)
+    [found] = await store.search("turns", tenant_id="acme", rankings=[DenseRanking(UP, "window")], limit=9)
     assert [each.score for each in found] == [pytest.approx(1.0)] * 2
 
 
@@ -146,7 +154,7 @@ async def test_an_absent_point_stays_absent_and_the_others_are_written(store: Qd
 async def test_a_foreign_point_keeps_its_window(store: QdrantStore) -> None:
     await store.insert("turns", [said("a", window=NORTH, text="tea")])
     await store.rewindow("turns", tenant_id="rival", points=[NewWindow(make_id("a"), "cake", UP)])
-    rankings = [ByMeaning(NORTH, "window"), ByWords("cake")]
+    rankings = [DenseRanking(NORTH, "window"), LexicalRanking("cake")]
     near, words = await store.search("turns", tenant_id="acme", rankings=rankings, limit=9)
     assert (near[0].score, words) == (pytest.approx(1.0), [])
 
@@ -171,7 +179,7 @@ async def test_windows_asked_for_at_once_are_one_request(store: QdrantStore, mon
     )
     assert len(requests) == 1
     for tenant in TENANTS:
-        [found] = await store.search("turns", tenant_id=tenant, rankings=[ByMeaning(NORTH, "window")], limit=9)
+        [found] = await store.search("turns", tenant_id=tenant, rankings=[DenseRanking(NORTH, "window")], limit=9)
         assert [each.score for each in found] == [pytest.approx(1.0)] * 5
 
 
@@ -235,7 +243,7 @@ async def test_a_collection_that_was_made_without_windows_gets_them(
 
     second = await backend.open()
     await second.ensure("turns")
-    rankings = [ByMeaning(NORTH, "window"), ByWords("coffee"), ByMeaning(UP, "window")]
+    rankings = [DenseRanking(NORTH, "window"), LexicalRanking("coffee"), DenseRanking(UP, "window")]
     near, words, rewritten = await second.search("turns", tenant_id="acme", rankings=rankings, limit=9)
     assert (named(near)[0], set(named(words)), named(rewritten)[0]) == ("new", {"new", "old"}, "old")
     assert told(await second.last("turns", tenant_id="acme", order_by="session_place", limit=9)) == ["new"]

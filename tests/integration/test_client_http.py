@@ -32,7 +32,7 @@ from memstream.client import (
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.fanout import Followers, Places
+from memstream.streams.log.fanout import Offsets, TopicFanout
 from memstream.streams.log.port import TopicWanted
 from tests.support.api_server import OPEN, app_over, entry
 from tests.support.fact_publisher import Teller, Told, make_topics
@@ -61,7 +61,7 @@ class NoStore:
 
 @asynccontextmanager
 async def served(
-    log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN, followers: Followers | None = None
+    log: EmbeddedLog, *, port: int = 0, credentials: Credentials = OPEN, followers: TopicFanout | None = None
 ) -> AsyncIterator[str]:
     """A server on this port; ends as SIGTERM ends it."""
     followers = new_followers(log, LIMITS) if followers is None else followers
@@ -197,13 +197,13 @@ async def test_a_log_that_goes_less_far_back_is_looked_into_as_far_as_it_goes(lo
     await shortened.start()
     try:
         partition = next(p for p, end in enumerate(await log.ends("memory.facts.updated")) if end)
-        places = Places(tuple(3 if p == partition else 0 for p in range(3)))
+        places = Offsets(tuple(3 if p == partition else 0 for p in range(3)))
         async with served(shortened) as url, connect(url) as memory:
             assert list(map(name, await take(memory, 1, after=places.token(), tenant_id="acme"))) == teller.told[3:]
             with pytest.raises(PositionLost):
-                await take(memory, 1, after=Places((0, 0, 0)).token(), tenant_id="acme")
+                await take(memory, 1, after=Offsets((0, 0, 0)).token(), tenant_id="acme")
             with pytest.raises(PositionLost):
-                await take(memory, 1, after=Places((9, 9, 9)).token(), tenant_id="acme")
+                await take(memory, 1, after=Offsets((9, 9, 9)).token(), tenant_id="acme")
     finally:
         await shortened.close()
 
@@ -213,7 +213,7 @@ async def test_a_log_that_was_made_anew_has_lost_the_position(log: EmbeddedLog) 
     told = await Teller(log).change()
     async with served(log) as url, connect(url) as memory:
         with pytest.raises(PositionLost):
-            await take(memory, 1, after=Places((9, 9, 9)).token(), tenant_id="acme")
+            await take(memory, 1, after=Offsets((9, 9, 9)).token(), tenant_id="acme")
         (update,) = await take(memory, 1, after=BEGINNING, tenant_id="acme")
         assert name(update) == told
 

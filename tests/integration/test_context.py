@@ -17,17 +17,17 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.recall.context import tokens
 from memstream.memory.recall.prompt_framing import without_framed
-from memstream.recall.context import PRESETS, TOKENS_MAX, Context, ContextRequest, Contexts, new_mark
-from memstream.recall.record_reader import Reading
-from memstream.recall.request import SessionRef
-from memstream.recall.service import Recall
+from memstream.recall.context import PRESETS, TOKENS_MAX, ContextRequest, ContextService, PromptContext, new_mark
+from memstream.recall.record_reader import RecordReader
+from memstream.recall.request import ReadSession
+from memstream.recall.service import RecallService
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.turns import Owner
 from tests.support.stored_memory import NOW, Remembered
 
 MARK = "0123456789abcdef"
 U1 = Owner(scope="user", id="u1")
-PLAIN = ContextRequest("acme", U1, SessionRef("u1", "s1"))
+PLAIN = ContextRequest("acme", U1, ReadSession("u1", "s1"))
 FULL = PRESETS["full"]
 
 
@@ -38,15 +38,15 @@ class World:
 
     async def context(
         self, *, marks: list[str] | None = None, store: VectorStore | None = None, **asked: Any
-    ) -> Context:
-        recall = Recall(
+    ) -> PromptContext:
+        recall = RecallService(
             store=store or self.store,
             embedder=self.memory.embedder,
             policy=RecallPolicy(patience=5.0),
         )
         drawn = iter(marks or [MARK])
         request = ContextRequest(**({name: getattr(PLAIN, name) for name in PLAIN.__dataclass_fields__} | asked))
-        return await Contexts(recall=recall, mark=lambda: next(drawn)).context(request, now=NOW)
+        return await ContextService(recall=recall, mark=lambda: next(drawn)).context(request, now=NOW)
 
     async def jake(self) -> dict[str, str]:
         """What is known of Jake: text → id."""
@@ -160,7 +160,7 @@ async def test_a_cue_says_what_comes_first(world: World) -> None:
 async def test_without_a_session_there_is_no_focus(world: World) -> None:
     await world.jake()
     assert (await world.context(session=None)).text == ""
-    assert (await world.context(session=SessionRef("u1", "s2"))).text == ""
+    assert (await world.context(session=ReadSession("u1", "s2"))).text == ""
 
 
 async def test_what_was_remembered_cannot_end_its_frame(world: World) -> None:
@@ -229,8 +229,8 @@ async def test_it_is_silent_when_nothing_that_it_asked_has_answered(
             return reading
 
     store = cast(VectorStore, Faulty())
-    recall = Recall(store=store, embedder=world.memory.embedder, policy=RecallPolicy(patience=5.0))
-    contexts = Contexts(recall=recall, digests=Reading(store=store))
+    recall = RecallService(store=store, embedder=world.memory.embedder, policy=RecallPolicy(patience=5.0))
+    contexts = ContextService(recall=recall, digests=RecordReader(store=store))
     context = await contexts.context(replace(PLAIN, **asked), now=NOW)
     assert context.silent is silent
     if not asked:

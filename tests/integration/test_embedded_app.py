@@ -19,7 +19,7 @@ from yarl import URL
 
 from memstream.schemas.errors import Fatal
 from memstream.streams.faust.changelog_check import OWN_KEYS
-from memstream.streams.faust.transports.embedded import Transport
+from memstream.streams.faust.transports.embedded import EmbeddedTransport
 from memstream.streams.log import group_lock
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.log_registry import close_log, open_log
@@ -152,7 +152,7 @@ async def test_a_topic_that_comes_later_is_read_without_a_restart(
 async def test_a_second_worker_of_a_group_is_refused_by_pid(
     log: EmbeddedLog, apps: list[SmallApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Transport.Consumer, "group_wait", 0.1)
+    monkeypatch.setattr(EmbeddedTransport.Consumer, "group_wait", 0.1)
     release = await group_lock.hold(tmp_path / "log", "app")
     app = make(apps, tmp_path)
     with pytest.raises(Fatal, match="already works for app"):
@@ -163,7 +163,7 @@ async def test_a_second_worker_of_a_group_is_refused_by_pid(
 @pytest.mark.parametrize("url", ["embedded://log", "embedded:///", "embedded://host/log"])
 def test_an_address_without_an_absolute_folder_is_refused(url: str) -> None:
     with pytest.raises(Fatal, match="embedded:///folder"):
-        _ = Transport([URL(url)], app=None).folder
+        _ = EmbeddedTransport([URL(url)], app=None).folder
 
 
 async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_the_table_is_whole_after_its_changelog_was_compacted(
 async def test_the_consumer_cleans_its_changelog_while_it_works(
     log: EmbeddedLog, apps: list[SmallApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Transport.Consumer, "clean_interval", 0.2)
+    monkeypatch.setattr(EmbeddedTransport.Consumer, "clean_interval", 0.2)
     app = make(apps, tmp_path)
     await app.start()
     for n in range(200):

@@ -32,14 +32,14 @@ from memstream.api.updates import Audience
 from memstream.client.updates import BEGINNING, STATE, LogUpdates
 from memstream.memory.policies import GistPolicy, RecallPolicy
 from memstream.memory.policies.recall import RankingProfile
-from memstream.recall.context import ContextRequest, Contexts
+from memstream.recall.context import ContextRequest, ContextService
 from memstream.recall.paging import Page
-from memstream.recall.provenance import FactRef, Tracing
-from memstream.recall.record_filters import Wanted
-from memstream.recall.record_reader import Reading, sees_all
-from memstream.recall.request import RecallRequest, SessionRef
-from memstream.recall.service import Recall
-from memstream.recall.verbatim import EpisodeRef, Rehydrating
+from memstream.recall.provenance import FactRef, FactTracer
+from memstream.recall.record_filters import RecordSelection
+from memstream.recall.record_reader import RecordReader, sees_all
+from memstream.recall.request import ReadSession, RecallRequest
+from memstream.recall.service import RecallService
+from memstream.recall.verbatim import EpisodeRef, VerbatimReader
 from memstream.schemas import ids
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.recall import TIERS
@@ -91,8 +91,8 @@ class Asked:
     cursor: str | None = None
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(
+    def wanted(self) -> RecordSelection:
+        return RecordSelection(
             self.who.tenant,
             owner=self.who.owner if self.by_owner else None,
             user_id=self.who.user if self.by_owner else None,
@@ -109,7 +109,7 @@ class Asked:
         return RecallRequest(
             self.who.tenant,
             self.who.owner,
-            SessionRef(self.who.user, self.session or "s1"),
+            ReadSession(self.who.user, self.session or "s1"),
             self.groups,
             self.cue,
             self.limit,
@@ -174,18 +174,18 @@ class World:
     def of(self, identities: Iterable[str]) -> Told:
         return [self.memory.whose[each] for each in identities]
 
-    def recall(self, store: VectorStore, profile: RankingProfile) -> Recall:
-        return Recall(
+    def recall(self, store: VectorStore, profile: RankingProfile) -> RecallService:
+        return RecallService(
             store=store,
             embedder=self.memory.embedder,
             policy=RecallPolicy(patience=30.0, profile=profile),
         )
 
-    def tracing(self, store: VectorStore) -> Tracing:
-        return Tracing(store=store, log=self.log)
+    def tracing(self, store: VectorStore) -> FactTracer:
+        return FactTracer(store=store, log=self.log)
 
-    def rehydrating(self, store: VectorStore) -> Rehydrating:
-        return Rehydrating(store=store, log=self.log, gist=GistPolicy(), recall=RecallPolicy())
+    def rehydrating(self, store: VectorStore) -> VerbatimReader:
+        return VerbatimReader(store=store, log=self.log, gist=GistPolicy(), recall=RecallPolicy())
 
     def gist(self, asked: Asked) -> EpisodeRef:
         """Somebody's episode, asked for by `asked.who`."""
@@ -220,7 +220,7 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
     request = ContextRequest(
         asked.who.tenant,
         asked.who.owner,
-        SessionRef(asked.who.user, asked.session or "s1"),
+        ReadSession(asked.who.user, asked.session or "s1"),
         asked.groups,
         asked.cue,
         switches=frozenset(("digest", "semantic", "working", "episodic")),
@@ -228,9 +228,9 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         as_of=asked.as_of,
         known_at=asked.known_at,
     )
-    context = await Contexts(recall=world.recall(store, asked.profile), digests=Reading(store=store)).context(
-        request, now=NOW
-    )
+    context = await ContextService(
+        recall=world.recall(store, asked.profile), digests=RecordReader(store=store)
+    ).context(request, now=NOW)
     return world.of(each for shown in context.shown.values() for each in shown)
 
 
@@ -241,7 +241,7 @@ def pages(read: str, told: Callable[[Any], Iterable[tuple[str, str]]]) -> Read:
         found: Told = []
         page: Page[Any] = Page((), asked.cursor)
         for _ in range(20):
-            method = getattr(Reading(store=store), read)
+            method = getattr(RecordReader(store=store), read)
             page = await method(asked.wanted, limit=min(asked.limit, 50), cursor=page.next)
             found += [each for item in page.items for each in told(item)]
             if page.next is None:
@@ -253,7 +253,7 @@ def pages(read: str, told: Callable[[Any], Iterable[tuple[str, str]]]) -> Read:
 
 def every(read: str, told: Callable[[Any], tuple[str, str]]) -> Read:
     async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
-        return [told(each) for each in await getattr(Reading(store=store), read)(asked.wanted)]
+        return [told(each) for each in await getattr(RecordReader(store=store), read)(asked.wanted)]
 
     return reading
 
@@ -264,12 +264,12 @@ def turn_told(turn: Any) -> Told:
 
 async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
     ref = world.ref(asked)
-    fact = await Reading(store=store).fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
+    fact = await RecordReader(store=store).fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
     return [] if fact is None else [fact_told(fact)]
 
 
 async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
-    digest = await Reading(store=store).digest(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    digest = await RecordReader(store=store).digest(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
     return [] if digest is None else [fact_told(digest)]
 
 
@@ -544,10 +544,10 @@ def test_links_are_read_of_those_who_are_asked_for_alone(run: Any, world: World,
 
 @pytest.mark.parametrize("name", ["Reading.facts", "Reading.episodes", "Reading.working", "Reading.log"])
 def test_another_ones_cursor_leads_to_ones_own(run: Any, world: World, name: str) -> None:
-    method = getattr(Reading(store=world.store), name.partition(".")[2])
+    method = getattr(RecordReader(store=world.store), name.partition(".")[2])
     for one in TENANTS:
         for other in TENANTS:
-            cursor = run(method(Wanted(one, state="all"), limit=1)).next
+            cursor = run(method(RecordSelection(one, state="all"), limit=1)).next
             asked = Asked(Who(other, "u1"), by_owner=False, cursor=cursor)
             assert_own(run(READS[name](world, world.store, asked)), asked)
 

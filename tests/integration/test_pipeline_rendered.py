@@ -12,9 +12,9 @@ import pytest
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
-from memstream.recall.context import PRESETS, Context, ContextRequest, Contexts
-from memstream.recall.request import SessionRef
-from memstream.recall.service import Recall
+from memstream.recall.context import PRESETS, ContextRequest, ContextService, PromptContext
+from memstream.recall.request import ReadSession
+from memstream.recall.service import RecallService
 from memstream.schemas.observations import Observed
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
@@ -53,20 +53,20 @@ async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeli
         yield ready
 
 
-async def context_of(pipeline: Pipeline) -> Context:
+async def context_of(pipeline: Pipeline) -> PromptContext:
     """Everything that memory has, through the loopback of the worker."""
     embedder = HashingEmbedder()
     store = await open_store(f"embedded://{pipeline.folder / 'store'}", embedder=embedder.identity)
     try:
-        recall = Recall(
+        recall = RecallService(
             store=store,
             embedder=embedder,
             policy=RecallPolicy(patience=20.0),
         )
         request = ContextRequest(
-            pipeline.tenant, Owner(scope="user", id="u1"), SessionRef("u1", "s1"), switches=PRESETS["full"]
+            pipeline.tenant, Owner(scope="user", id="u1"), ReadSession("u1", "s1"), switches=PRESETS["full"]
         )
-        return await Contexts(recall=recall).context(request, now=datetime.now(UTC))
+        return await ContextService(recall=recall).context(request, now=datetime.now(UTC))
     finally:
         await store.close()
 

@@ -15,7 +15,7 @@ from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.recall.bounded_log_reads import LogPolicy
-from memstream.recall.provenance import VERSIONS_MAX, Chain, FactRef, History, Tracing
+from memstream.recall.provenance import VERSIONS_MAX, FactHistory, FactRef, FactTracer, ProvenanceChain
 from memstream.schemas import ids
 from memstream.schemas.errors import Transient
 from memstream.schemas.facts import Fact, FactUpdated
@@ -55,8 +55,8 @@ class World(Past):
         super().__init__(store, cast(Any, self.counting))
         self.memory = Remembered(store)
 
-    def tracing(self, **policy: Any) -> Tracing:
-        return Tracing(store=self.store, log=self.log, policy=LogPolicy(**policy))
+    def tracing(self, **policy: Any) -> FactTracer:
+        return FactTracer(store=self.store, log=self.log, policy=LogPolicy(**policy))
 
 
 @pytest.fixture
@@ -78,13 +78,13 @@ def told(events: tuple[FactUpdated, ...]) -> list[int]:
     return [event.fact.version for event in events]
 
 
-async def history(world: World, fact: Fact, tracing: Tracing | None = None, **asked: Any) -> History:
+async def history(world: World, fact: Fact, tracing: FactTracer | None = None, **asked: Any) -> FactHistory:
     found = await (tracing or world.tracing()).history(FactRef("acme", fact.fact_id), **asked)
     assert found is not None
     return found
 
 
-async def trace(world: World, ref: FactRef, **policy: Any) -> Chain:
+async def trace(world: World, ref: FactRef, **policy: Any) -> ProvenanceChain:
     found = await world.tracing(**policy).trace(ref)
     assert found is not None
     return found

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memstream.adapters.ports import Embedder, VectorStore
 from memstream.memory.policies import RecallPolicy
-from memstream.recall.request import LIMIT_MAX, RecallRequest, SessionRef
-from memstream.recall.service import Recalled
+from memstream.recall.request import LIMIT_MAX, ReadSession, RecallRequest
+from memstream.recall.service import RecallResult
 from memstream.schemas.errors import Fatal, Poison, Transient
 from memstream.schemas.recall import TIERS, Tier
 from memstream.schemas.turns import Owner
@@ -84,7 +84,7 @@ class TestFound:
         remembering.do(remembered())
         assert remembering.told() == [("working", "Plans a trip to Rome")]
         assert remembering.told(session=None) == []
-        assert remembering.told(session=SessionRef("u1", "s2")) == [("working", "Repairs a bicycle")]
+        assert remembering.told(session=ReadSession("u1", "s2")) == [("working", "Repairs a bicycle")]
 
     def test_a_tier_that_repeats_a_higher_one_is_left_out(self, remembering: World) -> None:
         async def remembered() -> None:
@@ -307,7 +307,7 @@ REQUESTS = st.builds(
     RecallRequest,
     tenant_id=st.sampled_from((*TENANTS, "stranger")),
     owner=st.sampled_from((U1, Owner(scope="user", id="u2"), TEAM, Owner(scope="user", id="acme/user/u1"))),
-    session=st.none() | st.builds(SessionRef, user_id=st.sampled_from(USERS), session_id=st.sampled_from(SESSIONS)),
+    session=st.none() | st.builds(ReadSession, user_id=st.sampled_from(USERS), session_id=st.sampled_from(SESSIONS)),
     groups=st.sampled_from(((), ("team",), ("u1",))),
     cue=st.none() | st.sampled_from((*TEXTS, "tenant acme rival", "acme/user/u1", "tea chess Oslo Stripe")),
     limit=st.integers(1, 100),
@@ -358,6 +358,6 @@ def test_no_read_shows_what_is_anothers_though_the_words_are_the_same(twins: Wor
         assert _said(twins.recall(replace(whole, tenant_id=other))) == _said(twins.recall(whole))
 
 
-def _said(recalled: Recalled) -> list[tuple[Tier, str]]:
+def _said(recalled: RecallResult) -> list[tuple[Tier, str]]:
     """Without the order: of a tie's members it is that of the ids, which differ."""
     return sorted((each.item.tier, each.item.content) for each in recalled.items)

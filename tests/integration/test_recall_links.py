@@ -10,7 +10,7 @@ import pytest
 from memstream.adapters.ports import VectorStore
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.policies.recall import CompositePolicy
-from memstream.recall.service import Recalled
+from memstream.recall.service import RecallResult
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.recall_service import TEAM, Faulty, World
 from tests.support.stored_memory import NOW
@@ -34,7 +34,7 @@ def kyoto(remembering: World) -> World:
     return remembering
 
 
-def links(recalled: Recalled) -> dict[str, float]:
+def links(recalled: RecallResult) -> dict[str, float]:
     return {each.item.content: each.item.parts["links"] for each in recalled.items}
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.ports import Candidate, Found, VectorStore
+from memstream.adapters.ports import RerankCandidate, StoredPoint, VectorStore
 from memstream.memory.policies import RecallPolicy
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.facts import Evidence
@@ -28,7 +28,7 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def select(self, collection: str, **asked: Any) -> list[Found]:
+    async def select(self, collection: str, **asked: Any) -> list[StoredPoint]:
         self.looks += collection == "facts"
         return await self._store.select(collection, **asked)
 
@@ -191,10 +191,10 @@ class Turned:
     """`Reranker` that names what contains a word, and keeps what it was shown; or a fault."""
 
     def __init__(self, word: str = "", *, fault: Exception | None = None, silent: bool = False) -> None:
-        self.shown: list[Candidate] = []
+        self.shown: list[RerankCandidate] = []
         self._word, self._fault, self._silent = word, fault, silent
 
-    async def rerank(self, cue: str, candidates: Sequence[Candidate], *, tenant_id: str) -> list[int]:
+    async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         self.shown = list(candidates)
         if self._silent:
             await asyncio.Event().wait()

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from memstream.adapters.ports import Embedder, EmbedderIdentity, Found, VectorStore
+from memstream.adapters.ports import Embedder, EmbedderIdentity, StoredPoint, VectorStore
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recalled
+from memstream.recall.service import RecallResult
 from memstream.schemas.errors import Fatal, Transient
 from tests.support.recall_service import U1, Faulty, World
 
@@ -49,9 +49,9 @@ class Requests:
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
 
-        async def asked(collection: str, **arguments: Any) -> list[Found]:
+        async def asked(collection: str, **arguments: Any) -> list[StoredPoint]:
             self.asked.append(f"{collection}.{name}")
-            return cast(list[Found], await real(collection, **arguments))
+            return cast(list[StoredPoint], await real(collection, **arguments))
 
         return asked
 
@@ -71,7 +71,7 @@ def talk(remembering: World) -> World:
     return remembering
 
 
-def found(recalled: Recalled) -> list[str]:
+def found(recalled: RecallResult) -> list[str]:
     return [each.item.content for each in recalled.items]
 
 

@@ -17,15 +17,15 @@ from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.recall.paging import PAGE_MAX, Page, Place
-from memstream.recall.record_filters import Wanted
-from memstream.recall.record_reader import TURNS_MAX, Reading
+from memstream.recall.record_filters import RecordSelection
+from memstream.recall.record_reader import TURNS_MAX, RecordReader
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.facts import Fact
 from memstream.schemas.turns import Owner
 from tests.support.stored_memory import NOW, Remembered
 
 T = TypeVar("T")
-ACME = Wanted("acme")
+ACME = RecordSelection("acme")
 U1 = Owner(scope="user", id="u1")
 U2 = Owner(scope="user", id="u2")
 
@@ -52,7 +52,7 @@ class World:
     def __init__(self, store: VectorStore, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self.store = store
         self.memory = Remembered(store)
-        self.reading = Reading(store=store)
+        self.reading = RecordReader(store=store)
         self.do = run
         self.empty()
 
@@ -65,7 +65,7 @@ class World:
 
         self.do(emptied())
 
-    def facts(self, wanted: Wanted = ACME, *, limit: int = 50) -> list[str]:
+    def facts(self, wanted: RecordSelection = ACME, *, limit: int = 50) -> list[str]:
         return [each.content for each in self.do(self.reading.facts(wanted, limit=limit)).items]
 
     def pages(self, read: Callable[..., Coroutine[Any, Any, Page[T]]], *, limit: int, **asked: Any) -> list[Page[T]]:
@@ -146,7 +146,7 @@ class TestPages:
         pages = world.pages(lambda **asked: world.reading.working(ACME, **asked), limit=30)
         assert {each.content for page in pages for each in page.items} == {f"Entry {n}" for n in range(64)}
         assert [len(page.items) for page in pages] == [30, 30, 4]
-        whole = world.do(world.reading.working(Wanted("acme", user_id="u1", session_id="s1")))
+        whole = world.do(world.reading.working(RecordSelection("acme", user_id="u1", session_id="s1")))
         assert [each.content for each in whole.items] == [f"Entry {n}" for n in range(63, -1, -1)]
 
     def test_turns_are_never_cut(self, world: World) -> None:
@@ -159,7 +159,7 @@ class TestPages:
                         )
 
         world.do(remembered())
-        pages = world.pages(lambda **asked: world.reading.log(Wanted("acme", user_id="u1"), **asked), limit=2)
+        pages = world.pages(lambda **asked: world.reading.log(RecordSelection("acme", user_id="u1"), **asked), limit=2)
         turns = [turn for page in pages for turn in page.items]
         assert [[each.content for each in turn.messages] for turn in turns] == [
             [f"u1 {turn.turn_id[1:]} {index}" for index in range(3)] for turn in turns
@@ -196,13 +196,13 @@ class TestSeen:
 
         world.do(remembered())
         assert set(world.facts()) == {"Works at Stripe", "Likes tea", "Works at Apple"}
-        assert set(world.facts(Wanted("acme", owner=U1))) == {"Works at Stripe", "Likes tea"}
-        assert world.facts(Wanted("acme", state="superseded")) == ["Was at Google"]
-        assert len(world.facts(Wanted("acme", state="all"))) == 4
-        assert world.facts(Wanted("acme", subject="tom")) == ["Likes tea"]
-        assert world.facts(Wanted("acme", category="preference")) == ["Likes tea"]
-        assert len(world.facts(Wanted("acme", session_id="s1"))) == 3
-        assert world.facts(Wanted("acme", session_id="s2")) == []
+        assert set(world.facts(RecordSelection("acme", owner=U1))) == {"Works at Stripe", "Likes tea"}
+        assert world.facts(RecordSelection("acme", state="superseded")) == ["Was at Google"]
+        assert len(world.facts(RecordSelection("acme", state="all"))) == 4
+        assert world.facts(RecordSelection("acme", subject="tom")) == ["Likes tea"]
+        assert world.facts(RecordSelection("acme", category="preference")) == ["Likes tea"]
+        assert len(world.facts(RecordSelection("acme", session_id="s1"))) == 3
+        assert world.facts(RecordSelection("acme", session_id="s2")) == []
 
     def test_as_of_and_known_at(self, world: World) -> None:
         def ago(days: int) -> datetime:
@@ -219,11 +219,11 @@ class TestSeen:
             await world.memory.fact("Born in Oslo", valid_from=ago(9_000), recorded_at=ago(5))
 
         world.do(remembered())
-        assert set(world.facts(Wanted("acme", as_of=ago(20)))) == {"Works at Google", "Born in Oslo"}
-        assert set(world.facts(Wanted("acme", known_at=ago(20)))) == {"Works at Google", "Works at Apple"}
-        assert set(world.facts(Wanted("acme", known_at=ago(12)))) == {"Works at Google"}
-        assert set(world.facts(Wanted("acme", known_at=ago(7)))) == {"Works at Stripe"}
-        assert set(world.facts(Wanted("acme", as_of=ago(20), known_at=ago(7)))) == {"Works at Google"}
+        assert set(world.facts(RecordSelection("acme", as_of=ago(20)))) == {"Works at Google", "Born in Oslo"}
+        assert set(world.facts(RecordSelection("acme", known_at=ago(20)))) == {"Works at Google", "Works at Apple"}
+        assert set(world.facts(RecordSelection("acme", known_at=ago(12)))) == {"Works at Google"}
+        assert set(world.facts(RecordSelection("acme", known_at=ago(7)))) == {"Works at Stripe"}
+        assert set(world.facts(RecordSelection("acme", as_of=ago(20), known_at=ago(7)))) == {"Works at Google"}
 
     def test_secrets_only_up_to_the_ceiling(self, world: World) -> None:
         async def remembered() -> list[str]:
@@ -236,7 +236,7 @@ class TestSeen:
         [fact_id] = world.do(remembered())
         for read in (world.reading.facts, world.reading.episodes, world.reading.working, world.reading.log):
             assert world.do(read(ACME)).items == ()
-            assert len(world.do(read(Wanted("acme", ceiling="secret"))).items) == 1
+            assert len(world.do(read(RecordSelection("acme", ceiling="secret"))).items) == 1
         assert world.do(world.reading.fact("acme", fact_id)) is None
         assert world.do(world.reading.fact("acme", fact_id, ceiling="secret")) is not None
 
@@ -257,13 +257,13 @@ class TestSeen:
         world.do(remembered())
         told = {each.content: each.archived_at for each in world.do(world.reading.episodes(ACME)).items}
         assert told == {"Kept thing": None, "A gist of a thing": NOW}
-        assert len(world.do(world.reading.episodes(Wanted("acme", state="all"))).items) == 3
+        assert len(world.do(world.reading.episodes(RecordSelection("acme", state="all"))).items) == 3
 
 
 def test_collections_that_were_never_made_hold_nothing(run: Any, tmp_path: Path) -> None:
     async def read() -> list[Page[Any]]:
         store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
-        reading = Reading(store=store)
+        reading = RecordReader(store=store)
         pages = [await read(ACME) for read in (reading.facts, reading.episodes, reading.working, reading.log)]
         assert await reading.fact("acme", "0c96a090-a211-564a-a764-a4b400c046ae") is None
         await store.close()

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from memstream.agents.consolidation.recall_counts import RecalledRow, recalled_row_key
-from memstream.agents.consolidation.rows import Kind, OwnerRow
+from memstream.agents.consolidation.recall_counts import RecallRow, recall_row_key
+from memstream.agents.consolidation.rows import Kind, ProgressRow
 from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
@@ -273,9 +273,9 @@ async def changelog_rows(pipeline: Pipeline) -> dict[str, bytes]:
     return {record.key.decode(): record.value for record in records if record.key and record.value is not None}
 
 
-async def rows_of(pipeline: Pipeline, owners: Collection[str]) -> dict[str, OwnerRow]:
+async def rows_of(pipeline: Pipeline, owners: Collection[str]) -> dict[str, ProgressRow]:
     rows = await changelog_rows(pipeline)
-    return {key: OwnerRow.read(rows[key]) for key in owners}
+    return {key: ProgressRow.read(rows[key]) for key in owners}
 
 
 async def done_once(
@@ -322,7 +322,7 @@ async def done_once(
 
 
 async def memory_once(
-    pipeline: Pipeline, owners: Mapping[str, Owner], rows: Mapping[str, OwnerRow], *, consolidated: bool
+    pipeline: Pipeline, owners: Mapping[str, Owner], rows: Mapping[str, ProgressRow], *, consolidated: bool
 ) -> object:
     facts = await pipeline.consistent()
     found = Counter(
@@ -356,7 +356,7 @@ async def memory_once(
     table = await changelog_rows(pipeline)
     ids_of = await episodes_of(pipeline)
     for key, owner in owners.items():
-        (link,) = RecalledRow.read(table[recalled_row_key(key)]).links.all()
+        (link,) = RecallRow.read(table[recall_row_key(key)]).links.all()
         assert (link.one, link.other) == tuple(sorted(ids_of[owner.id, content] for content in TOGETHER))
         assert link.weight == pytest.approx(0.1), "it grew once"
     return facts, episodes, digests

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from memstream.adapters.ports import EmbedderIdentity, Usage
-from memstream.adapters.spend_meter import Reserved
+from memstream.adapters.spend_meter import Reservation
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.agents.common.budget_client import GIVE_BACK_AFTER, REFUSED_FOR, Budget
+from memstream.agents.common.budget_client import GIVE_BACK_AFTER, REFUSED_FOR, BudgetClient
 from memstream.memory.policies.budget import TIERS, BudgetPolicy, Ceiling, Line, Price
 from memstream.schemas.budgets import StoredBudget
 from memstream.schemas.collections import BUDGETS
@@ -34,8 +34,8 @@ class World:
         self.now = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
         self.monotonic = 1_000.0
 
-    def worker(self, which: int = 0, ceiling: Ceiling = CEILING, line: Line = "consolidation") -> Budget:
-        return Budget(
+    def worker(self, which: int = 0, ceiling: Ceiling = CEILING, line: Line = "consolidation") -> BudgetClient:
+        return BudgetClient(
             store=self.stores[which],
             calls=Calls(retry=RetryPolicy(first=0.001, cap=0.001)),
             policy=POLICY,
@@ -65,7 +65,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await holder.close()
 
 
-async def reserve(budget: Budget, prompt: int, *, task: str = "consolidation", tenant: str = "acme") -> Reserved:
+async def reserve(
+    budget: BudgetClient, prompt: int, *, task: str = "consolidation", tenant: str = "acme"
+) -> Reservation:
     return await budget.reserve(tenant_id=tenant, task=task, model="m", input_tokens=lambda: prompt)
 
 

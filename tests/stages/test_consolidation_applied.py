@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memstream.recall.context import ContextRequest, Contexts
-from memstream.recall.record_reader import Reading
-from memstream.recall.service import Recalled, Recalls
+from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.record_reader import RecordReader
+from memstream.recall.service import RecallPort, RecallResult
 from memstream.schemas.facts import WAITS_FOR
 from memstream.schemas.topics import COMMANDS
 from tests.support.consolidation_world import Consolidating
@@ -112,17 +112,17 @@ async def test_what_is_pruned_goes_and_what_is_merged_keeps_what_proves_it(both:
 class NothingRecalled:
     """Recall without any memory: only the digest is shown."""
 
-    async def recall(self, request: object, *, now: object) -> Recalled:
-        return Recalled((), ())
+    async def recall(self, request: object, *, now: object) -> RecallResult:
+        return RecallResult((), ())
 
 
 async def test_a_digest_is_read_in_a_context(both: Both) -> None:
     await both.it.facts("Works at Stripe")
     both.it.model.answers["digest"] = lambda shown: {"text": "Ana works at Stripe."}
     await both.it.bench.run(both.it.command("digest"))
-    reading = Reading(store=both.it.bench.store)
-    recall: Recalls = NothingRecalled()  # type: ignore[assignment]
-    contexts = Contexts(recall=recall, digests=reading, mark=lambda: "0123456789abcdef")
+    reading = RecordReader(store=both.it.bench.store)
+    recall: RecallPort = NothingRecalled()  # type: ignore[assignment]
+    contexts = ContextService(recall=recall, digests=reading, mark=lambda: "0123456789abcdef")
     context = await contexts.context(ContextRequest("acme", OWNER), now=NOW)
     assert "Summary:\nAna works at Stripe." in context.text
     digest = await reading.digest("acme", OWNER)

@@ -13,8 +13,8 @@ import pytest
 from memstream.adapters.ports import Point
 from memstream.memory.policies import GistPolicy, HygienePolicy, RecallPolicy
 from memstream.memory.policies.budget import Tier
-from memstream.recall.record_filters import Wanted, episodes_filter
-from memstream.recall.verbatim import EpisodeRef, Rehydrated, Rehydrating
+from memstream.recall.record_filters import RecordSelection, episodes_filter
+from memstream.recall.verbatim import EpisodeRef, VerbatimReader, VerbatimResult
 from memstream.schemas import ids
 from memstream.schemas.archive import Archived
 from memstream.schemas.episodes import StoredEpisode
@@ -63,9 +63,9 @@ class World(Consolidating):
         assert told is not None
         return {name: told[name] for name in ("compressed", "archive_over")}
 
-    async def rehydrate(self, one: StoredEpisode, *, log: NoLog | None = None, **ref: Any) -> Rehydrated | None:
+    async def rehydrate(self, one: StoredEpisode, *, log: NoLog | None = None, **ref: Any) -> VerbatimResult | None:
         asked = EpisodeRef(**({"tenant_id": "acme", "episode_id": one.episode_id, "ceiling": "secret"} | ref))
-        service = Rehydrating(
+        service = VerbatimReader(
             store=self.bench.store,
             log=log or NoLog(),  # type: ignore[arg-type]
             gist=GistPolicy(),
@@ -108,7 +108,7 @@ async def test_an_old_episode_keeps_a_gist_and_its_words_are_in_the_archive(it: 
     assert (row.content, row.archive_id, row.owner_key) == (LONG, ids.archive_id(old.episode_id), old.owner_key)
     assert (row.sha256, row.archived_at, row.accessed_at) == (ids.text_hash(LONG), gist.archived_at, gist.archived_at)
     assert [await it.now(each) for each in (young, short)] == [young, short]
-    where = episodes_filter(Wanted("acme", OWNER))
+    where = episodes_filter(RecordSelection("acme", OWNER))
     read = await it.bench.store.select("episodes", tenant_id="acme", where=where)
     assert {each.payload["content"] for each in read} == {GIST, young.content, "Swam"}, "readers have the gist"
     assert await it.visit("c2") == {"compressed": 0, "archive_over": 0}

@@ -10,7 +10,7 @@ import pytest
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.reflector.fact_state_topic import check_facts_present, publish_state
-from memstream.agents.reflector.rebuild import RebuildRefused, Rebuilt, rebuild_facts
+from memstream.agents.reflector.rebuild import RebuildRefused, RebuildReport, rebuild_facts
 from memstream.schemas import ids
 from memstream.schemas.errors import Fatal
 from memstream.schemas.facts import Fact, StoredFact
@@ -74,7 +74,7 @@ async def test_facts_come_back_and_a_second_time_changes_nothing(
     dense = (await bench.embedder.embed(["Works at Stripe"], tenant_id="acme"))[0]
     (near,) = await empty.nearest("facts", tenant_id="acme", dense=dense, limit=1)
     assert near.payload["content"] == "Works at Stripe"
-    assert await rebuild_facts(log=log, store=empty, embedder=bench.embedder) == Rebuilt(read=2, kept=2)
+    assert await rebuild_facts(log=log, store=empty, embedder=bench.embedder) == RebuildReport(read=2, kept=2)
 
 
 async def test_only_lower_versions_are_replaced_and_tombstones_take_out(

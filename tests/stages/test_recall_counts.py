@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 
 from memstream.adapters.ports import Completions, Point
-from memstream.agents.common.tier_spending import Spending
+from memstream.agents.common.tier_spending import TierSpending
 from memstream.agents.consolidation import Consolidation
-from memstream.agents.consolidation.recall_counts import recalled_row, recalled_row_key
+from memstream.agents.consolidation.recall_counts import recall_row, recall_row_key
 from memstream.cli.wiring.worker import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS
 from memstream.memory.recall.links import Links
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recall
+from memstream.recall.service import RecallService
 from memstream.schemas import ids
 from memstream.schemas.collections import LINKS
 from memstream.schemas.episodes import StoredEpisode
@@ -50,7 +50,7 @@ class Recalled:
             send_durably=bench.send_durably,
             policy=MemoryPolicy(hygiene=HygienePolicy(**hygiene)),
             partitions=PARTITIONS,
-            spending=Spending(TIERS["standard"], completions_of=lambda task: cast(Completions, Scripted())),
+            spending=TierSpending(TIERS["standard"], completions_of=lambda task: cast(Completions, Scripted())),
             now=bench.now,
         )
 
@@ -88,7 +88,7 @@ class Recalled:
         return StoredEpisode.from_payload(found[one.episode_id].payload)
 
     def weights(self) -> list[float]:
-        return [link.weight for link in recalled_row(self.bench.rows, KEY).links.all()]
+        return [link.weight for link in recall_row(self.bench.rows, KEY).links.all()]
 
     async def stored(self) -> list[StoredLinks]:
         """What readers find, of all owners of the tenant."""
@@ -98,7 +98,9 @@ class Recalled:
 
     async def read(self, cue: str) -> dict[str, float]:
         """By content what links give, in the profile composite."""
-        recall = Recall(store=self.bench.store, embedder=self.bench.embedder, policy=RecallPolicy(profile="composite"))
+        recall = RecallService(
+            store=self.bench.store, embedder=self.bench.embedder, policy=RecallPolicy(profile="composite")
+        )
         found = await recall.recall(RecallRequest("acme", OWNER, cue=cue), now=NOW)
         assert found.missing == ()
         return {each.item.content: each.item.parts["links"] for each in found.items}
@@ -130,7 +132,7 @@ async def test_a_worker_that_dies_counts_it_once(bench: Bench, step: Step) -> No
     fact, one = await it.fact("Likes tea"), await it.episode("Drank tea")
     await bench.killed(it.recall(("semantic", fact.fact_id), ("episodic", one.episode_id)), step)
     [stored] = await it.stored()
-    assert stored.packed == recalled_row(bench.rows, KEY).links.packed
+    assert stored.packed == recall_row(bench.rows, KEY).links.packed
     await bench.run(it.recall(("semantic", fact.fact_id)))
     assert ((await it.fact_now(fact)).retrieval_count, (await it.episode_now(one)).retrieval_count) == (2, 1)
     assert it.weights() == [0.1]
@@ -175,7 +177,7 @@ async def test_the_links_of_an_owner_are_one_point_and_are_kept_once_in_the_row(
     [stored] = await it.stored()
     assert (stored.links_id, stored.owner_key) == (ids.links_id(KEY), KEY)
     assert [link.weight for link in Links(packed=stored.packed).all()] == it.weights() == [0.2, 0.1, 0.1]
-    assert bench.rows.rows[recalled_row_key(KEY)].count(stored.packed[:60].encode()) == 1
+    assert bench.rows.rows[recall_row_key(KEY)].count(stored.packed[:60].encode()) == 1
 
 
 async def test_links_that_do_not_change_are_not_written_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

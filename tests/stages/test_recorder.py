@@ -11,7 +11,7 @@ import pytest
 from qdrant_client import models
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.ports import ByMeaning, EmbedderIdentity, Found, NewWindow, Point
+from memstream.adapters.ports import DenseRanking, EmbedderIdentity, NewWindow, Point, StoredPoint
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
@@ -118,7 +118,7 @@ def world(store: QdrantStore) -> World:
     return World(store)
 
 
-def texts(rows: Sequence[StoredMessage | Found]) -> list[str]:
+def texts(rows: Sequence[StoredMessage | StoredPoint]) -> list[str]:
     return [row.content if isinstance(row, StoredMessage) else str(row.payload["content"]) for row in rows]
 
 
@@ -272,7 +272,7 @@ async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, f
     (found,) = await store.search(
         COLLECTION,
         tenant_id="acme",
-        rankings=[ByMeaning(dense, "window")],
+        rankings=[DenseRanking(dense, "window")],
         where=models.Filter(must=conditions),
         limit=20,
     )

@@ -10,8 +10,8 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.factory import open_store
-from memstream.recall.record_filters import Wanted
-from memstream.recall.record_reader import Reading
+from memstream.recall.record_filters import RecordSelection
+from memstream.recall.record_reader import RecordReader
 from memstream.schemas import ids
 from tests.support.embedded_stage import Bench
 from tests.support.record_builders import OWNER
@@ -41,7 +41,7 @@ async def hears(bench: Bench, talk: Talk, content: str, *, said: datetime, heard
 
 
 async def believed(bench: Bench, **times: datetime) -> list[str]:
-    page = await Reading(store=bench.store).facts(Wanted(tenant_id="acme", owner=OWNER, **times))  # type: ignore[arg-type]
+    page = await RecordReader(store=bench.store).facts(RecordSelection(tenant_id="acme", owner=OWNER, **times))  # type: ignore[arg-type]
     return sorted(fact.content for fact in page.items)
 
 

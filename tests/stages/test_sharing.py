@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memstream.memory.policies import MemoryPolicy
-from memstream.recall.record_filters import Wanted
-from memstream.recall.record_reader import Reading
+from memstream.recall.record_filters import RecordSelection
+from memstream.recall.record_reader import RecordReader
 from memstream.schemas.facts import Fact
 from memstream.schemas.topics import COMMANDS
 from memstream.schemas.turns import Owner
@@ -38,7 +38,9 @@ class World:
             await self.reflecting.run(self.reflecting.record(COMMANDS.name, command.key, command))
 
     async def of_group(self, tenant: str = "acme") -> list[Fact]:
-        return await Reading(store=self.it.bench.store).every_fact(Wanted(tenant, owner=GROUP, state="all"))
+        return await RecordReader(store=self.it.bench.store).every_fact(
+            RecordSelection(tenant, owner=GROUP, state="all")
+        )
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def test_what_three_users_say_the_group_knows_once_and_nobodys_words(world
     assert (event.action, event.owner, event.cause.command_id) == ("new", GROUP, command.command_id)
     for user in ("u1", "bob", "eva"):
         owner = Owner(scope="user", id=user)
-        rows = await Reading(store=world.it.bench.store).every_fact(Wanted("acme", owner=owner))
+        rows = await RecordReader(store=world.it.bench.store).every_fact(RecordSelection("acme", owner=owner))
         assert OFFICE in {each.content for each in rows}, "theirs stay theirs"
         assert all(each.version == 1 for each in rows)
     await world.apply()  # delivered again

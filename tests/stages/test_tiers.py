@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memstream.adapters.ports import Point
-from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
+from memstream.agents.consolidation.rows import FollowUp, PendingRun, ProgressRow
 from memstream.cli.wiring.worker import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
 from memstream.memory.policies.effective_policy import only_kept
@@ -132,15 +132,15 @@ class TestConsolidation:
         assert (result.status, (result.result or {})["merged"], (result.result or {})["compacted"]) == ("applied", 0, 0)
 
     async def test_what_was_owed_before_the_tier_was_off_is_owed_no_more(self, it: Consolidating) -> None:
-        owed = tuple(Errand(kind=kind, run_id="r", not_before=NOW) for kind in ("prune", "hygiene"))
-        it.bench.rows.rows[KEY] = OwnerRow(errands=owed).to_bytes()
+        owed = tuple(FollowUp(kind=kind, run_id="r", not_before=NOW) for kind in ("prune", "hygiene"))
+        it.bench.rows.rows[KEY] = ProgressRow(errands=owed).to_bytes()
         it.build(tiers=WITHOUT_FACTS)
         await it.bench.run(it.command("prune"))
         assert [errand.kind for errand in it.row().errands] == ["hygiene"]
 
     async def test_a_run_that_waits_for_its_model_is_not_asked_for_while_facts_are_off(self, it: Consolidating) -> None:
-        waiting = Waiting(tenant_id="acme", owner=OWNER, run_id="r")
-        it.bench.rows.rows[KEY] = OwnerRow(waiting=waiting).to_bytes()
+        waiting = PendingRun(tenant_id="acme", owner=OWNER, run_id="r")
+        it.bench.rows.rows[KEY] = ProgressRow(waiting=waiting).to_bytes()
         for tiers, asked_for in ((WITHOUT_FACTS, 0), (TiersPolicy(), 1)):
             it.build(tier="full", tiers=tiers).on_assigned(frozenset({0}), it.bench.rows)
             it.time.seconds += 60

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from memstream.adapters.ports import Point
-from memstream.agents.consolidation.recall_counts import RecalledRow, recalled_row_key
-from memstream.agents.consolidation.rows import Errand, OwnerRow, Waiting
+from memstream.agents.consolidation.recall_counts import RecallRow, recall_row_key
+from memstream.agents.consolidation.rows import FollowUp, PendingRun, ProgressRow
 from memstream.agents.consolidation.steps.hygiene import after_turn
 from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy
 from memstream.memory.recall.links import Links, recalled_together
-from memstream.recall.record_filters import Wanted, episodes_filter
+from memstream.recall.record_filters import RecordSelection, episodes_filter
 from memstream.schemas.commands import Change, FactsApply
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
@@ -51,7 +51,7 @@ class World(Consolidating):
 
     async def read(self) -> set[str]:
         """Episodes as readers see them."""
-        where = episodes_filter(Wanted("acme", OWNER))
+        where = episodes_filter(RecordSelection("acme", OWNER))
         return {
             str(each.payload["content"])
             for each in await self.bench.store.select("episodes", tenant_id="acme", where=where)
@@ -128,8 +128,8 @@ async def test_what_a_waiting_run_has_not_looked_at_is_kept(it: World) -> None:
     """Paused work is never dropped."""
     await it.one("Ran", occurred_at=days(300))
     await it.one("Swam", occurred_at=days(300), consolidated_at=days(200))
-    it.bench.rows.rows[KEY] = OwnerRow(
-        waiting=Waiting(tenant_id="acme", owner=OWNER, run_id="r", status="paused")
+    it.bench.rows.rows[KEY] = ProgressRow(
+        waiting=PendingRun(tenant_id="acme", owner=OWNER, run_id="r", status="paused")
     ).to_bytes()
     await it.bench.run(it.visit())
     assert await it.read() == {"Ran"}
@@ -176,17 +176,17 @@ def test_it_comes_after_a_captured_turn_or_by_the_hour_once() -> None:
     now = NOW
     for janitor, due in (("capture", now), ("schedule", now + timedelta(hours=6))):
         policy = HygienePolicy(janitor=janitor, every_hours=6)  # type: ignore[arg-type]
-        row = after_turn(OwnerRow(), at=1, run_id="r1", policy=policy, now=now)
+        row = after_turn(ProgressRow(), at=1, run_id="r1", policy=policy, now=now)
         row = after_turn(row, at=2, run_id="r2", policy=policy, now=now + timedelta(hours=1))
         assert [(each.kind, each.run_id, each.not_before) for each in row.errands] == [("hygiene", "r1", due)]
-    visited = OwnerRow()
+    visited = ProgressRow()
     visited = visited.model_copy(update={"upkeep": visited.upkeep.model_copy(update={"visited_at": now})})
     policy = HygienePolicy(janitor="schedule", every_hours=6)
     late = after_turn(visited, at=1, run_id="r", policy=policy, now=now + timedelta(hours=9))
     assert late.errands[0].not_before == now + timedelta(hours=9)
     for janitor in ("consolidation", "manual"):
         policy = HygienePolicy(janitor=janitor)  # type: ignore[arg-type]
-        assert after_turn(OwnerRow(), at=1, run_id="r", policy=policy, now=now).errands == ()
+        assert after_turn(ProgressRow(), at=1, run_id="r", policy=policy, now=now).errands == ()
 
 
 # ------------------------------------------------------------------------------------------------ reflect
@@ -196,7 +196,7 @@ async def test_maintenance_counts_its_six_steps(it: World) -> None:
     await it.fact("Works at Stripe in Berlin as an engineer", recorded_at=days(9))
     await it.fact("Works at Stripe in Berlin, as an engineer.", recorded_at=days(3))
     links = recalled_together(Links(), [recalled.episode_id, recalled.observation_id], at=NOW, step=0.1, keep=9)
-    it.bench.rows.rows[recalled_row_key(KEY)] = RecalledRow(links=links).to_bytes()
+    it.bench.rows.rows[recall_row_key(KEY)] = RecallRow(links=links).to_bytes()
     await it.bench.run(it.reflect())
     assert it.counts() == {"pruned": 1, "merged": 1, "strengthened": 1, "compacted": 1}
     assert it.told()["duration_ms"] >= 0
@@ -224,7 +224,7 @@ async def test_a_call_that_was_made_while_a_run_went_on_gets_zeros_and_a_later_o
 
 
 async def test_maintenance_is_no_visit_of_the_janitor_which_is_owed_as_before(it: World) -> None:
-    owed = OwnerRow(errands=(Errand(kind="hygiene", run_id="r", not_before=NOW),))
+    owed = ProgressRow(errands=(FollowUp(kind="hygiene", run_id="r", not_before=NOW),))
     it.bench.rows.rows[KEY] = owed.to_bytes()
     await it.bench.run(it.reflect("c1"))
     await it.bench.run(it.reflect("c2"))

@@ -19,16 +19,16 @@ from memstream.api.credentials import Credentials, Scope, TokenEntry, digest
 from memstream.api.limits import Limits
 from memstream.cli.wiring.server import Server, server_config
 from memstream.memory.policies import GistPolicy, RecallPolicy
-from memstream.recall.context import Contexts
-from memstream.recall.provenance import Tracing
-from memstream.recall.record_reader import Reading
+from memstream.recall.context import ContextService
+from memstream.recall.provenance import FactTracer
+from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recalled
-from memstream.recall.verbatim import Rehydrating
+from memstream.recall.service import RecallResult
+from memstream.recall.verbatim import VerbatimReader
 from memstream.schemas.commands import Command, CommandResult
 from memstream.schemas.errors import Transient
 from memstream.streams.engine.turn_sender import TurnSender
-from memstream.streams.log.fanout import Followers
+from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.port import Log, Position
 
 OPEN = Credentials(None)
@@ -84,11 +84,11 @@ class NoCommands:
 class NoRecall:
     """Answers what it is told to, and keeps what it was asked."""
 
-    def __init__(self, answer: Recalled | Exception | None = None) -> None:
-        self.answer = answer or Recalled((), ())
+    def __init__(self, answer: RecallResult | Exception | None = None) -> None:
+        self.answer = answer or RecallResult((), ())
         self.asked: list[RecallRequest] = []
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         self.asked.append(request)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -103,23 +103,23 @@ def app_over(
     commands: NoCommands | None = None,
     credentials: Credentials = OPEN,
     limits: Limits = LIMITS,
-    followers: Followers | None = None,
+    followers: TopicFanout | None = None,
     ready: bool = True,
     **more: Any,
 ) -> FastAPI:
     client = cast(Log, log or NoLog())
     backing = cast(VectorStore, store)
     recaller = recall or NoRecall()
-    reading = Reading(store=backing)
+    reading = RecordReader(store=backing)
     services = Services(
         sender=TurnSender(client, SOURCE),
         commands=commands or NoCommands(),
         followers=followers or new_followers(client, limits),
         recall=recaller,
-        contexts=Contexts(recall=recaller, digests=reading if store else None),
+        contexts=ContextService(recall=recaller, digests=reading if store else None),
         reading=reading,
-        tracing=Tracing(store=backing, log=client),
-        rehydrating=Rehydrating(store=backing, log=client, gist=GistPolicy(), recall=RecallPolicy()),
+        tracing=FactTracer(store=backing, log=client),
+        rehydrating=VerbatimReader(store=backing, log=client, gist=GistPolicy(), recall=RecallPolicy()),
         readiness=lambda: {"log": (ready, "" if ready else "it is away"), "qdrant": (False, "it is down")},
         registry=CollectorRegistry(),
         **more,
@@ -134,7 +134,7 @@ def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:
 
 
 @asynccontextmanager
-async def served(app: FastAPI, *, limits: Limits = LIMITS, followers: Followers | None = None) -> AsyncIterator[str]:
+async def served(app: FastAPI, *, limits: Limits = LIMITS, followers: TopicFanout | None = None) -> AsyncIterator[str]:
     """On a real socket; its address. Ends as `memstream serve` does."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = Server(server_config(app, limits))

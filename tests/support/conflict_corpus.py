@@ -28,7 +28,7 @@ from typing import Any, Literal, get_args
 
 from memstream.adapters.embedders.factory import create_embedder
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts.similarity import Near, cosine
+from memstream.memory.facts.similarity import NearFact, cosine
 from memstream.memory.facts.statements import Statement, of_observation
 from memstream.memory.facts.transitions import Stamp, Transition, create
 from memstream.memory.policies import MemoryPolicy
@@ -177,7 +177,7 @@ def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding) -> Callab
         found = Neighbours()
         if known.subject == said.subject:
             equal = known if known.content_hash == said.content_hash else None
-            found = Neighbours(equal=equal, near=(Near(known, similar[pair.id]),))
+            found = Neighbours(equal=equal, near=(NearFact(known, similar[pair.id]),))
         stamp = Stamp(now=NOW, cause="new", embedder=embedding)
         return outcome(carry_out(resolve(said, found, policy.conflict, now=NOW), said, stamp, policy))
 

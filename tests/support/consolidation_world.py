@@ -9,9 +9,9 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from memstream.adapters.ports import A, Completion, CompletionRequest, Completions, Point, Usage
-from memstream.agents.common.tier_spending import Spending
+from memstream.agents.common.tier_spending import TierSpending
 from memstream.agents.consolidation import Consolidation
-from memstream.agents.consolidation.rows import OwnerRow
+from memstream.agents.consolidation.rows import ProgressRow
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
 from memstream.memory.policies.effective_policy import only_kept
@@ -107,7 +107,7 @@ class Consolidating:
             send_durably=self.bench.send_durably,
             policy=only_kept(MemoryPolicy(**policy)),
             partitions=PARTITIONS,
-            spending=Spending(
+            spending=TierSpending(
                 tier if isinstance(tier, TierPolicy) else TIERS[tier],
                 completions_of=lambda task: cast(Completions, self.model),
             ),
@@ -190,8 +190,8 @@ class Consolidating:
         found = await self.bench.store.select("digests", tenant_id="acme")
         return StoredDigest.from_payload(found[0].payload) if found else None
 
-    def row(self) -> OwnerRow:
-        return OwnerRow.model_validate_json(self.bench.rows.rows[KEY])
+    def row(self) -> ProgressRow:
+        return ProgressRow.model_validate_json(self.bench.rows.rows[KEY])
 
     async def consolidated(self) -> int:
         found = await self.bench.store.select("episodes", tenant_id="acme")

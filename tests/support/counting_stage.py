@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
-from memstream.streams.engine.handler import Decided, Routed, Rows
+from memstream.streams.engine.handler import Decision, RoutedEvent, Rows
 from memstream.streams.log.port import Record
 
 
@@ -52,7 +52,7 @@ class Counting:
     def letters(self, topic: str) -> bool:
         return True
 
-    def route(self, record: Record) -> Routed[Counted]:
+    def route(self, record: Record) -> RoutedEvent[Counted]:
         if record.value is None or record.key is None:
             raise Poison("undecodable", "nothing to count")
         try:
@@ -60,17 +60,17 @@ class Counting:
             counted = Counted(record.key.decode(), fields["id"], fields["value"])
         except (ValueError, KeyError, TypeError) as error:
             raise Poison("undecodable", str(error)) from error
-        return Routed(counted.key, counted)
+        return RoutedEvent(counted.key, counted)
 
     def _row(self, work: Counted, rows: Rows) -> CountRow:
         raw = rows.row(work.key)
         return CountRow.model_validate_json(raw) if raw is not None else CountRow()
 
-    def last(self, work: Counted, rows: Rows) -> Decided | None:
+    def last(self, work: Counted, rows: Rows) -> Decision | None:
         row = self._row(work, rows)
-        return Decided(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
+        return Decision(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
 
-    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[Decided]:
+    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         row = self._row(work, rows)
         if work.id in row.seen:
             return
@@ -93,7 +93,7 @@ class Counting:
         )
         row = CountRow(count=count, seen=row.seen | {work.id: position.offset}, last=outcome)
         before = {f"{work.key}#kept": str(count).encode(), f"{work.key}#gone": b"x"}
-        yield Decided(outcome, work.key, row.model_dump_json().encode(), before=before)
+        yield Decision(outcome, work.key, row.model_dump_json().encode(), before=before)
 
     async def store(self, outcome: Outcome) -> None:
         for write in outcome.writes:

@@ -31,7 +31,7 @@ from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.faust import bulk_load, recovery
 from memstream.streams.faust.app import AppSettings
-from memstream.streams.faust.bulk_load import Changelog, Load
+from memstream.streams.faust.bulk_load import BulkLoad, ChangelogSource
 from memstream.streams.faust.bulk_writes import Entry
 from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
 from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 class SlowChangelog:
     """Waits after each batch of a restore, and says that it has one."""
 
-    changelog: Changelog
+    changelog: ChangelogSource
     pause: float
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
@@ -59,7 +59,7 @@ class SlowChangelog:
 def slow_restore(pause: float) -> None:
     """From now on restores of this process take their time, so that a test meets one in the middle."""
 
-    async def load(wanted: Load, *, changelog: Changelog, **rest: Any) -> int:
+    async def load(wanted: BulkLoad, *, changelog: ChangelogSource, **rest: Any) -> int:
         return await bulk_load.load(wanted, changelog=SlowChangelog(changelog, pause), **rest)
 
     recovery.load = load  # type: ignore[assignment]

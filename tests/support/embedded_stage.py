@@ -24,8 +24,8 @@ from memstream.schemas.facts import Fact, FactUpdated, StoredFact
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, RESULTS
 from memstream.streams.engine.crash_points import Step
-from memstream.streams.engine.error_boundary import Boundary, Deaths
-from memstream.streams.engine.handler import Handler, Refused, Stage
+from memstream.streams.engine.error_boundary import CrashCounter, ErrorBoundary
+from memstream.streams.engine.handler import Handler, Stage, UndecodableEvent
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
@@ -126,14 +126,14 @@ class Bench:
             stage=self.stage,
             rows=self.rows,
             calls=self.calls,
-            boundary=Boundary(deaths=Deaths(self._folder)),
+            boundary=ErrorBoundary(deaths=CrashCounter(self._folder)),
             send=self._send,
             metrics=self.metrics,
             crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]
             committed=lambda topic, partition: self._committed.get((topic, partition)),
         )
         routed = handler.route(record)
-        if isinstance(routed, Refused):
+        if isinstance(routed, UndecodableEvent):
             self.refused.append(routed.poison.reason)
             return
         await handler.handle(record, routed.work)

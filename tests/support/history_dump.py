@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from memstream.adapters.ports import Found, VectorStore
-from memstream.cli.wiring.local_stages import Beside, stages_or_beside
+from memstream.adapters.ports import StoredPoint, VectorStore
+from memstream.cli.wiring.local_stages import LocalStages, local_stages
 from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.schemas import ids
@@ -25,7 +25,7 @@ from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.topics import STAGES, TURNS, catalogue, group_of, read_by
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Log, Position, Record
-from memstream.verification import Expected, History, Reading, Verdict, read_history, verify
+from memstream.verification import Expected, History, HistoryScope, InvariantVerdict, read_history, verify
 from tests.support.conversation import KNOWN, consolidated, conversation
 from tests.support.model_server import Answer, Ask, ModelServer, garbage, observing
 from tests.support.pipeline import Json, turn
@@ -99,9 +99,9 @@ class Dump:
     # ------------------------------------------------------------------------------------------------ checking
     async def history(self, **reading: Any) -> History:
         log, store = cast(Log, DumpLog(self)), cast(VectorStore, DumpStore(self))
-        return await read_history(log=log, store=store, reading=Reading(**reading))
+        return await read_history(log=log, store=store, reading=HistoryScope(**reading))
 
-    async def verdicts(self, *, tenant: str | None = None, **expected: Any) -> dict[str, Verdict]:
+    async def verdicts(self, *, tenant: str | None = None, **expected: Any) -> dict[str, InvariantVerdict]:
         history = await self.history(tenant=tenant)
         return {verdict.invariant: verdict for verdict in verify(history, Expected(**{"tier": "standard"} | expected))}
 
@@ -145,9 +145,9 @@ class DumpStore:
     async def exists(self, collection: str) -> bool:
         return collection in self._dump.points
 
-    async def select(self, collection: str, *, tenant_id: str) -> list[Found]:
+    async def select(self, collection: str, *, tenant_id: str) -> list[StoredPoint]:
         points = self._dump.points[collection]
-        return [Found(each, payload) for each, payload in points.items() if payload["tenant_id"] == tenant_id]
+        return [StoredPoint(each, payload) for each, payload in points.items() if payload["tenant_id"] == tenant_id]
 
 
 def parsed(value: bytes | None) -> Fields:
@@ -197,14 +197,14 @@ async def real_run(folder: Path) -> Dump:
             OPENAI_API_KEY=SecretStr("scripted"),
             OPENAI_BASE_URL=model.base_url,
         )
-        async with stages_or_beside(settings, MemoryPolicy(), purpose="test") as run:
+        async with local_stages(settings, MemoryPolicy(), purpose="test") as run:
             for tenant in TENANTS:
                 await _converse(run.log, tenant)
             await _settled(run)
             await _trouble(run.log)
             await _settled(run)
         holding_back = MemoryPolicy(observe=ObservePolicy(unobserved_tokens=1_000_000))
-        async with stages_or_beside(settings, holding_back, purpose="test") as run:
+        async with local_stages(settings, holding_back, purpose="test") as run:
             for n, text in enumerate(("I like green tea.", "I work at Google."), start=1):
                 await send(run.log, turn(text, n, session="held", user="u1", tenant_id="acme"))
             for n, ends in enumerate((False, False, True), start=1):
@@ -245,7 +245,7 @@ async def send(log: Log, fields: Json) -> Position:
     return await log.append(TURNS.name, key=key_of(fields), value=json.dumps(fields).encode())
 
 
-async def _settled(run: Beside, deadline: float = 60.0) -> None:
+async def _settled(run: LocalStages, deadline: float = 60.0) -> None:
     until = time.monotonic() + deadline
     quiet = 0
     while quiet < 3:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from pydantic import JsonValue
 from qdrant_client import models
 
-from memstream.adapters.ports import Completion, CompletionRequest, Found, NewWindow, Point, Usage, VectorStore
+from memstream.adapters.ports import Completion, CompletionRequest, NewWindow, Point, StoredPoint, Usage, VectorStore
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.observer.stage import Observer
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
@@ -29,7 +29,7 @@ from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TU
 from memstream.schemas.turns import turn_value
 from memstream.streams.engine.retry import BreakerPolicy, Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import Ahead, Record
+from memstream.streams.log.port import Record, RecordAhead
 
 from .model_server import OBSERVATION, Answer, Ask, Script, nothing
 from .prompt_view import view
@@ -78,11 +78,11 @@ class Points:
 
     async def last(
         self, collection: str, *, tenant_id: str, where: models.Filter, order_by: str, limit: int
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         """Of the conditions it knows what the recorder asks for: equal, below, and not equal."""
         self.calls += 1
         found = [
-            Found(point.id, point.payload)
+            StoredPoint(point.id, point.payload)
             for point in self.of(collection).values()
             if point.payload["tenant_id"] == tenant_id
             and point.payload.get(order_by) is not None
@@ -93,11 +93,11 @@ class Points:
 
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
-    ) -> dict[str, Found]:
+    ) -> dict[str, StoredPoint]:
         self.calls += 1
         found = {each: self.of(collection)[each] for each in ids if each in self.of(collection)}
         assert all(point.payload["tenant_id"] == tenant_id for point in found.values())
-        return {each: Found(each, point.payload) for each, point in found.items()}
+        return {each: StoredPoint(each, point.payload) for each, point in found.items()}
 
 
 def _holds(condition: models.FieldCondition, payload: Mapping[str, JsonValue]) -> bool:
@@ -197,7 +197,7 @@ class ObserverWorld:
             policy=self.policy,
             partitions=self.partitions,
             next_is_here=lambda partition, key: self.queued[key] > 0,
-            ahead=lambda partition: None if self.unread is None else Ahead(self.unread, self.held),
+            ahead=lambda partition: None if self.unread is None else RecordAhead(self.unread, self.held),
             now=self.clock.now,
             monotonic=self.clock.monotonic,
         )

@@ -12,11 +12,11 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folder_lock import FolderLock
-from memstream.adapters.ports import Embedder, Found, Reranker, VectorStore
+from memstream.adapters.ports import Embedder, Reranker, StoredPoint, VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
-from memstream.recall.request import RecallRequest, SessionRef
-from memstream.recall.service import Recall, Recalled
+from memstream.recall.request import ReadSession, RecallRequest
+from memstream.recall.service import RecallResult, RecallService
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.recall import Tier
 from memstream.schemas.turns import Owner
@@ -27,7 +27,7 @@ Run = Callable[[Coroutine[Any, Any, Any]], Any]
 EVERY = tuple(spec.name for spec in COLLECTIONS)
 U1 = Owner(scope="user", id="u1")
 TEAM = Owner(scope="group", id="team")
-PLAIN = RecallRequest(tenant_id="acme", owner=U1, session=SessionRef("u1", "s1"))
+PLAIN = RecallRequest(tenant_id="acme", owner=U1, session=ReadSession("u1", "s1"))
 POLICY = RecallPolicy()
 SHORT = RecallPolicy(patience=0.2)
 
@@ -70,8 +70,8 @@ class World:
         policy: RecallPolicy = POLICY,
         reranker: Reranker | None = None,
         **asked: Any,
-    ) -> Recalled:
-        service = Recall(
+    ) -> RecallResult:
+        service = RecallService(
             store=store or self.store,
             embedder=embedder or self.memory.embedder,
             policy=policy,
@@ -111,13 +111,13 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
 
-        async def asked(collection: str, **arguments: Any) -> list[Found]:
+        async def asked(collection: str, **arguments: Any) -> list[StoredPoint]:
             if (f"{collection}.{name}" in self._of or name in self._of) and self._left != 0:
                 self._left = None if self._left is None else self._left - 1
                 if self._fault is not None:
                     raise self._fault
                 await asyncio.Event().wait()
-            return cast(list[Found], await real(collection, **arguments))
+            return cast(list[StoredPoint], await real(collection, **arguments))
 
         return asked
 

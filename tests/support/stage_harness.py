@@ -29,7 +29,7 @@ from prometheus_client import CollectorRegistry
 from memstream.schemas.outcomes import Outcome, OutRecord
 from memstream.schemas.topics import StageName
 from memstream.streams.engine.crash_points import CrashPoint, Step
-from memstream.streams.engine.error_boundary import Boundary, Deaths
+from memstream.streams.engine.error_boundary import CrashCounter, ErrorBoundary
 from memstream.streams.engine.handler import Handler, Stage
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls, RetryPolicy
@@ -150,7 +150,7 @@ class StageHarness:
             stage=_SteppedStage(self.stage, self.pass_step),
             rows=self.rows,
             calls=self.calls,
-            boundary=Boundary(deaths=Deaths(Path(self._folder.name))),
+            boundary=ErrorBoundary(deaths=CrashCounter(Path(self._folder.name))),
             send=self._send,
             metrics=self.metrics,
             crash=_Steps(self.pass_step),

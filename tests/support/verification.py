@@ -20,7 +20,7 @@ from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.topics import STAGES, StageName, catalogue
 from memstream.schemas.turns import Turn
 from memstream.streams.log.port import Log
-from memstream.verification import Expected, Reading, read_history, verify
+from memstream.verification import Expected, HistoryScope, read_history, verify
 from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
 
@@ -76,7 +76,9 @@ async def violations(
     """One line each, with the records that show it; of these invariants, by default of all."""
     policy = load(config=config)[1] if config.is_file() else MemoryPolicy()
     async with store_of(environment) as store:
-        history = await read_history(log=log, store=store, reading=Reading(tenant=tenant, since=since, policy=policy))
+        history = await read_history(
+            log=log, store=store, reading=HistoryScope(tenant=tenant, since=since, policy=policy)
+        )
     expected = Expected(
         stages=frozenset(stages or STAGES),
         policy=policy,

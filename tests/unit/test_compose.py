@@ -112,7 +112,18 @@ def test_a_worker_has_time_to_drain(compose: dict[str, Any]) -> None:
 def test_the_image_carries_every_room() -> None:
     dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for room in ("adapters", "agents", "api", "cli", "client", "memory", "recall", "schemas", "streams"):
+    for room in (
+        "adapters",
+        "agents",
+        "api",
+        "cli",
+        "client",
+        "memory",
+        "recall",
+        "schemas",
+        "streams",
+        "verification",
+    ):
         assert f"COPY {room} {room}" in dockerfile
         assert f"!{room}" in ignored
     assert "USER memstream" in dockerfile

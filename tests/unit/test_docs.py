@@ -13,7 +13,19 @@ from memstream.cli.wiring.settings import Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ROOMS = ("adapters", "agents", "api", "cli", "client", "examples", "memory", "recall", "schemas", "streams")
+ROOMS = [
+    "adapters",
+    "agents",
+    "api",
+    "cli",
+    "client",
+    "examples",
+    "memory",
+    "recall",
+    "schemas",
+    "streams",
+    "verification",
+]
 
 
 def test_every_setting_is_described_and_no_other() -> None:

@@ -13,12 +13,12 @@ from pydantic import BeforeValidator, Field, JsonValue
 from ....adapters.ports import Message
 from ....memory.facts.statements import own_subject
 from ....memory.language.text import one_line
-from ....memory.upkeep.consolidation import Proposed
+from ....memory.upkeep.consolidation import ProposedFact
 from ....schemas.base import Subject, Unit
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.observations import Category
-from ...common.structured_output import Answer, Item, ShortId, parse_items, short_id, strict_schema
+from ...common.structured_output import Item, ParsedItems, ShortId, parse_items, short_id, strict_schema
 
 TASK: Final = "consolidation"
 VERSION = "consolidate/v1"
@@ -74,8 +74,8 @@ class FactItem(Item):
     target_fact_id: ShortId = None
     source_episode_ids: Annotated[list[str], BeforeValidator(_sources)] = Field(default_factory=list)
 
-    def proposed(self) -> Proposed:
-        return Proposed(
+    def proposed(self) -> ProposedFact:
+        return ProposedFact(
             action=self.action,
             subject=self.subject,
             content=one_line(self.content),
@@ -89,10 +89,10 @@ class FactItem(Item):
 SCHEMA: dict[str, JsonValue] = strict_schema("facts", FactItem)
 
 
-def parse(value: JsonValue) -> Answer[FactItem]:
+def parse(value: JsonValue) -> ParsedItems[FactItem]:
     """Raises ValueError when the outer shape is another."""
     answer = parse_items(value, "facts", FactItem)
-    return Answer(answer.items[:ITEMS_MAX], answer.dropped + max(0, len(answer.items) - ITEMS_MAX))
+    return ParsedItems(answer.items[:ITEMS_MAX], answer.dropped + max(0, len(answer.items) - ITEMS_MAX))
 
 
 @dataclass(frozen=True)

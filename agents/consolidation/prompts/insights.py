@@ -13,7 +13,7 @@ from ....adapters.ports import Message
 from ....memory.facts.statements import own_subject
 from ....schemas.base import Unit
 from ....schemas.episodes import StoredEpisode
-from ...common.structured_output import Answer, Item, Statement, parse_any, short_id, strict_schema
+from ...common.structured_output import Item, ParsedItems, Statement, parse_any, short_id, strict_schema
 from .facts import listed
 
 TASK: Final = "insights"
@@ -48,7 +48,7 @@ class InsightItem(Item):
 SCHEMA: Final[dict[str, JsonValue]] = strict_schema("insights", InsightItem)
 
 
-def parse(value: JsonValue) -> Answer[InsightItem]:
+def parse(value: JsonValue) -> ParsedItems[InsightItem]:
     """Raises ValueError when it is no object, or has something else than a list."""
     return parse_any(value, "insights", InsightItem)
 

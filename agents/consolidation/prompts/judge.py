@@ -13,7 +13,7 @@ from ....adapters.ports import Message
 from ....memory.language.text import one_line
 from ....schemas.base import REASON_MAX
 from ....schemas.facts import StoredFact
-from ...common.structured_output import Answer, Item, parse_any, short_id, strict_schema
+from ...common.structured_output import Item, ParsedItems, parse_any, short_id, strict_schema
 
 TASK: Final = "judge"
 VERSION: Final = "judge/v1"
@@ -47,13 +47,13 @@ class JudgementItem(Item):
 SCHEMA: Final[dict[str, JsonValue]] = strict_schema("judgements", JudgementItem)
 
 
-def parse(value: JsonValue) -> Answer[JudgementItem]:
+def parse(value: JsonValue) -> ParsedItems[JudgementItem]:
     """Raises ValueError when it is no object, or has something else than a list."""
     return parse_any(value, "judgements", JudgementItem)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PendingPair:
     """A pending fact, and the one that it waits for."""
 
     pending: StoredFact
@@ -64,10 +64,10 @@ class Pair:
 class JudgePrompt:
     """At most 20 pairs."""
 
-    shown: Sequence[Pair]
+    shown: Sequence[PendingPair]
 
     @property
-    def pairs(self) -> Mapping[str, Pair]:
+    def pairs(self) -> Mapping[str, PendingPair]:
         return {f"p{n}": pair for n, pair in enumerate(self.shown, start=1)}
 
     @property

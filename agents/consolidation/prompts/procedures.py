@@ -14,7 +14,7 @@ from ....memory.facts.statements import own_subject
 from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
-from ...common.structured_output import Answer, Item, parse_any, strict_schema
+from ...common.structured_output import Item, ParsedItems, parse_any, strict_schema
 from .facts import listed
 
 TASK: Final = "procedures"
@@ -53,7 +53,7 @@ class ProcedureItem(Item):
 SCHEMA: Final[dict[str, JsonValue]] = strict_schema("procedures", ProcedureItem)
 
 
-def parse(value: JsonValue) -> Answer[ProcedureItem]:
+def parse(value: JsonValue) -> ParsedItems[ProcedureItem]:
     """Raises ValueError when it is no object, or has something else than a list."""
     return parse_any(value, "procedures", ProcedureItem)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, JsonValue
 
 from ....adapters.ports import Message
-from ....memory.upkeep.pruning import Merge, Removal
+from ....memory.upkeep.pruning import MergeProposal, Removal
 from ....schemas.facts import StoredFact
 from ...common.structured_output import Item, ShortId, parse_any, short_id, strict_object
 from .facts import listed
@@ -61,7 +61,7 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_object({"removals": RemovalItem, "m
 @dataclass(frozen=True, slots=True)
 class PruneAnswer:
     removals: tuple[Removal, ...]
-    merges: tuple[Merge, ...]
+    merges: tuple[MergeProposal, ...]
     dropped: int
 
 
@@ -70,7 +70,7 @@ def parse(value: JsonValue) -> PruneAnswer:
     removals, merges = parse_any(value, "removals", RemovalItem), parse_any(value, "merges", MergeItem)
     return PruneAnswer(
         tuple(Removal(each.fact_id or "", each.reason) for _, each in removals.items),
-        tuple(Merge(tuple(each.source_fact_ids), each.merged_content, each.reason) for _, each in merges.items),
+        tuple(MergeProposal(tuple(each.source_fact_ids), each.merged_content, each.reason) for _, each in merges.items),
         removals.dropped + merges.dropped,
     )
 

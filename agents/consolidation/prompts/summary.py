@@ -9,7 +9,7 @@ from typing import Final
 
 from ....adapters.ports import Message
 from ....memory.language.text import escape_markers
-from ....memory.upkeep.summaries import Told
+from ....memory.upkeep.summaries import SummaryTurn
 from ....schemas.cloudevents import rfc3339
 
 TASK: Final = "summary"
@@ -31,7 +31,7 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPrompt:
-    turns: Sequence[Told]
+    turns: Sequence[SummaryTurn]
 
     @property
     def name(self) -> str:
@@ -50,6 +50,6 @@ class SummaryPrompt:
         )
 
 
-def _shown(name: str, turn: Told) -> str:
+def _shown(name: str, turn: SummaryTurn) -> str:
     said = "\n".join(f"{role}: {escape_markers(text)}" for role, text in turn.said)
     return f"[{name}]\n{said}"

@@ -15,13 +15,13 @@ from ....schemas.errors import Poison
 from ....schemas.observations import TokenUsage
 from ....schemas.outcomes import Write
 from ....schemas.turns import Owner
-from ...common.model_call import Stopped
-from ...common.seen_ids import Remembered
-from ..rows import OwnerRow, PartName, StepStatus
+from ...common.model_call import CallStopped
+from ...common.seen_ids import SeenIds
+from ..rows import PartName, ProgressRow, StepStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """One run for one owner. `run_id` is derived from its cause: the same one when the event comes again."""
 
     tenant_id: str
@@ -34,7 +34,7 @@ class Asked:
     """Of the command."""
     links: Links = field(default_factory=Links)
     """Of the owner: what was recalled together."""
-    counted: Remembered = field(default_factory=Remembered)
+    counted: SeenIds = field(default_factory=SeenIds)
     """Ids of the turns that were reflected, of the session that the command is about."""
 
     @property
@@ -48,13 +48,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class StepResult:
     """What a step came to. Nothing of it is done yet: `changes` become facts.apply commands, `summaries`
     episodes.record ones, `writes` effects of the outcome, `row` the owner's row, all of one event. `model` and `prompt`
     made them."""
 
     status: StepStatus
-    row: OwnerRow
+    row: ProgressRow
     counts: Mapping[str, int] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
@@ -68,22 +68,23 @@ class Did:
     why: str = ""
     poison: Poison | None = None
     retry_after: float | None = None
-    also: tuple[Did, ...] = ()
+    also: tuple[StepResult, ...] = ()
     """Of steps that this one took itself; their rows are in `row`."""
 
     @classmethod
-    def stopped(cls, by: Stopped, row: OwnerRow, **counts: int) -> Did:
+    def stopped(cls, by: CallStopped, row: ProgressRow, **counts: int) -> StepResult:
         return cls(by.status, row, counts, why=by.why, poison=by.poison, retry_after=by.retry_after)
 
 
 class Step(Protocol):
-    """One thing that a run does, with at most `calls` questions to a model. Reads only; every effect is in `Did`."""
+    """One thing that a run does, with at most `calls` questions to a model. Reads only; every effect is in
+    `StepResult`."""
 
     @property
     def part(self) -> PartName:
         """The entry of the run's record that it belongs to."""
         ...
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """Raises Fatal, and Transient where the store is away."""
         ...

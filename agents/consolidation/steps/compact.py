@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from qdrant_client import models
 
 from ....memory.policies import CapturePolicy, ConsolidationPolicy, SessionLogPolicy
-from ....memory.upkeep.summaries import Logged, Told, Unsummarised, older_than, that_fit, without
+from ....memory.upkeep.summaries import StoredTurn, SummaryBacklog, SummaryTurn, older_than, that_fit, without
 from ....schemas import ids
 from ....schemas.base import REASON_MAX, explain
 from ....schemas.collections import EPISODES, TURNS
@@ -21,12 +21,12 @@ from ....schemas.commands import Command, ResultError
 from ....schemas.commands import Compact as CompactArgs
 from ....schemas.episodes import SUMMARISED_MAX, StoredEpisode
 from ....streams.engine.handler import Rows
-from ...common.model_call import Asking, Stopped
-from ...common.seen_ids import Remembered
+from ...common.model_call import CallStopped, ModelCaller
+from ...common.seen_ids import SeenIds
 from ..owner_reads import Lookup, is_, of_owner
-from ..rows import OwnerRow, PartName, turns_of
-from ..session_summary import logged, may_be_read, proposed, retell, retold_as, retold_with, tellable
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow, turns_of
+from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_as, summary_with, tellable
+from .base import RunRequest, StepResult
 
 FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
 """What is read of message 0 of each of a session's turns, as many as there are."""
@@ -43,34 +43,34 @@ def refused_args(command: Command) -> ResultError | None:
     return None
 
 
-def counted_of(command: Command, rows: Rows) -> Remembered:
+def counted_of(command: Command, rows: Rows) -> SeenIds:
     """Ids of the turns that were reflected for the command's owner, of the session that it names."""
     if command.kind != "compact":
-        return Remembered()
+        return SeenIds()
     args = CompactArgs.from_payload(command.args)
     session = ids.session_key(command.tenant_id, args.user_id, args.session_id)
     return turns_of(rows, command.key, session).counted
 
 
 @dataclass(frozen=True, slots=True)
-class Compact:
+class CompactStep:
     """One question, one episode."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     session_log: SessionLogPolicy
     capture: CapturePolicy
     significance: float
     part: PartName = "compact"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         args = CompactArgs.from_payload(asked.args)
-        nothing = Did("nothing", row, _counts())
+        nothing = StepResult("nothing", row, _counts())
         if not may_be_read(self.capture):
             return nothing
         keep = self.session_log.keep if args.keep is None else args.keep
-        session = Unsummarised(user_id=args.user_id, session_id=args.session_id, turn_ids=())
+        session = SummaryBacklog(user_id=args.user_id, session_id=args.session_id, turn_ids=())
         older = await self._older(asked, session, row, keep=keep)
         for start in range(0, len(older), SUMMARISED_MAX):
             part = session.model_copy(update={"turn_ids": older[start : start + SUMMARISED_MAX]})
@@ -81,7 +81,9 @@ class Compact:
                 return await self._compacted(asked, row, part, may_be_told, after=after)
         return nothing
 
-    async def _older(self, asked: Asked, session: Unsummarised, row: OwnerRow, *, keep: int) -> tuple[str, ...]:
+    async def _older(
+        self, asked: RunRequest, session: SummaryBacklog, row: ProgressRow, *, keep: int
+    ) -> tuple[str, ...]:
         """The turns that may be taken, in the order of the log."""
         taken = await self._summarised(asked, session)
         taken |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
@@ -90,28 +92,28 @@ class Compact:
             for turn in older_than(await self._log(asked, session), keep=keep)
             if turn.turn_id in asked.counted
             and turn.turn_id not in taken
-            and retold_as(asked, session, turn.turn_id) not in row.retold
+            and summary_as(asked, session, turn.turn_id) not in row.retold
         )
 
     async def _compacted(
-        self, asked: Asked, row: OwnerRow, session: Unsummarised, turns: Sequence[Told], *, after: int
-    ) -> Did:
+        self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, after: int
+    ) -> StepResult:
         """`after`: so many turns were not looked at yet."""
         shown = that_fit(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
-        answer = await retell(asked, session, shown, asking=self.asking)
-        if isinstance(answer, Stopped):
-            return Did.stopped(answer, row, **_counts(left=left + len(shown)))
+        answer = await summarise_turns(asked, session, shown, asking=self.asking)
+        if isinstance(answer, CallStopped):
+            return StepResult.stopped(answer, row, **_counts(left=left + len(shown)))
         row = row.model_copy(
             update={
                 "unsummarised": without(row.unsummarised, session, {each.turn_id for each in shown}),
-                "retold": retold_with(row.retold, asked, session, shown),
+                "retold": summary_with(row.retold, asked, session, shown),
             }
         )
         if answer.summary is None:
             counts = _counts(turns=len(shown), left=left)
-            return Did("done", row, counts, {"empty": 1}, usage=answer.usage)
-        return Did(
+            return StepResult("done", row, counts, {"empty": 1}, usage=answer.usage)
+        return StepResult(
             "done",
             row,
             _counts(turns=len(shown), episodes=1, left=left),
@@ -121,7 +123,7 @@ class Compact:
             usage=answer.usage,
         )
 
-    async def _log(self, asked: Asked, session: Unsummarised) -> tuple[Logged, ...]:
+    async def _log(self, asked: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
         """All turns of the session, whosever: which are its newest is no owner's matter."""
         where = models.Filter(
             must=[
@@ -134,9 +136,9 @@ class Compact:
             "store",
             lambda: self.lookup.store.select(TURNS, tenant_id=asked.tenant_id, where=where, fields=FIRST_MESSAGES),
         )
-        return tuple(Logged.model_validate(each.payload) for each in found)
+        return tuple(StoredTurn.model_validate(each.payload) for each in found)
 
-    async def _summarised(self, asked: Asked, session: Unsummarised) -> set[str]:
+    async def _summarised(self, asked: RunRequest, session: SummaryBacklog) -> set[str]:
         """Turns that a summary in the store has; also one that was let go."""
         where = models.Filter(
             must=[

@@ -8,7 +8,7 @@ from itertools import chain
 
 from qdrant_client import models
 
-from ....adapters.ports import ByMeaning
+from ....adapters.ports import DenseRanking
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.consolidation import Counters, propose
 from ....schemas.cloudevents import rfc3339
@@ -16,35 +16,35 @@ from ....schemas.collections import EPISODES, FACTS
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import Lookup, as_episode, empty, is_, of_owner, oldest_first
 from ..prompts.facts import SCHEMA, TASK, ConsolidatePrompt, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)
-class FactsFromEpisodes:
+class FactsStep:
     """The oldest episodes that no run has looked at, beside the facts nearest to them."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """Counters begin anew, with the episodes that are left, unless no model answered: then they stand."""
         episodes, waiting = await self._episodes(asked)
         if not episodes:
-            return Did("nothing", row.model_copy(update={"counters": Counters()}))
+            return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
         prompt = ConsolidatePrompt(episodes, await self._facts_near(asked, episodes))
         counts = {"episodes": len(episodes), "facts_shown": len(prompt.facts)}
-        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
-        if isinstance(answer, Stopped):
+        if isinstance(answer, CallStopped):
             if answer.status == "failed":  # so that the next try sees more than this one
                 row = row.model_copy(update={"counters": Counters()})
-            return Did.stopped(answer, row, **counts)
+            return StepResult.stopped(answer, row, **counts)
         proposals = propose(
             [item.proposed() for _, item in answer.value.items], episodes=prompt.episodes, facts=prompt.facts
         )
@@ -57,7 +57,7 @@ class FactsFromEpisodes:
             ids=tuple(each.episode_id for each in episodes),
             fields={"consolidated_at": rfc3339(asked.now)},
         )
-        return Did(
+        return StepResult(
             "done",
             row.model_copy(update={"counters": Counters(episodes=max(0, waiting - len(episodes)))}),
             counts,
@@ -69,7 +69,7 @@ class FactsFromEpisodes:
             usage=token_usage(answer.usage),
         )
 
-    async def _episodes(self, asked: Asked) -> tuple[tuple[StoredEpisode, ...], int]:
+    async def _episodes(self, asked: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
         """The oldest open ones, and how many are open together."""
         where = models.Filter(must=[of_owner(asked), empty("consolidated_at"), empty("deleted_at")])
         store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
@@ -84,7 +84,7 @@ class FactsFromEpisodes:
         waiting = await calls.call("store", lambda: store.count(EPISODES, tenant_id=tenant_id, where=where))
         return tuple(as_episode(each) for each in found), waiting
 
-    async def _facts_near(self, asked: Asked, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
+    async def _facts_near(self, asked: RunRequest, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
         """All active facts while they fit into the prompt, else the nearest to any of the episodes; oldest first."""
         limit = self.policy.max_facts
         if not limit:
@@ -98,7 +98,7 @@ class FactsFromEpisodes:
         vectors = await calls.call(
             "store", lambda: store.get(EPISODES, tenant_id=tenant_id, ids=wanted, with_dense=True)
         )
-        rankings = [ByMeaning(each.dense) for each in vectors.values() if each.dense is not None]
+        rankings = [DenseRanking(each.dense) for each in vectors.values() if each.dense is not None]
         if not rankings:
             return ()
         near = await calls.call(

@@ -23,12 +23,12 @@ from ....schemas.collections import ARCHIVE, EPISODES
 from ....schemas.episodes import StoredEpisode
 from ....schemas.observations import TokenUsage
 from ....schemas.outcomes import DeletePoints, InsertPoints, OutPoint, SetFields, Write
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import READ_MAX, Lookup, as_episode, empty, of_owner, until
 from ..prompts.gist import TASK, GistPrompt
 from ..prompts.text_answer import SCHEMA, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Gist:
 
 
 @dataclass(frozen=True, slots=True)
-class Gists:
+class GistsStep:
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: GistPolicy
     pack: Locale
     part: PartName = "hygiene"
 
-    async def take(self, asked: Asked, row: OwnerRow, *, leaving: Collection[str] = ()) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
         """`leaving`: episodes that this visit culls."""
         chosen = [each for each in await self._old(asked) if each.episode_id not in leaving][: self.policy.at_once]
         over = await self._over(asked)
@@ -63,24 +63,24 @@ class Gists:
             output_tokens=sum(each.output_tokens for each in usages),
         )
         model = answers[0].model if answers else None
-        return Did("done" if writes else "nothing", row, counts, writes=tuple(writes), model=model, usage=usage)
+        return StepResult("done" if writes else "nothing", row, counts, writes=tuple(writes), model=model, usage=usage)
 
-    async def _gists(self, chosen: Sequence[StoredEpisode], asked: Asked) -> dict[str, Gist]:
+    async def _gists(self, chosen: Sequence[StoredEpisode], asked: RunRequest) -> dict[str, Gist]:
         """By episode. A model that may not be asked, is away, or has no use is not asked again in this visit: what is
         extracted needs nobody. What is secret is shown to none."""
         gists: dict[str, Gist] = {}
         calls = self.policy.calls if self.policy.by == "model" else 0
         for episode in chosen:
-            answer: Completion[str] | Stopped | None = None
+            answer: Completion[str] | CallStopped | None = None
             if calls and episode.sensitivity in SHOWN:
                 prompt = GistPrompt(episode, self.policy.chars)
-                question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+                question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
                 answer = await self.asking.ask(asked.tenant_id, question)
-                calls = 0 if isinstance(answer, Stopped) else calls - 1
+                calls = 0 if isinstance(answer, CallStopped) else calls - 1
             gists[episode.episode_id] = self._gist(episode, answer)
         return gists
 
-    def _gist(self, episode: StoredEpisode, answer: Completion[str] | Stopped | None) -> Gist:
+    def _gist(self, episode: StoredEpisode, answer: Completion[str] | CallStopped | None) -> Gist:
         """The model's where it holds, else what can be extracted; what was answered is paid for in any case."""
         chars = self.policy.chars
         given = answer if isinstance(answer, Completion) else None
@@ -90,7 +90,7 @@ class Gists:
                 return Gist(text, given)
         return Gist(extracted(episode.content, chars=chars), given)
 
-    async def _old(self, asked: Asked) -> Sequence[StoredEpisode]:
+    async def _old(self, asked: RunRequest) -> Sequence[StoredEpisode]:
         """The oldest first."""
         if not self.policy.enabled:
             return ()
@@ -113,7 +113,7 @@ class Gists:
         episodes = (as_episode(each) for each in found)
         return [each for each in episodes if worth_a_gist(each, now=asked.now, policy=self.policy)]
 
-    async def _over(self, asked: Asked) -> Sequence[str]:
+    async def _over(self, asked: RunRequest) -> Sequence[str]:
         """Rows of the archive whose time is over."""
         store = self.lookup.store
         last = asked.now - timedelta(days=self.policy.retention_days)
@@ -127,7 +127,7 @@ class Gists:
         return [each.id for each in found]
 
 
-def _compressed(episode: StoredEpisode, gist: str, asked: Asked) -> Iterator[Write]:
+def _compressed(episode: StoredEpisode, gist: str, asked: RunRequest) -> Iterator[Write]:
     """In this order."""
     row = archived(episode, at=asked.now)
     yield InsertPoints(collection=ARCHIVE, points=(OutPoint(id=row.archive_id, payload=row.to_payload()),))
@@ -139,5 +139,5 @@ def _compressed(episode: StoredEpisode, gist: str, asked: Asked) -> Iterator[Wri
     )
 
 
-def _let_go(rows: Sequence[str], asked: Asked) -> list[Write]:
+def _let_go(rows: Sequence[str], asked: RunRequest) -> list[Write]:
     return [DeletePoints(collection=ARCHIVE, tenant_id=asked.tenant_id, ids=tuple(rows))] if rows else []

@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ....memory.policies import HygienePolicy
-from ..rows import Errand, OwnerRow, PartName
-from .base import Asked, Did
-from .janitor import Janitor
-from .maintenance import Maintenance
+from ..rows import FollowUp, PartName, ProgressRow
+from .base import RunRequest, StepResult
+from .janitor import JanitorStep
+from .maintenance import MaintenanceStep
 
 REFLECT = "reflect"
 
 
 @dataclass(frozen=True, slots=True)
-class Hygiene:
-    janitor: Janitor
-    maintenance: Maintenance
+class HygieneStep:
+    janitor: JanitorStep
+    maintenance: MaintenanceStep
     part: PartName = "hygiene"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         wanted = asked.args.get("run")
         if wanted == REFLECT:
             return await self.maintenance.take(asked, row)
         if wanted is not None:
-            return Did("nothing", row, why=f"there is no run {str(wanted)[:50]!r}; known: {REFLECT}")
+            return StepResult("nothing", row, why=f"there is no run {str(wanted)[:50]!r}; known: {REFLECT}")
         return await self.janitor.take(asked, row)
 
 
-def after_turn(row: OwnerRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> OwnerRow:
+def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> ProgressRow:
     """One more turn on the owner's clock (`at`: its record's timestamp), and the janitor's next visit where it comes
     after captured turns or by the hour. `run_id` names the visit."""
     if not policy.enabled:
@@ -42,4 +42,4 @@ def after_turn(row: OwnerRow, *, at: int, run_id: str, policy: HygienePolicy, no
     due = now
     if policy.janitor == "schedule":
         due = max(now, (row.upkeep.visited_at or now) + timedelta(hours=policy.every_hours))
-    return row.model_copy(update={"errands": (*row.errands, Errand(kind="hygiene", run_id=run_id, not_before=due))})
+    return row.model_copy(update={"errands": (*row.errands, FollowUp(kind="hygiene", run_id=run_id, not_before=due))})

@@ -8,11 +8,11 @@ from typing import Final
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.clusters import clusters, name_of
 from ....schemas.commands import Change
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import Lookup, as_episode
 from ..prompts.insights import SCHEMA, TASK, InsightItem, InsightsPrompt, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 DERIVED_KEPT: Final = 64
 """Clusters whose names are kept: one that was looked at is asked about again only when it has changed."""
@@ -21,20 +21,20 @@ SOURCES_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Insights:
+class InsightsStep:
     """The largest cluster that was not looked at yet, in one question."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.cluster:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         found = await self.lookup.episodes(asked, with_dense=True)
         if len(found) < self.policy.cluster:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         together = clusters(
             [(as_episode(each), each.dense) for each in found if each.dense is not None],
             similarity=self.policy.cluster_similarity,
@@ -42,13 +42,13 @@ class Insights:
         )
         cluster = next((each for each in together if name_of(each) not in row.derived), None)
         if cluster is None:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         prompt = InsightsPrompt(cluster)
-        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
         looked_at = row.model_copy(update={"derived": (*row.derived, name_of(cluster))[-DERIVED_KEPT:]})
-        if isinstance(answer, Stopped):
-            return Did.stopped(answer, looked_at if answer.status == "failed" else row)
+        if isinstance(answer, CallStopped):
+            return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         changes, dropped = [], {"invalid": answer.value.dropped, "no_source": 0}
         for _, item in answer.value.items[:INSIGHTS_MAX]:
             change = _proposed(item, prompt)
@@ -56,7 +56,7 @@ class Insights:
                 dropped["no_source"] += 1
             else:
                 changes.append(change)
-        return Did(
+        return StepResult(
             "done",
             looked_at,
             {"clustered": len(cluster), "insights": len(changes)},

@@ -23,24 +23,24 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields, Write
 from ..owner_reads import READ_MAX, Lookup, as_episode, empty, is_, of_owner, until
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
-from .gists import Gists
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
+from .gists import GistsStep
 
 
 @dataclass(frozen=True, slots=True)
-class Janitor:
+class JanitorStep:
     """`half_life_days`: of effective confidence, as recall reckons it."""
 
     lookup: Lookup
     policy: HygienePolicy
     half_life_days: float
-    gists: Gists
+    gists: GistsStep
     part: PartName = "hygiene"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.enabled:
-            return Did("nothing", row, why="hygiene is off")
+            return StepResult("nothing", row, why="hygiene is off")
         doubtful, row = await self._doubtful(asked, row)
         old = row.upkeep.clock.before(span=self.policy.episode_turns)
         aged = await self._aged(asked, old)
@@ -50,7 +50,7 @@ class Janitor:
         stale = [each for each in aged if STALE not in each.tags and is_stale(each, now=asked.now, policy=self.policy)]
         gists = await self.gists.take(asked, row, leaving={each.episode_id for each in culled})
         counts = {"culled_facts": len(doubtful), "culled_episodes": len(culled), "stale": len(stale)}
-        return Did(
+        return StepResult(
             "done" if any(counts.values()) else "nothing",
             row,
             counts,
@@ -59,7 +59,7 @@ class Janitor:
             also=(gists,),
         )
 
-    async def _doubtful(self, asked: Asked, row: OwnerRow) -> tuple[list[Change], OwnerRow]:
+    async def _doubtful(self, asked: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
         """Proposals to prune, of the next page of facts, and where the visit after this one begins."""
         policy, store = self.policy, self.lookup.store
         where = models.Filter(must=[of_owner(asked), is_("state", "active")])
@@ -87,7 +87,7 @@ class Janitor:
         kept = row.upkeep.model_copy(update={"facts_from": goes_on, "visited_at": asked.now})
         return changes, row.model_copy(update={"upkeep": kept})
 
-    async def _aged(self, asked: Asked, old: datetime | None) -> Sequence[StoredEpisode]:
+    async def _aged(self, asked: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
         """Episodes that a bound may have been reached for, the oldest first."""
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
@@ -108,12 +108,12 @@ class Janitor:
         return [as_episode(each) for each in found]
 
 
-def may_go(episode: StoredEpisode, row: OwnerRow) -> bool:
+def may_go(episode: StoredEpisode, row: ProgressRow) -> bool:
     """While a run waits for its model or its tier, what it has not looked at stays."""
     return row.waiting is None or episode.consolidated_at is not None
 
 
-def deleted(episodes: Sequence[StoredEpisode], asked: Asked) -> tuple[Write, ...]:
+def deleted(episodes: Sequence[StoredEpisode], asked: RunRequest) -> tuple[Write, ...]:
     """Out of every read; the rows stay until the owner's share of episodes is full."""
     if not episodes:
         return ()
@@ -122,7 +122,7 @@ def deleted(episodes: Sequence[StoredEpisode], asked: Asked) -> tuple[Write, ...
     return (SetFields(collection=EPISODES, tenant_id=asked.tenant_id, ids=ids, fields=dict(fields)),)
 
 
-def _flagged(episodes: Sequence[StoredEpisode], asked: Asked) -> tuple[Write, ...]:
+def _flagged(episodes: Sequence[StoredEpisode], asked: RunRequest) -> tuple[Write, ...]:
     """One write for all that have the same tags; who has no room for a tag more is left as it is."""
     together: dict[tuple[str, ...], list[str]] = {}
     for each in episodes:

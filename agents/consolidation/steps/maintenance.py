@@ -23,15 +23,15 @@ from ....memory.policies import HygienePolicy
 from ....memory.upkeep.hygiene import is_forgotten
 from ....schemas.outcomes import Write
 from ..owner_reads import Lookup, as_episode
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did, Step
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, Step, StepResult
 from .janitor import deleted, may_go
 
 COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "reindexed", "duration_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maintenance:
+class MaintenanceStep:
     """`proposing`: the steps that propose changes of facts, by the count that tells how many."""
 
     lookup: Lookup
@@ -40,17 +40,17 @@ class Maintenance:
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         none = dict.fromkeys(COUNTS, 0)
         if not self.policy.enabled:
-            return Did("nothing", row, none, why="hygiene is off")
+            return StepResult("nothing", row, none, why="hygiene is off")
         last = row.upkeep.reflected_at
         if last is not None and asked.issued_at is not None and asked.issued_at < last:
-            return Did("nothing", row, none, why="a run was going on when this one was asked for")
+            return StepResult("nothing", row, none, why="a run was going on when this one was asked for")
         began = self.monotonic()
         gone, writes = await self._pruned(asked, row)
         counts = none | {"pruned": gone, "strengthened": asked.links.grown_since(last)}
-        also: list[Did] = []
+        also: list[StepResult] = []
         for name, step in self.proposing.items():
             did = await step.take(asked, row)
             if did.status == "done":  # one that may not ask, or whose model is away, is left out
@@ -60,7 +60,7 @@ class Maintenance:
         worked = any(counts.values())
         seconds = self.monotonic() - began
         kept = row.upkeep.model_copy(update={"reflected_at": asked.now + timedelta(seconds=seconds)})
-        return Did(
+        return StepResult(
             "done" if worked else "nothing",
             row.model_copy(update={"upkeep": kept}),
             counts | {"duration_ms": round(seconds * 1_000)},
@@ -68,7 +68,7 @@ class Maintenance:
             also=tuple(also),
         )
 
-    async def _pruned(self, asked: Asked, row: OwnerRow) -> tuple[int, tuple[Write, ...]]:
+    async def _pruned(self, asked: RunRequest, row: ProgressRow) -> tuple[int, tuple[Write, ...]]:
         standing = (as_episode(each) for each in await self.lookup.episodes(asked))
         gone = [
             each for each in standing if is_forgotten(each, now=asked.now, policy=self.policy) and may_go(each, row)

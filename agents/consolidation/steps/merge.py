@@ -15,17 +15,17 @@ from typing import Final
 
 from qdrant_client import models
 
-from ....adapters.ports import Found
+from ....adapters.ports import StoredPoint
 from ....memory.facts.conflict import Neighbours, resolve
-from ....memory.facts.similarity import Near
+from ....memory.facts.similarity import NearFact
 from ....memory.facts.statements import of_fact
 from ....memory.policies import ConflictPolicy, HygienePolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
 from ....schemas.facts import StoredFact
 from ..owner_reads import Lookup, is_, of_owner
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
 """Facts whose neighbours one run looks at, the youngest: older ones were looked at by the runs before."""
@@ -33,13 +33,13 @@ NEIGHBOURS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeStep:
     lookup: Lookup
     policy: HygienePolicy
     conflict: ConflictPolicy
     part: PartName = "hygiene"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """A fact is merged once in a run: a chain of three takes two runs."""
         facts = await self.lookup.facts(asked)
         alone = {subject for subject, n in Counter(fact.subject for fact in facts).items() if n == 1}
@@ -58,9 +58,9 @@ class Merge:
             if change is not None:
                 taken.update(change.source_fact_ids)
                 changes.append(change)
-        return Did("done" if changes else "nothing", row, {"merged": len(changes)}, changes=tuple(changes))
+        return StepResult("done" if changes else "nothing", row, {"merged": len(changes)}, changes=tuple(changes))
 
-    async def _vectors(self, asked: Asked, wanted: Sequence[str]) -> dict[str, Found]:
+    async def _vectors(self, asked: RunRequest, wanted: Sequence[str]) -> dict[str, StoredPoint]:
         if not wanted:
             return {}
         store = self.lookup.store
@@ -68,7 +68,7 @@ class Merge:
             "store", lambda: store.get(FACTS, tenant_id=asked.tenant_id, ids=wanted, with_dense=True)
         )
 
-    async def _near(self, asked: Asked, fact: StoredFact, dense: Sequence[float]) -> list[Found]:
+    async def _near(self, asked: RunRequest, fact: StoredFact, dense: Sequence[float]) -> list[StoredPoint]:
         store = self.lookup.store
         where = models.Filter(must=[of_owner(asked), is_("state", "active"), is_("subject", fact.subject)])
         return await self.lookup.calls.call(
@@ -79,7 +79,7 @@ class Merge:
 
 def merger(
     younger: StoredFact,
-    near: Sequence[Found],
+    near: Sequence[StoredPoint],
     known: Mapping[str, StoredFact],
     policy: HygienePolicy,
     conflict: ConflictPolicy,
@@ -93,7 +93,7 @@ def merger(
             continue
         if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
             continue
-        neighbours = Neighbours(near=(Near(older, each.score),))
+        neighbours = Neighbours(near=(NearFact(older, each.score),))
         kind = resolve(of_fact(younger), neighbours, conflict, now=now).kind
         if kind in ("dedup", "detail"):
             return Change(

@@ -10,17 +10,17 @@ from ....memory.facts.pending import settles_without_model
 from ....memory.policies import ConsolidationPolicy
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import Lookup
-from ..prompts.judge import SCHEMA, TASK, JudgePrompt, Pair, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..prompts.judge import SCHEMA, TASK, JudgePrompt, PendingPair, parse
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 PENDING_READ = 200
 """Pending facts of an owner that one run looks at."""
 
 
-async def waiting(lookup: Lookup, asked: Asked) -> list[tuple[StoredFact, StoredFact | None]]:
+async def waiting(lookup: Lookup, asked: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
     """Pending facts, oldest first, each with the one that it waits for as it stands now."""
     pending = await lookup.facts(asked, "pending", limit=PENDING_READ)
     known = await lookup.facts_by_id(asked, [each.waits_for for each in pending if each.waits_for])
@@ -28,42 +28,42 @@ async def waiting(lookup: Lookup, asked: Asked) -> list[tuple[StoredFact, Stored
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class SettleStep:
     """What time or a later statement has decided meanwhile; nobody is asked."""
 
     lookup: Lookup
     part: PartName = "light"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         changes = []
         for pending, known in await waiting(self.lookup, asked):
             judgement = settles_without_model(pending, known, asked.now)
             if judgement is not None:
                 changes.append(judged(pending, known, judgement, "settled without a model"))
         if not changes:
-            return Did("nothing", row)
-        return Did("done", row, {"settled": len(changes)}, changes=tuple(changes))
+            return StepResult("nothing", row)
+        return StepResult("done", row, {"settled": len(changes)}, changes=tuple(changes))
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgeStep:
     """What stands against an active fact, in one question of at most 20 pairs; the rest waits for the next run."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         pairs = to_be_judged(await waiting(self.lookup, asked), asked.now)[: self.policy.max_pairs]
         if not pairs:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         prompt = JudgePrompt(pairs)
         counts = {"pairs": len(pairs)}
-        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
-        if isinstance(answer, Stopped):
-            return Did.stopped(answer, row, **counts)
+        if isinstance(answer, CallStopped):
+            return StepResult.stopped(answer, row, **counts)
         shown, unknown = prompt.pairs, 0
         changes: dict[str, Change] = {}
         for _, item in answer.value.items:
@@ -73,7 +73,7 @@ class Judge:
                 continue
             changes[item.pair_id] = judged(pair.pending, pair.known, item.decision, item.reason)
         dropped = {"unknown_pair": unknown, "invalid": answer.value.dropped}
-        return Did(
+        return StepResult(
             "done",
             row,
             counts | {"judged": len(changes)},
@@ -85,10 +85,10 @@ class Judge:
         )
 
 
-def to_be_judged(waiting: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[Pair]:
+def to_be_judged(waiting: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
     """Those that nothing but a judgement settles: their time has come, and what they wait for is believed."""
     return [
-        Pair(pending, known)
+        PendingPair(pending, known)
         for pending, known in waiting
         if known is not None and pending.valid_from <= now and settles_without_model(pending, known, now) is None
     ]

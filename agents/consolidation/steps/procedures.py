@@ -16,11 +16,11 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.outcomes import OutPoint, PutPoints
 from ....schemas.procedures import StoredProcedure
 from ....schemas.turns import SENSITIVITIES, up_to
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import Lookup, as_episode, of_owner
 from ..prompts.procedures import SCHEMA, TASK, ProcedureItem, ProceduresPrompt, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 PROCEDURES_MAX: Final = 3
 KNOWN_MAX: Final = 50
@@ -29,32 +29,32 @@ SHOWN: Final = up_to("internal")
 
 
 @dataclass(frozen=True, slots=True)
-class Procedures:
+class ProceduresStep:
     """The newest episodes, when there are as many as a cluster needs and other ones than last time."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
         shown = [each for each in standing if each.sensitivity in SHOWN][-self.policy.max_episodes :]
         if not self.policy.cluster or len(shown) < self.policy.cluster or name_of(shown) == row.mined:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         prompt = ProceduresPrompt(shown, await self._known(asked))
-        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
         looked_at = row.model_copy(update={"mined": name_of(shown)})
-        if isinstance(answer, Stopped):
-            return Did.stopped(answer, looked_at if answer.status == "failed" else row)
+        if isinstance(answer, CallStopped):
+            return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         found = [
             _procedure(item, shown, asked, model=answer.model, prompt=prompt.name)
             for _, item in answer.value.items[:PROCEDURES_MAX]
         ]
         by_id = {each.procedure_id: each for each in found}
         points = tuple(OutPoint(id=each, payload=by_id[each].to_payload()) for each in by_id)
-        return Did(
+        return StepResult(
             "done",
             looked_at,
             {"procedures": len(by_id)},
@@ -63,7 +63,7 @@ class Procedures:
             usage=token_usage(answer.usage),
         )
 
-    async def _known(self, asked: Asked) -> list[StoredProcedure]:
+    async def _known(self, asked: RunRequest) -> list[StoredProcedure]:
         where = models.Filter(must=[of_owner(asked)])
         store = self.lookup.store
         found = await self.lookup.calls.call(
@@ -73,7 +73,7 @@ class Procedures:
 
 
 def _procedure(
-    item: ProcedureItem, shown: Sequence[StoredEpisode], asked: Asked, *, model: str, prompt: str
+    item: ProcedureItem, shown: Sequence[StoredEpisode], asked: RunRequest, *, model: str, prompt: str
 ) -> StoredProcedure:
     return StoredProcedure(
         procedure_id=ids.procedure_id(asked.owner_key, item.name),

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.promotion import promoted, worth_promoting
 from ..owner_reads import Lookup, as_episode
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)
-class Promote:
+class PromoteStep:
     """What a fact stands on already, in whatever state that is, is not proposed again."""
 
     lookup: Lookup
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
         found = worth_promoting(standing, now=asked.now, policy=self.policy)
         if not found:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         changes = promoted(found, known=await self.lookup.believed(asked, [each.observation_id for each in found]))
         if not changes:
-            return Did("nothing", row)
-        return Did("done", row, {"promoted": len(changes)}, changes=changes)
+            return StepResult("nothing", row)
+        return StepResult("done", row, {"promoted": len(changes)}, changes=changes)

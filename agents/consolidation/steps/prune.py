@@ -5,44 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import PrunePolicy
-from ....memory.upkeep.pruning import looked_through, pruned, worth_it
-from ...common.model_call import Asking, Question, Stopped, token_usage
+from ....memory.upkeep.pruning import looked_through, prune_proposals, worth_it
+from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import Lookup
 from ..prompts.prune import SCHEMA, TASK, PrunePrompt, parse
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 
 @dataclass(frozen=True, slots=True)
-class Prune:
+class PruneStep:
     """One question of at most 100 facts; the next one goes on where it stopped. `force`, from the command, asks
     although little has changed; never of fewer facts than the policy wants, and never where it wants none."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: PrunePolicy
     part: PartName = "prune"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.facts or (row.changed_facts < self.policy.changed and not asked.forced):
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         facts = await self.lookup.facts(asked)
         if not worth_it(len(facts), self.policy.changed if asked.forced else row.changed_facts, self.policy):
-            return Did("nothing", row, {"facts": len(facts)})
+            return StepResult("nothing", row, {"facts": len(facts)})
         shown, stops = looked_through(facts, after=row.pruned_to, policy=self.policy)
         prompt = PrunePrompt(shown)
         counts = {"facts": len(facts), "facts_shown": len(shown)}
-        question = Question(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
-        if isinstance(answer, Stopped):
+        if isinstance(answer, CallStopped):
             if answer.status == "failed":  # asked again when as much has changed once more
                 row = row.model_copy(update={"changed_facts": 0})
-            return Did.stopped(answer, row, **counts)
-        found = pruned(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)
+            return StepResult.stopped(answer, row, **counts)
+        found = prune_proposals(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)
         dropped = dict(found.dropped)
         if answer.value.dropped:
             dropped["invalid"] = dropped.get("invalid", 0) + answer.value.dropped
-        return Did(
+        return StepResult(
             "done",
             row.model_copy(update={"changed_facts": 0, "pruned_to": stops}),
             counts | {"removals": found.removals, "merges": found.merges},

@@ -12,34 +12,34 @@ from ....memory.upkeep.sharing import may_be_shared, worth_sharing
 from ....schemas.collections import FACTS
 from ....schemas.facts import StoredFact
 from ..owner_reads import READ_MAX, Lookup, oldest_first
-from ..rows import OwnerRow, PartName
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from .base import RunRequest, StepResult
 
 TEXTS_MAX: Final = 100
 """Facts of the owner that one run looks for at others': the newest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareStep:
     """The command goes to the group's key: its facts have the one writer that all others have."""
 
     lookup: Lookup
     policy: SharingPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         group = self.policy.shared_with
         if group is None or asked.owner.scope != "user":
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         mine = [each for each in await self.lookup.facts(asked) if may_be_shared(each, self.policy)][-TEXTS_MAX:]
         if not mine:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         changes = worth_sharing(mine, await self._said(asked, mine), group=group, policy=self.policy)
         if not changes:
-            return Did("nothing", row)
-        return Did("done", row, {"shared": len(changes)}, changes=changes, to=group)
+            return StepResult("nothing", row)
+        return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)
 
-    async def _said(self, asked: Asked, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
+    async def _said(self, asked: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
         """Rows of this tenant with these texts, whosever they are."""
         texts = sorted({each.content_hash for each in mine})
         where = models.Filter(must=[models.FieldCondition(key="content_hash", match=models.MatchAny(any=list(texts)))])

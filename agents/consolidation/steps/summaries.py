@@ -12,41 +12,43 @@ from itertools import groupby
 from typing import Final
 
 from ....memory.policies import CapturePolicy, ConsolidationPolicy
-from ....memory.upkeep.summaries import Told, Unsummarised, by_need, that_fit, without
+from ....memory.upkeep.summaries import SummaryBacklog, SummaryTurn, by_need, that_fit, without
 from ....schemas.commands import SUMMARIES_MAX
-from ...common.model_call import Asking, Stopped
+from ...common.model_call import CallStopped, ModelCaller
 from ..owner_reads import Lookup
 from ..prompts.summary import TASK
-from ..rows import OwnerRow, PartName
-from ..session_summary import logged, may_be_read, proposed, retell, retold_with, tellable
-from .base import Asked, Did
+from ..rows import PartName, ProgressRow
+from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_with, tellable
+from .base import RunRequest, StepResult
 
 SESSIONS_LOOKED_AT: Final = 3
 """Of an owner, in one run: turns of the first may not be in the session log yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summarise:
+class SummaryStep:
     """One session, the one with most turns that wait, in one question. Nothing where no model may be asked: the turns
     wait."""
 
     lookup: Lookup
-    asking: Asking
+    asking: ModelCaller
     policy: ConsolidationPolicy
     capture: CapturePolicy
     part: PartName = "light"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         is_paused = self.asking.spending.paused(TASK) is not None
         if not may_be_read(self.capture) or len(row.summaries) == SUMMARIES_MAX or is_paused:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         for session in by_need(row.unsummarised, at_least=self.policy.summary_turns)[:SESSIONS_LOOKED_AT]:
             turns = await logged(asked, session, lookup=self.lookup, capture=self.capture)
             if len(turns) >= self.policy.summary_turns:
                 return await self._summarised(asked, row, session, turns)
-        return Did("nothing", row)
+        return StepResult("nothing", row)
 
-    async def _summarised(self, asked: Asked, row: OwnerRow, session: Unsummarised, turns: Sequence[Told]) -> Did:
+    async def _summarised(
+        self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn]
+    ) -> StepResult:
         may_be_told = await tellable(asked, session, turns, lookup=self.lookup)
         shown = that_fit(may_be_told, self.policy.summary_tokens)
         taken = [each.turn_id for each in turns]
@@ -54,30 +56,30 @@ class Summarise:
             taken = taken[: taken.index(may_be_told[len(shown)].turn_id)]
         row_after = row.model_copy(update={"unsummarised": without(row.unsummarised, session, taken)})
         if not shown:
-            return Did("nothing", row_after)
-        answer = await retell(asked, session, shown, asking=self.asking)
-        if isinstance(answer, Stopped):  # one of no use would be of no use again
-            return Did.stopped(answer, row_after if answer.status == "failed" else row, turns=len(shown))
-        row_after = row_after.model_copy(update={"retold": retold_with(row.retold, asked, session, shown)})
+            return StepResult("nothing", row_after)
+        answer = await summarise_turns(asked, session, shown, asking=self.asking)
+        if isinstance(answer, CallStopped):  # one of no use would be of no use again
+            return StepResult.stopped(answer, row_after if answer.status == "failed" else row, turns=len(shown))
+        row_after = row_after.model_copy(update={"retold": summary_with(row.retold, asked, session, shown)})
         if answer.summary is None:
-            return Did("nothing", row_after, {"turns": len(shown)}, {"empty": 1}, usage=answer.usage)
+            return StepResult("nothing", row_after, {"turns": len(shown)}, {"empty": 1}, usage=answer.usage)
         row_after = row_after.model_copy(update={"summaries": (*row.summaries, answer.summary)})
-        return Did("done", row_after, {"summarised": len(shown)}, usage=answer.usage)
+        return StepResult("done", row_after, {"summarised": len(shown)}, usage=answer.usage)
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodesFromSummaries:
+class SummaryEpisodesStep:
     """What was summarised is proposed as episodes."""
 
     significance: float
     part: PartName = "standard"
 
-    async def take(self, asked: Asked, row: OwnerRow) -> Did:
+    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not row.summaries:
-            return Did("nothing", row)
+            return StepResult("nothing", row)
         row_after = row.model_copy(update={"summaries": ()})
         by_origin = [
-            Did(
+            StepResult(
                 "done",
                 row_after,
                 {"formed": len(summaries)},
@@ -88,4 +90,4 @@ class EpisodesFromSummaries:
             for (model, prompt), found in groupby(row.summaries, key=lambda each: (each.model, each.prompt))
             if (summaries := tuple(found))
         ]
-        return Did("done", row_after, also=tuple(by_origin))
+        return StepResult("done", row_after, also=tuple(by_origin))

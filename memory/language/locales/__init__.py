@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .english import ENGLISH
-from .pack import Implied, Locale, Markers, Rule, Valued
+from .pack import Implied, Locale, Markers, PredicateRule, Valued
 
-__all__ = ["LOCALES", "Implied", "Locale", "Markers", "Rule", "Valued", "locale"]
+__all__ = ["LOCALES", "Implied", "Locale", "Markers", "PredicateRule", "Valued", "locale"]
 
 LOCALES: Mapping[str, Locale] = {ENGLISH.name: ENGLISH}
 

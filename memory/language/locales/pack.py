@@ -11,7 +11,7 @@ Valued = Literal["single", "multi", "unsure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PredicateRule:
     """One predicate and the phrases that mean it. In a phrase `#` stands for a number and `*` for one or two words;
     both belong to the object. Of rules whose phrases are equally long the first holds."""
 
@@ -73,7 +73,7 @@ class Markers:
 @dataclass(frozen=True, slots=True, eq=False)
 class Locale:
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[PredicateRule, ...]
     lasting: frozenset[str]
     """Predicates that hold though what they speak of has ended: who drops a Dutch course, still speaks Dutch."""
     ends: tuple[str, ...]

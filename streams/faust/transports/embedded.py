@@ -22,8 +22,8 @@ from ...log.kafka_rules import check_size, check_topic, choose_partition, topic_
 from ...log.log_registry import close_log, open_log
 from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
-from ...log.sqlite_tables import Topic
-from .embedded_consumer import Consumer
+from ...log.sqlite_tables import LogTopic
+from .embedded_consumer import EmbeddedConsumer
 from .fast_delivery import BUFFERED_MAX
 
 log = structlog.get_logger(__name__)
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 _CREATE_TIME = 0
 
 
-class Producer(base.Producer):
+class EmbeddedProducer(base.Producer):
     """Appends in the order of the calls; a future is done when its record is on the disk."""
 
     #: Bytes that may wait for the disk; beyond, `send` waits.
@@ -145,7 +145,7 @@ class Producer(base.Producer):
     def supports_headers(self) -> bool:
         return True
 
-    def _look_again(self, topic: str) -> Topic:
+    def _look_again(self, topic: str) -> LogTopic:
         self._opened().refresh()  # perhaps another process has just made it
         found = self._opened().topic(topic)
         if found is None:
@@ -165,11 +165,11 @@ def _headers(given: Any) -> Headers:
     return tuple((name, value.encode() if isinstance(value, str) else bytes(value or b"")) for name, value in items)
 
 
-class Transport(base.Transport):
+class EmbeddedTransport(base.Transport):
     """What `embedded://` means after `register()`."""
 
-    Consumer: ClassVar[Any] = Consumer
-    Producer: ClassVar[Any] = Producer
+    EmbeddedConsumer: ClassVar[Any] = EmbeddedConsumer
+    EmbeddedProducer: ClassVar[Any] = EmbeddedProducer
 
     default_port = 0
     driver_version = "embedded"

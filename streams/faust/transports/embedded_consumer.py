@@ -26,7 +26,7 @@ from ...log.kafka_rules import choose_partition
 from ...log.log_registry import close_log, open_log
 from ...log.port import Headers
 from ...log.sqlite_log import SqliteLog
-from ...log.sqlite_tables import Row
+from ...log.sqlite_tables import LogRow
 from .fast_delivery import DeliversAtOnce
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class _Cluster:
         return None if topic is None else set(range(len(topic.parts)))
 
 
-class Consumer(DeliversAtOnce, base.Consumer):
+class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
     """Delivers every record of the group's topics in order, from the committed offsets on."""
 
     #: Bounds of one fetch, per partition.
@@ -226,7 +226,7 @@ class Consumer(DeliversAtOnce, base.Consumer):
             for tp, offset in back.items():
                 self._positions[tp] = min(offset, self._positions.get(tp, offset))
 
-    async def _getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> dict[TP, list[Row]]:
+    async def _getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> dict[TP, list[LogRow]]:
         """Records of these partitions, as soon as there are any; none after `timeout` seconds or when the flow or the
         set of active partitions changes (the caller comes again)."""
         opened = self._opened()
@@ -242,7 +242,7 @@ class Consumer(DeliversAtOnce, base.Consumer):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), timeout)
             return {}
-        records: dict[TP, list[Row]] = {}
+        records: dict[TP, list[LogRow]] = {}
         for tp, start in starts.items():
             part = self._parts[tp]
             rows, self._positions[tp] = opened.read(
@@ -253,11 +253,11 @@ class Consumer(DeliversAtOnce, base.Consumer):
         return records
 
     @asynccontextmanager
-    async def changelogs(self) -> AsyncIterator[Consumer]:
+    async def changelogs(self) -> AsyncIterator[EmbeddedConsumer]:
         """For a restore: `read`."""
         yield self
 
-    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Row], int]:
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[LogRow], int]:
         """`restore.Changelog.read`; it never waits, since all that is there can be read."""
         await asyncio.sleep(0)  # others want to run between two batches
         opened, part = self._opened(), self._parts.get(tp)
@@ -265,7 +265,7 @@ class Consumer(DeliversAtOnce, base.Consumer):
             return [], offset
         return opened.read(part, offset, opened.end(part), max_records=RESTORE_RECORDS, max_bytes=RESTORE_BYTES)
 
-    def _to_message(self, tp: TP, record: Row) -> ConsumerMessage:
+    def _to_message(self, tp: TP, record: LogRow) -> ConsumerMessage:
         headers: Headers = record.headers
         return ConsumerMessage(
             tp.topic,

@@ -5,7 +5,7 @@ are wrapped. No class of theirs is changed; one name of aiokafka's fetcher is (o
 faust-streaming 0.15.3 and aiokafka 0.14.0:
 
 - give-back: `faust/transport/consumer.py:746` drops fetched records when a rebalance comes between; their position has
-  moved on, the hole is booked as a compaction gap and committed over. `Consumer.getmany` seeks back.
+  moved on, the hole is booked as a compaction gap and committed over. `KafkaConsumer.getmany` seeks back.
 - frozen fetch set: `faust/transport/consumer.py:795` passes its live set of partitions; emptied by a rebalance it reads
   as "all partitions" at `aiokafka/consumer/fetcher.py:1221`. `ConsumerThread._fetch_records` passes a copy.
 - lease: neither library says that membership may have lapsed (SIGSTOP, long pause, broker away). The age of the last
@@ -184,7 +184,7 @@ def _refuse_outdated(request: Any, response: Any, generation: int) -> None:
         raise IllegalGenerationError(f"a commit of generation {written_in}, and {generation} has begun")
 
 
-class Consumer(DeliversAtOnce, driver.Consumer):
+class KafkaConsumer(DeliversAtOnce, driver.Consumer):
     """Delivers every fetched record, or gives it back."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -245,7 +245,7 @@ class Consumer(DeliversAtOnce, driver.Consumer):
         return await _not_ours_to_make(topic)
 
 
-class Producer(driver.Producer):
+class KafkaProducer(driver.Producer):
     """Holds its buffer while the lease is out.
 
     A heartbeat that is accepted lets it go; one that is refused ends the process. In a rebalance too: before JoinGroup
@@ -289,11 +289,11 @@ class Producer(driver.Producer):
         return await _not_ours_to_make(topic)
 
 
-class Transport(driver.Transport):
+class KafkaTransport(driver.Transport):
     """What `kafka://` means after `register()`."""
 
-    Consumer: ClassVar[Any] = Consumer
-    Producer: ClassVar[Any] = Producer
+    KafkaConsumer: ClassVar[Any] = KafkaConsumer
+    KafkaProducer: ClassVar[Any] = KafkaProducer
 
 
 async def _not_ours_to_make(topic: str) -> None:

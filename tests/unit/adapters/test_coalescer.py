@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memstream.adapters.batching.coalescer import Gatherer, GatherPolicy
+from memstream.adapters.batching.coalescer import CoalescePolicy, Coalescer
 from memstream.schemas.errors import Fatal, Poison, StageError, Transient
 
 NEVER = 3_600.0
@@ -37,8 +37,8 @@ class Calls:
                 await self.changed.wait()
 
 
-def gatherer(run: Any, **policy: Any) -> Gatherer[int, int]:
-    return Gatherer(run=run, policy=GatherPolicy(**{"linger": NEVER, **policy}))
+def gatherer(run: Any, **policy: Any) -> Coalescer[int, int]:
+    return Coalescer(run=run, policy=CoalescePolicy(**{"linger": NEVER, **policy}))
 
 
 def start(*coroutines: Any) -> list[asyncio.Task[Any]]:
@@ -220,4 +220,4 @@ async def test_draining_waits_for_what_is_under_way_and_what_waits() -> None:
 @pytest.mark.parametrize("wrong", [{"items": 0}, {"weight": 0}, {"linger": -1.0}, {"at_once": 0}])
 def test_a_policy_that_would_never_send_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least"):
-        GatherPolicy(**wrong)
+        CoalescePolicy(**wrong)

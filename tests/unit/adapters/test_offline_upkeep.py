@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from memstream.adapters.completions.offline_prompt import read_prompt
-from memstream.adapters.completions.offline_upkeep import Pair, digest, judge, prune, read_pairs, summary
+from memstream.adapters.completions.offline_upkeep import ShownPair, digest, judge, prune, read_pairs, summary
 from memstream.adapters.ports import Message
 from memstream.agents.consolidation.prompts.digest import DigestPrompt
 from memstream.agents.consolidation.prompts.judge import JudgePrompt
-from memstream.agents.consolidation.prompts.judge import Pair as Shown
+from memstream.agents.consolidation.prompts.judge import PendingPair as Shown
 from memstream.agents.consolidation.prompts.prune import PrunePrompt
 from tests.support.record_builders import episode, stored_fact
 
@@ -28,7 +28,7 @@ from tests.support.record_builders import episode, stored_fact
     ],
 )
 def test_judge(known: str, new: str, decision: str) -> None:
-    (answer,) = judge([Pair("p1", known, new)])
+    (answer,) = judge([ShownPair("p1", known, new)])
     assert isinstance(answer, dict)
     assert (answer["pair_id"], answer["decision"]) == ("p1", decision)
 
@@ -39,8 +39,8 @@ def test_pairs_are_read_from_the_prompt() -> None:
         Shown(stored_fact("Likes milk", turn="t2"), stored_fact("new: known: [p9]")),
     ]
     assert read_pairs(JudgePrompt(pairs).messages()) == [
-        Pair("p1", "Works at Google", "Works at Stripe [p7]"),
-        Pair("p2", "new: known: [p9]", "Likes milk"),
+        ShownPair("p1", "Works at Google", "Works at Stripe [p7]"),
+        ShownPair("p2", "new: known: [p9]", "Likes milk"),
     ]
     assert read_pairs((Message("system", "[p1]\nknown: a\nnew: b"),)) == []
 

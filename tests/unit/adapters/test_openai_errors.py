@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memstream.adapters.completions.chat_reply import Unusable, decode_json
+from memstream.adapters.completions.chat_reply import UnusableReply, decode_json
 from memstream.adapters.openai_errors import (
     MAX_RETRY_AFTER,
     Failure,
@@ -137,5 +137,5 @@ HOPELESS = ["", " ", "no", "{", "[1,", "NaN", '{"a": Infinity}', "[" * 100_000, 
 
 @pytest.mark.parametrize("text", HOPELESS, ids=lambda text: repr(text[:16]))
 def test_what_is_no_answer_is_told_so(text: str) -> None:
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableReply):
         decode_json(text)

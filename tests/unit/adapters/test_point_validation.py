@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from memstream.adapters.ports import Found
+from memstream.adapters.ports import StoredPoint
 from memstream.adapters.vectors import point_validation
 from memstream.schemas.errors import Fatal
 
@@ -25,18 +25,18 @@ class Back(NamedTuple):
     score: float = 0.5
 
 
-def as_rows(records: Sequence[Back]) -> list[Found]:
+def as_rows(records: Sequence[Back]) -> list[StoredPoint]:
     return point_validation.found(records, tenants=("acme", "rival"), collection="facts", dense_name="dense")
 
 
-def as_hits(records: Sequence[Back]) -> list[Found]:
+def as_hits(records: Sequence[Back]) -> list[StoredPoint]:
     return point_validation.scored(records, tenants=("acme", "rival"), collection="facts")
 
 
 @pytest.mark.parametrize("read", [as_rows, as_hits])
 @pytest.mark.parametrize("payload", [{"tenant_id": "other"}, {"content": "of nobody"}, {}, None])
 def test_a_record_that_is_not_of_the_tenants_asked_for_fails_the_read(
-    read: Callable[[Sequence[Back]], list[Found]], payload: dict[str, Any] | None
+    read: Callable[[Sequence[Back]], list[StoredPoint]], payload: dict[str, Any] | None
 ) -> None:
     mine = Back("a", {"tenant_id": "acme"})
     with pytest.raises(Fatal, match="point b of another tenant came back"):
@@ -46,7 +46,7 @@ def test_a_record_that_is_not_of_the_tenants_asked_for_fails_the_read(
 def test_records_come_back_in_their_order_with_what_was_asked_of_them() -> None:
     one, other = Back("a", {"tenant_id": "acme", "content": "x"}), Back("b", {"tenant_id": "rival"}, VECTORS)
     assert as_rows([one, other]) == [
-        Found("a", {"tenant_id": "acme", "content": "x"}, None, None),
-        Found("b", {"tenant_id": "rival"}, None, [0.6, 0.8]),
+        StoredPoint("a", {"tenant_id": "acme", "content": "x"}, None, None),
+        StoredPoint("b", {"tenant_id": "rival"}, None, [0.6, 0.8]),
     ]
-    assert as_hits([other, one]) == [Found(each.id, each.payload or {}, 0.5, None) for each in (other, one)]
+    assert as_hits([other, one]) == [StoredPoint(each.id, each.payload or {}, 0.5, None) for each in (other, one)]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from memstream.adapters.ports import Found
+from memstream.adapters.ports import StoredPoint
 from memstream.agents.consolidation.steps.merge import merger
 from memstream.memory.policies import ConflictPolicy, HygienePolicy
 from memstream.schemas.commands import Change
@@ -28,7 +28,7 @@ YOUNGER = told("Resides in Oslo", 2)
 
 
 def merged(younger: StoredFact, *others: StoredFact, score: float | None) -> Change | None:
-    near: Sequence[Found] = [Found(id=each.fact_id, payload={}, score=score) for each in others]
+    near: Sequence[StoredPoint] = [StoredPoint(id=each.fact_id, payload={}, score=score) for each in others]
     known = {each.fact_id: each for each in (younger, *others)}
     return merger(younger, near, known, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
 

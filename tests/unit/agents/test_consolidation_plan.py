@@ -9,8 +9,8 @@ import pytest
 
 from memstream.agents.consolidation.plan import CALLS_MAX, Steps
 from memstream.agents.consolidation.rows import Kind
-from memstream.agents.consolidation.steps.gists import Gists
-from memstream.agents.consolidation.steps.hygiene import Hygiene
+from memstream.agents.consolidation.steps.gists import GistsStep
+from memstream.agents.consolidation.steps.hygiene import HygieneStep
 from memstream.memory.policies import MemoryPolicy
 from memstream.memory.policies.budget import PHASES, Phase
 
@@ -28,10 +28,10 @@ def test_a_run_asks_a_bounded_number_of_questions(kind: Kind, phases: frozenset[
 def questions(step: object) -> int:
     """At most so many, in one run. A command of the kind hygiene is a visit of the janitor or the maintenance run."""
     match step:
-        case Hygiene():
+        case HygieneStep():
             steps = step.maintenance.proposing.values()
             return max(questions(step.janitor.gists), sum(questions(each) for each in steps))
-        case Gists():
+        case GistsStep():
             return step.policy.calls
         case _:
             return int(hasattr(step, "asking"))
@@ -39,7 +39,7 @@ def questions(step: object) -> int:
 
 def test_hygiene_asks_for_gists_or_for_insights() -> None:
     (hygiene,) = STEPS.of("hygiene", frozenset(PHASES))
-    assert isinstance(hygiene, Hygiene)
+    assert isinstance(hygiene, HygieneStep)
     assert questions(hygiene.janitor.gists) == POLICY.gist.calls > 0
     assert questions(hygiene.maintenance.proposing["derived"]) == 1
 

@@ -1,20 +1,20 @@
 from __future__ import annotations
 
-from memstream.agents.consolidation.reminders import Reminders
-from memstream.agents.consolidation.schedule import Reminder
+from memstream.agents.consolidation.reminders import OwnerReminders
+from memstream.agents.consolidation.schedule import ScheduledCommand
 from memstream.schemas.turns import Owner
 from tests.support.record_builders import NOW
 
 OWNER = Owner(scope="user", id="u1")
 
 
-def reminder(tenant: str = "acme", command: str = "c1", *, for_model: bool = True) -> Reminder:
-    return Reminder(command, "consolidate", tenant, OWNER, NOW, for_model)
+def reminder(tenant: str = "acme", command: str = "c1", *, for_model: bool = True) -> ScheduledCommand:
+    return ScheduledCommand(command, "consolidate", tenant, OWNER, NOW, for_model)
 
 
 def test_a_reminder_comes_after_its_time_and_again_until_it_is_done() -> None:
     now = [0.0]
-    reminders = Reminders(pause=60, clock=lambda: now[0])
+    reminders = OwnerReminders(pause=60, clock=lambda: now[0])
     reminders.assigned(frozenset({0}))
     reminders.wait("a", 0, reminder(), seconds=60)
     assert reminders.take_due(10) == []
@@ -30,7 +30,7 @@ def test_a_reminder_comes_after_its_time_and_again_until_it_is_done() -> None:
 
 def test_an_owner_who_goes_on_speaking_does_not_put_it_off_and_another_one_takes_its_place() -> None:
     now = [0.0]
-    reminders = Reminders(pause=60, clock=lambda: now[0])
+    reminders = OwnerReminders(pause=60, clock=lambda: now[0])
     reminders.assigned(frozenset({0}))
     reminders.wait("a", 0, reminder(), seconds=60)
     now[0] = 50
@@ -43,7 +43,7 @@ def test_an_owner_who_goes_on_speaking_does_not_put_it_off_and_another_one_takes
 
 
 def test_the_tenants_model_is_back_and_the_rest_waits_on() -> None:
-    reminders = Reminders(pause=60, clock=lambda: 0.0)
+    reminders = OwnerReminders(pause=60, clock=lambda: 0.0)
     reminders.assigned(frozenset({0}))
     reminders.wait("a", 0, reminder("acme"), seconds=60)
     reminders.wait("b", 0, reminder("other"), seconds=60)
@@ -53,7 +53,7 @@ def test_the_tenants_model_is_back_and_the_rest_waits_on() -> None:
 
 
 def test_at_most_so_many_at_once_and_none_of_a_partition_that_is_gone() -> None:
-    reminders = Reminders(pause=60, clock=lambda: 0.0)
+    reminders = OwnerReminders(pause=60, clock=lambda: 0.0)
     assert reminders.assigned(frozenset({0, 1})) == {0, 1}
     for n in range(6):
         reminders.wait(f"o{n}", n % 2, reminder(command=f"c{n}"), seconds=0)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.agents.observer.flush import Flushed, flushed, origins_after
-from memstream.agents.observer.rows import Origin, SessionRow
+from memstream.agents.observer.flush import FlushResult, flushed, origins_after
+from memstream.agents.observer.rows import EntryOrigin, SessionRow
 from memstream.memory.policies import WorkingSetPolicy
-from memstream.memory.working_set.entries import Candidate, apply_turn
+from memstream.memory.working_set.entries import EntryCandidate, apply_turn
 from memstream.schemas import ids
 from memstream.schemas.commands import KEPT_MAX, Command, EpisodesKeep, SessionRef
 from memstream.schemas.observations import Observation
@@ -35,18 +35,18 @@ def heard(
     session: SessionRow, *said: Observation, turn: str = "t1", owner: Owner = OWNER, policy: WorkingSetPolicy = POLICY
 ) -> SessionRow:
     """The session after a turn in which this was observed."""
-    working = apply_turn(session.working, [Candidate(each) for each in said], policy=policy).working
-    new = [Origin.of(each, turn_id=turn, occurred_at=NOW, owner=owner, user_id="u1") for each in said]
+    working = apply_turn(session.working, [EntryCandidate(each) for each in said], policy=policy).working
+    new = [EntryOrigin.of(each, turn_id=turn, occurred_at=NOW, owner=owner, user_id="u1") for each in said]
     return session.model_copy(
         update={"working": working, "origins": origins_after(session.origins, new, working), "turns": session.turns + 1}
     )
 
 
-def done(session: SessionRow, threshold: float = 0.6) -> Flushed:
+def done(session: SessionRow, threshold: float = 0.6) -> FlushResult:
     return flushed(session, FLUSH, threshold=threshold, issued_by="/memstream/observer", now=NOW)
 
 
-def contents(flush: Flushed) -> list[str]:
+def contents(flush: FlushResult) -> list[str]:
     args = [EpisodesKeep.from_payload(each.args) for each in flush.commands]
     return sorted(kept.observation.content for each in args for kept in each.observations)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from memstream.agents.observer.reminders import Reminders
+from memstream.agents.observer.reminders import SessionReminders
 
 
 class World:
     def __init__(self) -> None:
         self.now = 100.0
-        self.reminders = Reminders(pause=60.0, clock=lambda: self.now)
+        self.reminders = SessionReminders(pause=60.0, clock=lambda: self.now)
         self.reminders.assigned(frozenset((0, 1)))
 
     def wait(

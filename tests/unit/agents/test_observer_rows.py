@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.agents.common.seen_ids import SEEN_KEPT, Remembered
+from memstream.agents.common.seen_ids import SEEN_KEPT, SeenIds
 from memstream.agents.observer.rows import (
     SessionRow,
     Sessions,
@@ -39,16 +39,16 @@ class OneRow:
 
 @given(st.lists(st.tuples(st.booleans(), st.text(max_size=3)), max_size=60))
 def test_seen_ids_are_a_set(steps: list[tuple[bool, str]]) -> None:
-    seen, model = Remembered(), set[str]()
+    seen, model = SeenIds(), set[str]()
     for add, given_id in steps:
         seen = seen.add(given_id) if add else seen.remove(given_id)
         model = model | {given_id} if add else model - {given_id}
     assert all((each in seen) == (each in model) for _, each in steps)
-    assert Remembered.model_validate_json(seen.model_dump_json()) == seen
+    assert SeenIds.model_validate_json(seen.model_dump_json()) == seen
 
 
 def test_the_last_thousand_are_remembered() -> None:
-    seen = Remembered()
+    seen = SeenIds()
     for n in range(SEEN_KEPT + 5):
         seen = seen.add(f"turn-{n}")
     assert [f"turn-{n}" in seen for n in (0, 4, 5, SEEN_KEPT + 4)] == [False, False, True, True]
@@ -58,7 +58,7 @@ def test_the_last_thousand_are_remembered() -> None:
 def test_a_hash_that_lies_across_two_others_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = {"a": "0011223344556677", "b": "8899aabbccddeeff", "across": "445566778899aabb"}
     monkeypatch.setattr(ids, "short_hash", hashes.__getitem__)
-    found = Remembered().add("a").add("b")
+    found = SeenIds().add("a").add("b")
     assert "across" not in found
     assert "a" in found
     assert "b" in found.add("across").remove("a")

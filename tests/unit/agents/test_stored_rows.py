@@ -8,7 +8,7 @@ import pytest
 
 from memstream.agents.common.stored_row import ROW_VERSION, StoredRow
 from memstream.agents.consolidation import rows as consolidation
-from memstream.agents.consolidation.recall_counts import RecalledRow
+from memstream.agents.consolidation.recall_counts import RecallRow
 from memstream.agents.observer import rows as observer
 from memstream.agents.reflector import rows as reflector
 from memstream.memory.upkeep.consolidation import Counters
@@ -21,16 +21,16 @@ from tests.support.release_0_1_rows import FIELDS, of_first_release
 LAST = Outcome(source=Source(topic="memory.turns", partition=0, offset=7, id="t1"))
 ROWS: list[StoredRow] = [
     observer.SessionRow(turns=3, last=LAST),
-    reflector.OwnerRow(turns=3, last=LAST),
-    reflector.SessionTurns(turn_number=3),
-    consolidation.OwnerRow(
+    reflector.LedgerRow(turns=3, last=LAST),
+    reflector.ReflectedTurns(turn_number=3),
+    consolidation.ProgressRow(
         counters=Counters(episodes=2, turns=3),
         runs=(consolidation.RunRecord(run_id="r1", status="done", at=NOW, changes=1),),
-        waiting=consolidation.Waiting(tenant_id="acme", owner=OWNER, run_id="r1"),
+        waiting=consolidation.PendingRun(tenant_id="acme", owner=OWNER, run_id="r1"),
         last=LAST,
     ),
-    consolidation.SessionTurns(turn_number=3),
-    RecalledRow(last=LAST),
+    consolidation.CountedTurns(turn_number=3),
+    RecallRow(last=LAST),
 ]
 
 
@@ -70,7 +70,7 @@ def test_a_row_of_a_later_version_is_refused_and_no_record_is_to_blame(
 
 
 def test_an_outcome_with_an_effect_that_is_not_known_is_never_applied_in_part() -> None:
-    fields = json.loads(reflector.OwnerRow(last=LAST).to_bytes())
+    fields = json.loads(reflector.LedgerRow(last=LAST).to_bytes())
     fields["last"]["later"] = ["an effect"]
     with pytest.raises(LaterVersion, match=r"last\.later"):
-        reflector.OwnerRow.read(json.dumps(fields).encode())
+        reflector.LedgerRow.read(json.dumps(fields).encode())

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from memstream.api.admission import Guard, HttpMetrics
+from memstream.api.admission import Admission, HttpMetrics
 from memstream.api.credentials import Credentials
 from memstream.api.generate import FILE, bare_app, text
 from memstream.api.limits import Limits
@@ -111,7 +111,7 @@ async def test_a_stream_is_at_work_until_it_begins() -> None:
             await over.wait()
         await send({"type": "http.response.body", "body": b""})
 
-    guarded = Guard(streams, limits=Limits(requests=1), metrics=HttpMetrics(CollectorRegistry()))
+    guarded = Admission(streams, limits=Limits(requests=1), metrics=HttpMetrics(CollectorRegistry()))
     api = httpx.AsyncClient(transport=httpx.ASGITransport(guarded), base_url="http://api")
     stream = asyncio.create_task(api.get("/stream"))
     await begun.wait()

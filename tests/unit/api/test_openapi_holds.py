@@ -22,7 +22,7 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.api.credentials import Credentials
 from memstream.api.generate import FILE
 from memstream.memory.policies import RecallPolicy
-from memstream.recall.service import Recall
+from memstream.recall.service import RecallService
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicWanted
@@ -57,7 +57,7 @@ async def serve(folder: Path, address: queue.Queue[str | None], stopping: thread
         await memory.episode("Signed the contract", tenant=tenant)
         await memory.message("My badge says Stripe", tenant=tenant)
         await memory.entry("Prepares a talk", tenant=tenant)
-    recall = Recall(store=store, embedder=embedder, policy=RecallPolicy())
+    recall = RecallService(store=store, embedder=embedder, policy=RecallPolicy())
     app = app_over(log=log, store=store, recall=recall, credentials=Credentials([entry(TOKEN, scopes=SCOPES)]))
     async with served(app) as url:
         address.put(url)

@@ -8,9 +8,9 @@ import pytest
 
 from memstream.api.credentials import Credentials
 from memstream.memory.recall.fusion import Rank
-from memstream.recall.payloads import Source
-from memstream.recall.request import RecallRequest, SessionRef
-from memstream.recall.service import Recalled, Recollection
+from memstream.recall.payloads import MemorySource
+from memstream.recall.request import ReadSession, RecallRequest
+from memstream.recall.service import RecalledMemory, RecallResult
 from memstream.schemas.recall import RecalledItem
 from memstream.schemas.turns import Owner
 from tests.support.api_server import NoRecall, app_over, called, entry
@@ -32,16 +32,16 @@ class Gone:
     part, why = "semantic.dense", "no answer within 2 s"
 
 
-def found(**fields: Any) -> Recollection:
+def found(**fields: Any) -> RecalledMemory:
     item = RecalledItem(
         tier="semantic", id="f1", content="Works at Stripe", score=0.5, subject="user", category="profession",
         parts={"match": 0.2, "confidence": 0.3},
     )  # fmt: skip
-    source = Source("s1", "t1", "o1", NOW, "I work at Stripe")
+    source = MemorySource("s1", "t1", "o1", NOW, "I work at Stripe")
     told = {"match": 0.5, "ranks": (Rank("dense", 1),), "sources": (source,), "sensitivity": "internal", "role": None}
-    known = set(Recollection.__dataclass_fields__)
+    known = set(RecalledMemory.__dataclass_fields__)
     more = {"reranked": None} if "reranked" in known else {}
-    return Recollection(**({"item": item} | told | more | fields))
+    return RecalledMemory(**({"item": item} | told | more | fields))
 
 
 async def asked(query: str, *, token: str = "acme", header: str | None = None) -> RecallRequest:
@@ -66,7 +66,7 @@ async def test_what_is_asked_arrives() -> None:
         "&groups=g1&groups=g2&mood=-0.5&as_of=2026-11-20T10:00:00Z"
     )
     wanted = RecallRequest(
-        tenant_id="acme", owner=U1, session=SessionRef("u1", "s/1"), groups=("g1", "g2"), cue="tea", limit=3,
+        tenant_id="acme", owner=U1, session=ReadSession("u1", "s/1"), groups=("g1", "g2"), cue="tea", limit=3,
         tiers=("semantic", "turns"), subject="user", category="profession", mood=-0.5,
         as_of=NOW.replace(year=2026, month=11, day=20, hour=10, minute=0, second=0, microsecond=0),
     )  # fmt: skip
@@ -81,8 +81,8 @@ async def test_what_is_asked_arrives() -> None:
 
 
 async def test_the_header_names_a_session_where_nothing_else_does() -> None:
-    assert (await asked("user=u1", header="s%2F1")).session == SessionRef("u1", "s/1")
-    assert (await asked("user=u1&session=s2", header="s1")).session == SessionRef("u1", "s2")
+    assert (await asked("user=u1", header="s%2F1")).session == ReadSession("u1", "s/1")
+    assert (await asked("user=u1&session=s2", header="s1")).session == ReadSession("u1", "s2")
     for no_id in (b"%00", b"%ff", "ü".encode()):
         headers = {b"X-Memstream-Session": no_id}
         refused = await called(app_over()).get("/v1/recall?tenant=a&user=u1", headers=headers)
@@ -91,7 +91,7 @@ async def test_the_header_names_a_session_where_nothing_else_does() -> None:
 
 async def test_another_owner_is_named_by_scope_and_id() -> None:
     assert (await asked("scope=agent&id=a1")).owner == Owner(scope="agent", id="a1")
-    assert (await asked("scope=agent&id=a1&user=u1&session=s1")).session == SessionRef("u1", "s1")
+    assert (await asked("scope=agent&id=a1&user=u1&session=s1")).session == ReadSession("u1", "s1")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_a_body_is_read_strictly(body: Any) -> None:
 
 
 async def test_an_item_tells_why_it_is_there() -> None:
-    api = called(app_over(recall=NoRecall(Recalled((found(),), ()))))
+    api = called(app_over(recall=NoRecall(RecallResult((found(),), ()))))
     (item,) = (await api.get("/v1/recall?tenant=acme&user=u1")).json()["items"]
     assert item["parts"] == {"match": 0.2, "confidence": 0.3}
     assert item["ranks"] == [{"list": "dense", "rank": 1}]
@@ -132,25 +132,25 @@ async def test_an_item_tells_why_it_is_there() -> None:
 
 async def test_what_is_missing_is_told_and_nothing_at_all_is_no_answer() -> None:
     missing: Any = (Gone(),)
-    some = await called(app_over(recall=NoRecall(Recalled((found(),), missing)))).get("/v1/recall?tenant=a&user=u1")
+    some = await called(app_over(recall=NoRecall(RecallResult((found(),), missing)))).get("/v1/recall?tenant=a&user=u1")
     assert (some.status_code, some.json()["missing"]) == (200, [{"part": Gone.part, "why": Gone.why}])
-    nobody = NoRecall(Recalled((), missing, silent=True))
+    nobody = NoRecall(RecallResult((), missing, silent=True))
     none = await called(app_over(recall=nobody)).get("/v1/recall?tenant=a&user=u1")
     assert (none.status_code, none.json()["missing"]) == (503, [{"part": Gone.part, "why": Gone.why}])
     assert int(none.headers["Retry-After"]) >= 1
-    empty = await called(app_over(recall=NoRecall(Recalled((), missing)))).get("/v1/recall?tenant=a&user=u1")
+    empty = await called(app_over(recall=NoRecall(RecallResult((), missing)))).get("/v1/recall?tenant=a&user=u1")
     assert (empty.status_code, empty.json()["items"]) == (200, []), "others answered that they have nothing"
 
 
 @pytest.mark.parametrize("silent", [False, True])
 async def test_a_context_is_rendered_by_what_recall_found(silent: bool) -> None:
     missing: Any = (Gone(),)
-    recall = NoRecall(Recalled((found(),), missing, silent=silent))
+    recall = NoRecall(RecallResult((found(),), missing, silent=silent))
     api = called(app_over(recall=recall, credentials=TOKENS), token="acme")
     body = {"user": "u1", "session": "s1", "cue": "work", "preset": "full", "max_tokens": 100}
     answer = await api.post("/v1/context", json=body)
     (asked_,) = recall.asked
-    assert (asked_.tenant_id, asked_.owner, asked_.session, asked_.cue) == ("acme", U1, SessionRef("u1", "s1"), "work")
+    assert (asked_.tenant_id, asked_.owner, asked_.session, asked_.cue) == ("acme", U1, ReadSession("u1", "s1"), "work")
     assert answer.json()["missing"] == [{"part": Gone.part, "why": Gone.why}]
     if silent:
         assert answer.status_code == 503

@@ -12,7 +12,7 @@ import pytest
 from memstream.api.credentials import ANYONE, Credentials
 from memstream.api.limits import Limits
 from memstream.api.problems import Problem
-from memstream.api.turn_validation import accepted
+from memstream.api.turn_validation import valid_turns
 from memstream.schemas.errors import Transient
 from memstream.schemas.turns import Owner, Turn
 from tests.support.api_server import NoLog, app_over, bearer, called, entry
@@ -167,7 +167,7 @@ def test_what_was_read_and_is_too_deep_to_be_written_is_refused() -> None:
     for _ in range(10_000):
         deep = [deep]
     with pytest.raises(Problem, match="nested too deeply"):
-        accepted(TURN | {"future": deep}, caller=ANYONE, limit=1)
+        valid_turns(TURN | {"future": deep}, caller=ANYONE, limit=1)
 
 
 async def test_what_is_learnt_of_a_users_turn_is_the_users_whatever_the_policy(log: NoLog) -> None:

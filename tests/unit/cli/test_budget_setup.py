@@ -8,7 +8,7 @@ import pytest
 
 from memstream.adapters.completions.factory import create_completions
 from memstream.adapters.completions.router import CompletionsByTask
-from memstream.agents.common.tier_spending import Spending
+from memstream.agents.common.tier_spending import TierSpending
 from memstream.cli.wiring.budget_setup import ceilings, needs_accounts, tell
 from memstream.cli.wiring.ports import NoUsage
 from memstream.memory.policies import BudgetPolicy
@@ -70,7 +70,7 @@ async def test_what_is_paused_and_what_has_no_price_is_said(
 
 class TestPhases:
     async def test_of_a_paid_model_are_the_tiers(self, paid: CompletionsByTask) -> None:
-        phases = {tier: Spending(TIERS[tier], completions_of=paid.of).phases for tier in TIERS}
+        phases = {tier: TierSpending(TIERS[tier], completions_of=paid.of).phases for tier in TIERS}
         assert phases == {
             "free": {"light"},
             "cheap": {"light", "standard"},
@@ -79,11 +79,11 @@ class TestPhases:
         }
 
     async def test_of_one_that_costs_nothing_are_all_where_nothing_is_paid(self) -> None:
-        assert Spending(TIERS["free"], completions_of=made("offline").of).phases == set(PHASES)
+        assert TierSpending(TIERS["free"], completions_of=made("offline").of).phases == set(PHASES)
 
     async def test_each_task_is_paused_for_itself(self) -> None:
         completions = made("paid", consolidation="offline")
-        spending = Spending(TIERS["free"], completions_of=completions.of)
+        spending = TierSpending(TIERS["free"], completions_of=completions.of)
         assert spending.phases == {"light", "standard"}
         assert spending.paused("consolidation") is None
         judging = spending.paused("judge")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memstream.cli.wiring.command_runs import EARLY_MAX, Run, followed
+from memstream.cli.wiring.command_runs import EARLY_MAX, CommandRun, followed
 from memstream.schemas.commands import CommandResult, ResultError
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -34,7 +34,7 @@ def verdict(command_id: str, fact_id: str) -> CommandResult:
     return result(command_id, run_id="r2", changes=[change])
 
 
-async def after(*told: CommandResult, patience: float = DEADLINE) -> Run:
+async def after(*told: CommandResult, patience: float = DEADLINE) -> CommandRun:
     """A run that was told this, and then nothing more."""
 
     async def results(told: Sequence[CommandResult]) -> AsyncGenerator[CommandResult]:
@@ -42,7 +42,7 @@ async def after(*told: CommandResult, patience: float = DEADLINE) -> Run:
             yield each
         await asyncio.Event().wait()
 
-    run = Run("mine", "r1")
+    run = CommandRun("mine", "r1")
     async with asyncio.timeout(DEADLINE), aclosing(results(told)) as coming:
         await followed(coming, run, patience=patience)
     return run

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from memstream.cli.wiring import command_runs
-from memstream.cli.wiring.local_stages import Beside
+from memstream.cli.wiring.local_stages import LocalStages
 from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.commands import Command, CommandResult, SessionRef
@@ -56,10 +56,10 @@ class FakeLog:
 
 @pytest.fixture
 def flush(monkeypatch: pytest.MonkeyPatch) -> Any:
-    async def asked(log: FakeLog) -> command_runs.Run:
+    async def asked(log: FakeLog) -> command_runs.CommandRun:
         @asynccontextmanager
-        async def beside(*_: Any, **__: Any) -> AsyncIterator[Beside]:
-            yield Beside(log=cast(Any, log), store=cast(Any, None), model="", stages_here=False)
+        async def beside(*_: Any, **__: Any) -> AsyncIterator[LocalStages]:
+            yield LocalStages(log=cast(Any, log), store=cast(Any, None), model="", stages_here=False)
 
         monkeypatch.setattr(command_runs, "stages_or_beside", beside)
         monkeypatch.setattr(command_runs, "LOOK_SECONDS", 0)

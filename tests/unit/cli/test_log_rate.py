@@ -12,10 +12,10 @@ import pytest
 import structlog
 
 from memstream.cli.output import logs
-from memstream.cli.output.log_rate import LEFT_OUT, Kind, LibraryLines, LogRate, OurLines, RatePolicy
+from memstream.cli.output.log_rate import LEFT_OUT, EventKind, LibraryLines, LogRate, OurLines, RatePolicy
 
 POLICY = RatePolicy(seconds=30.0, warnings=1, records=5, kinds=4)
-AWAY = Kind("component_away", "store")
+AWAY = EventKind("component_away", "store")
 
 
 class Clock:
@@ -42,17 +42,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def told() -> list[tuple[Kind, int]]:
+def told() -> list[tuple[EventKind, int]]:
     return []
 
 
 @pytest.fixture
-def rate(clock: Clock, told: list[tuple[Kind, int]]) -> LogRate:
+def rate(clock: Clock, told: list[tuple[EventKind, int]]) -> LogRate:
     return LogRate(POLICY, lambda kind, lines: told.append((kind, lines)), clock.later, lambda: clock.now)
 
 
 def test_the_first_goes_through_and_the_rest_of_the_window_is_counted(
-    rate: LogRate, clock: Clock, told: list[tuple[Kind, int]]
+    rate: LogRate, clock: Clock, told: list[tuple[EventKind, int]]
 ) -> None:
     assert [rate.admits(AWAY, 1) for _ in range(100)] == [True] + [False] * 99
     assert told == []
@@ -63,7 +63,7 @@ def test_the_first_goes_through_and_the_rest_of_the_window_is_counted(
 
 
 def test_a_fault_that_lasts_shows_a_line_and_a_number_in_each_window(
-    rate: LogRate, clock: Clock, told: list[tuple[Kind, int]]
+    rate: LogRate, clock: Clock, told: list[tuple[EventKind, int]]
 ) -> None:
     shown = 0
     for _ in range(600):  # a minute, ten a second
@@ -78,14 +78,14 @@ def test_a_fault_that_lasts_shows_a_line_and_a_number_in_each_window(
 def test_another_part_is_another_kind(rate: LogRate) -> None:
     assert rate.admits(AWAY, 1)
     assert not rate.admits(AWAY, 1)
-    assert rate.admits(Kind("component_away", "model"), 1)
-    assert rate.admits(Kind("breaker_opened", "store"), 1)
+    assert rate.admits(EventKind("component_away", "model"), 1)
+    assert rate.admits(EventKind("breaker_opened", "store"), 1)
 
 
-def test_kinds_are_forgotten_with_their_number_told(rate: LogRate, told: list[tuple[Kind, int]]) -> None:
+def test_kinds_are_forgotten_with_their_number_told(rate: LogRate, told: list[tuple[EventKind, int]]) -> None:
     rate.admits(AWAY, 1), rate.admits(AWAY, 1)
     for n in range(POLICY.kinds):
-        rate.admits(Kind(f"other-{n}"), 1)
+        rate.admits(EventKind(f"other-{n}"), 1)
     assert told == [(AWAY, 1)]
 
 

@@ -12,7 +12,7 @@ from memstream.cli.wiring.ports import NoUsage
 from memstream.cli.wiring.reranker import new_reranker
 from memstream.cli.wiring.settings import Settings
 from memstream.memory.policies import MemoryPolicy, RecallPolicy
-from memstream.recall.llm_reranker import ModelJudge
+from memstream.recall.llm_reranker import LlmReranker
 from tests.support import tiny_cross_encoder
 
 
@@ -44,5 +44,5 @@ async def test_the_model_judges_when_there_is_one(monkeypatch: pytest.MonkeyPatc
         new_reranker(Settings(), policy, sink=NoUsage())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     judge = new_reranker(Settings(), policy, sink=NoUsage())
-    assert isinstance(judge, ModelJudge)
+    assert isinstance(judge, LlmReranker)
     await judge.close()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from memstream.cli.errors import CommandFailed, Exit
-from memstream.cli.process.startup_retry import WORKER_SECONDS, Patience
+from memstream.cli.process.startup_retry import WORKER_SECONDS, StartupRetry
 from memstream.schemas.errors import Fatal, Transient
 
 
@@ -29,7 +29,7 @@ async def test_a_server_that_comes_is_waited_for() -> None:
             raise away()
         return "here"
 
-    assert await Patience(5.0, pause=0.01)("Qdrant", attempt) == "here"
+    assert await StartupRetry(5.0, pause=0.01)("Qdrant", attempt) == "here"
     assert len(tries) == 3
 
 
@@ -38,14 +38,14 @@ async def test_past_the_deadline_it_says_who_and_what_to_do() -> None:
         raise away()
 
     with pytest.raises(CommandFailed) as caught:
-        await Patience(0.05, pause=0.01)("Qdrant", attempt)
+        await StartupRetry(0.05, pause=0.01)("Qdrant", attempt)
     assert caught.value.code is Exit.UNREACHABLE
     assert "Qdrant was not reached" in str(caught.value)
     assert "set MEMSTREAM_QDRANT" in str(caught.value)
 
 
 async def test_one_deadline_over_all_servers_and_hanging_ones() -> None:
-    patience = Patience(0.2, pause=0.01)
+    patience = StartupRetry(0.2, pause=0.01)
     began = time.monotonic()
     with pytest.raises(CommandFailed):
         await patience("the log", asyncio.Event().wait)
@@ -59,4 +59,4 @@ async def test_what_is_broken_is_not_waited_for() -> None:
         raise Fatal("another embedder")
 
     with pytest.raises(Fatal):
-        await Patience(5.0)("Qdrant", attempt)
+        await StartupRetry(5.0)("Qdrant", attempt)

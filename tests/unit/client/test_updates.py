@@ -20,7 +20,7 @@ from memstream.schemas.errors import Transient
 from memstream.schemas.topics import FACTS_UPDATED
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.fanout import Places
+from memstream.streams.log.fanout import Offsets
 from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.record_builders import stored_fact
 
@@ -176,7 +176,7 @@ async def test_what_is_no_position_is_refused(log: EmbeddedLog, position: str) -
 
 async def test_a_position_beyond_the_end_is_lost(log: EmbeddedLog) -> None:
     with pytest.raises(PositionLost, match="STATE"):
-        await take(log, 1, after=Places((0, 7, 0)).token())
+        await take(log, 1, after=Offsets((0, 7, 0)).token())
 
 
 async def test_a_position_before_what_the_log_holds_is_lost(log: EmbeddedLog) -> None:
@@ -189,7 +189,7 @@ async def test_a_position_before_what_the_log_holds_is_lost(log: EmbeddedLog) ->
     await shortened.start()
     try:
         with pytest.raises(PositionLost, match="does not hold what follows"):
-            await take(shortened, 1, after=Places((0, 0, 0)).token())
+            await take(shortened, 1, after=Offsets((0, 0, 0)).token())
     finally:
         await shortened.close()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.facts.belief import DENIED, Saying, believed, stands, summary_stands
+from memstream.memory.facts.belief import DENIED, FactClaim, believed, stands, summary_stands
 from memstream.schemas.facts import FactState
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -17,8 +17,8 @@ DAY = timedelta(days=1)
 MORE_THAN = 0.6
 
 
-def said(content: str, *observations: str, believed: bool = False) -> Saying:
-    return Saying(content, frozenset(observations), believed)
+def said(content: str, *observations: str, believed: bool = False) -> FactClaim:
+    return FactClaim(content, frozenset(observations), believed)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def said(content: str, *observations: str, believed: bool = False) -> Saying:
     ],
     ids=["no fact", "denied", "believed", "another's", "with more detail", "a conclusion", "either", "not its own"],
 )
-def test_an_episode_stands_unless_all_that_say_it_are_denied(sayings: list[Saying], expected: bool) -> None:
+def test_an_episode_stands_unless_all_that_say_it_are_denied(sayings: list[FactClaim], expected: bool) -> None:
     assert stands("Works at Google", "o1", sayings, more_than=MORE_THAN) == expected
 
 
@@ -45,7 +45,7 @@ def test_the_bound_itself_does_not_say_it() -> None:
 
 
 @given(st.lists(st.builds(said, st.sampled_from(["a b", "a b c", "x"]), st.sampled_from(["o1", "o2"])), max_size=5))
-def test_one_that_is_believed_is_enough(sayings: list[Saying]) -> None:
+def test_one_that_is_believed_is_enough(sayings: list[FactClaim]) -> None:
     assert stands("a b", "o1", [*sayings, said("a b", "o1", believed=True)], more_than=MORE_THAN)
 
 
@@ -63,7 +63,7 @@ def test_one_that_is_believed_is_enough(sayings: list[Saying]) -> None:
 def test_a_summary_stands_while_all_that_was_told_in_its_turns_does(
     sayings: list[tuple[str, str, bool]], expected: bool
 ) -> None:
-    told = [Saying("Works at Google", frozenset(), each, frozenset({(at, turn)})) for at, turn, each in sayings]
+    told = [FactClaim("Works at Google", frozenset(), each, frozenset({(at, turn)})) for at, turn, each in sayings]
     assert summary_stands(frozenset({("s1", "t1"), ("s1", "t2")}), told) == expected
 
 

@@ -24,10 +24,10 @@ from memstream.memory.policies.budget import (
 from memstream.memory.upkeep.budget import (
     NANOS,
     NOTHING,
-    Account,
     Amount,
-    Slice,
-    Taken,
+    BudgetAccount,
+    BudgetGrant,
+    BudgetSlice,
     amount,
     day_of,
     give_back,
@@ -110,21 +110,21 @@ def test_wrong_numbers_of_a_custom_tier_are_named(given: dict[str, object], name
 
 # ------------------------------------------------------------------------------------------------ single decisions
 def test_a_call_that_can_cost_more_than_a_day_is_too_large() -> None:
-    assert take(Account(), Slice(), Amount(10_001), CEILING) == "too_large"
+    assert take(BudgetAccount(), BudgetSlice(), Amount(10_001), CEILING) == "too_large"
 
 
 def test_what_others_hold_may_come_back_and_what_is_spent_does_not() -> None:
-    held = take(Account(taken=Amount(9_000)), Slice(), Amount(2_000), CEILING)
-    spent = take(Account(taken=Amount(9_000), spent=Amount(9_000)), Slice(), Amount(2_000), CEILING)
+    held = take(BudgetAccount(taken=Amount(9_000)), BudgetSlice(), Amount(2_000), CEILING)
+    spent = take(BudgetAccount(taken=Amount(9_000), spent=Amount(9_000)), BudgetSlice(), Amount(2_000), CEILING)
     assert (held, spent) == ("held", "spent")
 
 
 def test_one_that_only_logs_says_it_once_and_never_refuses() -> None:
     ceiling = Ceiling(tokens=100, cost=None, on_exceed="log")
-    account, held, said = Account(), Slice(), []
+    account, held, said = BudgetAccount(), BudgetSlice(), []
     for _ in range(6):
         taken = take(account, held, Amount(50), ceiling)
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, BudgetGrant)
         account, held = taken.account, taken.slice
         said.append(taken.exceeded)
         reserved = held.reserve(Amount(50))
@@ -134,22 +134,22 @@ def test_one_that_only_logs_says_it_once_and_never_refuses() -> None:
 
 
 def test_without_a_ceiling_nobody_is_refused() -> None:
-    assert isinstance(take(Account(taken=Amount(10**12)), Slice(), Amount(10**9), NO_CEILING), Taken)
+    assert isinstance(take(BudgetAccount(taken=Amount(10**12)), BudgetSlice(), Amount(10**9), NO_CEILING), BudgetGrant)
 
 
 def test_a_call_that_cost_more_than_was_set_aside_is_counted_in_full() -> None:
-    taken = take(Account(), Slice(), Amount(100), CEILING)
-    assert isinstance(taken, Taken)
+    taken = take(BudgetAccount(), BudgetSlice(), Amount(100), CEILING)
+    assert isinstance(taken, BudgetGrant)
     held = taken.slice.reserve(Amount(100))
     assert held is not None
     back = give_back(taken.account, held.settle(Amount(100), Amount(5_000)), CEILING)
-    assert back.account == Account(taken=Amount(5_000), spent=Amount(5_000))
+    assert back.account == BudgetAccount(taken=Amount(5_000), spent=Amount(5_000))
 
 
 # ------------------------------------------------------------------------------------------------ any order
 @dataclass
 class Worker:
-    slices: dict[int, Slice] = field(default_factory=dict)
+    slices: dict[int, BudgetSlice] = field(default_factory=dict)
     """By day."""
     under_way: list[tuple[int, Amount, Amount, bool]] = field(default_factory=list)
     """Calls: the day, what was set aside, what it will really cost, whether it is a piece of work that waited."""
@@ -161,7 +161,7 @@ class Spenders(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.day = 0
-        self.accounts: dict[int, Account] = {}
+        self.accounts: dict[int, BudgetAccount] = {}
         self.workers = [Worker() for _ in range(WORKERS)]
         self.really: dict[int, Amount] = {}
         """What providers will ask for, per day: of every call that was made, whatever became of its worker."""
@@ -171,11 +171,11 @@ class Spenders(RuleBasedStateMachine):
 
     def call(self, worker: Worker, bound: Amount, share: float) -> bool:
         """Make a call as the ledger does; False: not now."""
-        account, held = self.accounts.get(self.day, Account()), worker.slices.get(self.day, Slice())
+        account, held = self.accounts.get(self.day, BudgetAccount()), worker.slices.get(self.day, BudgetSlice())
         reserved = held.reserve(bound)
         if reserved is None:
             taken = take(account, held, bound, CEILING)
-            if not isinstance(taken, Taken):
+            if not isinstance(taken, BudgetGrant):
                 return False
             self.accounts[self.day] = taken.account
             reserved = taken.slice.reserve(bound)

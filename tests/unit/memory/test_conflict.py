@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts.similarity import Near, cosine
+from memstream.memory.facts.similarity import NearFact, cosine
 from memstream.memory.facts.statements import Statement
 from memstream.memory.facts.transitions import Stamp, Transition
 from memstream.memory.policies import MemoryPolicy
@@ -90,7 +90,7 @@ def test_a_late_turn_becomes_history() -> None:
 def test_one_newer_row_makes_history_of_what_older_ones_would_give_way_to() -> None:
     newer = stored_fact("Works at Google", turn="t9", number=9)
     older = stored_fact("Works at Acme", turn="t1", number=1)
-    (history,) = settle(stripe(5), near=(Near(older, 0.5), Near(newer, 0.5)))
+    (history,) = settle(stripe(5), near=(NearFact(older, 0.5), NearFact(newer, 0.5)))
     assert (history.before, history.fact.state) == (None, "superseded")
     assert history.fact.valid_to == newer.valid_from
 
@@ -132,8 +132,8 @@ def test_what_makes_no_fact_and_replaces_none_does_nothing() -> None:
     assert settle(stripe(), makes_fact=False, equal=OLD) == ()
 
 
-def near(content: str, similarity: float | None) -> Near:
-    return Near(stored_fact(content), similarity)
+def near(content: str, similarity: float | None) -> NearFact:
+    return NearFact(stored_fact(content), similarity)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import ConsolidationPolicy
-from memstream.memory.upkeep.consolidation import Counters, Proposed, counted, due, in_commands, propose
+from memstream.memory.upkeep.consolidation import Counters, ProposedFact, counted, due, in_commands, propose
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode
 from memstream.schemas.turns import Owner
 from tests.support.record_builders import NOW, episode, stored_fact
@@ -66,7 +66,7 @@ def test_runs_fall_due_exactly_when_enough_happened_since_the_last(turns: list[t
             counters, since = Counters(), len(seen)
 
 
-ITEM = Proposed(
+ITEM = ProposedFact(
     action="new",
     subject="user",
     content="Likes tea",
@@ -100,7 +100,7 @@ def test_short_ids_become_records_and_the_version_that_was_shown() -> None:
         (replace(ITEM, confidence=1.5), {"invalid": 1}),
     ],
 )
-def test_what_cannot_be_used_is_dropped_and_counted(item: Proposed, dropped: dict[str, int]) -> None:
+def test_what_cannot_be_used_is_dropped_and_counted(item: ProposedFact, dropped: dict[str, int]) -> None:
     proposals = propose((item, replace(ITEM, content="Likes milk")), episodes=EPISODES, facts=FACTS)
     assert [change.content for change in proposals.changes] == ["Likes milk"]
     assert proposals.dropped == dropped

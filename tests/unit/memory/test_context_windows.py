@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.context_windows import NEIGHBOUR_MAX, NEIGHBOURS, Line, is_talk, windows
+from memstream.memory.recall.context_windows import NEIGHBOUR_MAX, NEIGHBOURS, WindowMessage, is_talk, windows
 
 LEVELS = ("public", "internal", "secret")
 LINES = st.lists(
     st.builds(
-        Line,
+        WindowMessage,
         text=st.text("abc", min_size=1, max_size=5),
         owner_key=st.sampled_from(["u1", "u2"]),
         sensitivity=st.sampled_from(LEVELS),
@@ -20,8 +20,8 @@ LINES = st.lists(
 )
 
 
-def lines(*texts: str) -> list[Line]:
-    return [Line(text, "u1", "internal") for text in texts]
+def lines(*texts: str) -> list[WindowMessage]:
+    return [WindowMessage(text, "u1", "internal") for text in texts]
 
 
 def test_a_window_is_previous_this_and_next() -> None:
@@ -68,9 +68,13 @@ def test_only_what_is_said_is_talk(role: str, text: str, talk: bool) -> None:
 
 
 @given(LINES, LINES)
-def test_a_neighbour_is_told_to_nobody_who_may_not_read_it(before: list[Line], turn: list[Line]) -> None:
+def test_a_neighbour_is_told_to_nobody_who_may_not_read_it(
+    before: list[WindowMessage], turn: list[WindowMessage]
+) -> None:
     """Each text stands in its own window, and in another's only under the same owner and no higher ceiling."""
-    marked = [Line(f"<{place}>", each.owner_key, each.sensitivity) for place, each in enumerate([*before, *turn])]
+    marked = [
+        WindowMessage(f"<{place}>", each.owner_key, each.sensitivity) for place, each in enumerate([*before, *turn])
+    ]
     found = windows(marked[: len(before)], marked[len(before) :])
     for place, text in enumerate(found.turn, start=len(before)):
         this = marked[place]
@@ -88,7 +92,9 @@ def test_a_neighbour_is_told_to_nobody_who_may_not_read_it(before: list[Line], t
 
 
 @given(LINES, st.data())
-def test_turn_by_turn_leaves_what_the_whole_session_at_once_would(session: list[Line], data: st.DataObject) -> None:
+def test_turn_by_turn_leaves_what_the_whole_session_at_once_would(
+    session: list[WindowMessage], data: st.DataObject
+) -> None:
     """However the lines of a session are cut into turns: the last window written of each is the same."""
     written: list[str] = []
     place = 0

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts.pending import settles_without_model
 from memstream.memory.facts.proposals import settle
-from memstream.memory.facts.similarity import Near
+from memstream.memory.facts.similarity import NearFact
 from memstream.memory.facts.statements import Statement, of_change
 from memstream.memory.facts.transitions import CLOSED, READABLE, Stamp, Transition
 from memstream.memory.language.claims import asserts
@@ -236,7 +236,7 @@ class Lives(RuleBasedStateMachine):
         rows = [row for row in self.rows.values() if row.state in READABLE and row.subject == said.subject]
         same = [row for row in rows if row.content_hash == said.content_hash]
         equal = min(same, key=lambda row: (row.state != "active", row.recorded_at, row.fact_id), default=None)
-        near = () if equal is not None and replaced is None else tuple(Near(row) for row in rows)
+        near = () if equal is not None and replaced is None else tuple(NearFact(row) for row in rows)
         return Neighbours(replaced=replaced, equal=equal, near=near)
 
     def _store(self, cause: str, transitions: Sequence[Transition]) -> None:

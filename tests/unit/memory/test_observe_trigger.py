@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from memstream.memory.policies import ObservePolicy
 from memstream.memory.working_set.observe_trigger import (
     ObserveNow,
-    Unobserved,
+    UnobservedTurns,
     Wait,
     is_behind,
     time_to_observe,
     turns_that_fit,
 )
 
-ONE = Unobserved(turns=1, tokens=5)
+ONE = UnobservedTurns(turns=1, tokens=5)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ ONE = Unobserved(turns=1, tokens=5)
         (replace(ONE, behind=True, next_is_here=True), ObservePolicy(together=1), ObserveNow(1)),
     ],
 )
-def test_when(session: Unobserved, policy: ObservePolicy, answer: ObserveNow | Wait) -> None:
+def test_when(session: UnobservedTurns, policy: ObservePolicy, answer: ObserveNow | Wait) -> None:
     assert time_to_observe(session, policy) == answer
 
 
 @given(st.integers(0, 100), st.integers(1, 64))
 def test_rounds_end(turns: int, together: int) -> None:
     policy, rounds = ObservePolicy(together=together), 0
-    while isinstance(answer := time_to_observe(Unobserved(turns=turns), policy), ObserveNow):
+    while isinstance(answer := time_to_observe(UnobservedTurns(turns=turns), policy), ObserveNow):
         assert 1 <= answer.turns <= together
         turns -= answer.turns
         rounds += 1
@@ -117,7 +117,7 @@ class Log:
     ) -> None:
         while isinstance(
             answer := time_to_observe(
-                Unobserved(turns=turns, next_is_here=next_is_here, behind=behind, asked=asked), self.policy
+                UnobservedTurns(turns=turns, next_is_here=next_is_here, behind=behind, asked=asked), self.policy
             ),
             ObserveNow,
         ):

@@ -9,7 +9,7 @@ import pytest
 
 from memstream.memory.facts.conflict import Neighbours
 from memstream.memory.facts.pending import settle_pending, settles_without_model
-from memstream.memory.facts.proposals import Settled, settle
+from memstream.memory.facts.proposals import ProposalOutcome, settle
 from memstream.memory.facts.statements import of_change
 from memstream.memory.facts.transitions import Stamp, Transition, create_pending, invalidate, reinforce, supersede
 from memstream.memory.policies import MemoryPolicy
@@ -32,7 +32,7 @@ def done(transitions: tuple[Transition, ...]) -> list[tuple[str, str, str]]:
     return [(each.action, each.fact.content, each.fact.state) for each in transitions]
 
 
-def judged(pending: StoredFact, *known: StoredFact, judgement: str) -> Settled:
+def judged(pending: StoredFact, *known: StoredFact, judgement: str) -> ProposalOutcome:
     change = Change(
         action="judge",
         target_fact_id=pending.fact_id,

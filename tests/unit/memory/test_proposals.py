@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memstream.memory.facts.conflict import Neighbours
-from memstream.memory.facts.proposals import Settled, settle
-from memstream.memory.facts.similarity import Near
+from memstream.memory.facts.proposals import ProposalOutcome, settle
+from memstream.memory.facts.similarity import NearFact
 from memstream.memory.facts.statements import of_change
 from memstream.memory.facts.transitions import Stamp
 from memstream.memory.policies import MemoryPolicy
@@ -32,7 +32,7 @@ def apply(
     closed: tuple[StoredFact, ...] = (),
     episodes: tuple[StoredEpisode, ...] = (NEWS,),
     **fields: Any,
-) -> Settled:
+) -> ProposalOutcome:
     named: dict[str, Any] = {}
     if action == "merge":
         named["source_fact_ids"] = tuple(target.fact_id for target in targets)
@@ -49,11 +49,11 @@ def apply(
         target=targets[0] if targets else None,
         policy=POLICY,
     )
-    neighbours = Neighbours(equal=equal, near=tuple(Near(fact, None) for fact in near), closed=closed)
+    neighbours = Neighbours(equal=equal, near=tuple(NearFact(fact, None) for fact in near), closed=closed)
     return settle(change, said, targets=targets, neighbours=neighbours, stamp=STAMP, policy=POLICY)
 
 
-def actions(settled: Settled) -> list[str]:
+def actions(settled: ProposalOutcome) -> list[str]:
     return [change.action for change in settled.transitions]
 
 

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import PrunePolicy
-from memstream.memory.upkeep.pruning import Merge, Removal, allowed, looked_through, pruned, slot, why_of, worth_it
+from memstream.memory.upkeep.pruning import (
+    MergeProposal,
+    Removal,
+    allowed,
+    looked_through,
+    prune_proposals,
+    slot,
+    why_of,
+    worth_it,
+)
 from memstream.schemas.facts import StoredFact
 from tests.support.record_builders import NOW, stored_fact
 
@@ -100,7 +109,7 @@ FACTS = {"f1": OLD, "f2": NEWER, "f3": OTHER, "f4": fact("Has a sister", turn="t
 
 
 def test_what_a_removal_leans_on_stays() -> None:
-    found = pruned([Removal("f1", "redundant"), Removal("f2", "noise")], [], facts=FACTS, policy=POLICY)
+    found = prune_proposals([Removal("f1", "redundant"), Removal("f2", "noise")], [], facts=FACTS, policy=POLICY)
     assert [change.target_fact_id for change in found.changes] == [OLD.fact_id]
     assert found.changes[0].expected_version == OLD.version
     assert found.dropped == {"twice": 1}
@@ -109,25 +118,25 @@ def test_what_a_removal_leans_on_stays() -> None:
 @pytest.mark.parametrize(
     ("merge", "dropped"),
     [
-        (Merge(("f1", "f2"), "Likes tea, green above all", ""), {}),
-        (Merge(("f1",), "Likes tea", ""), {"too_few_sources": 1}),
-        (Merge(("f1", "f1"), "Likes tea", ""), {"too_few_sources": 1}),
-        (Merge(("f1", "f9"), "Likes tea", ""), {"unknown_fact": 1}),
-        (Merge(("f1", "f4"), "Likes tea", ""), {"other_subjects": 1}),
-        (Merge(("f1", "f2"), " ", ""), {"invalid": 1}),
-        (Merge(("f1", "f2"), "x" * 2_001, ""), {"invalid": 1}),
+        (MergeProposal(("f1", "f2"), "Likes tea, green above all", ""), {}),
+        (MergeProposal(("f1",), "Likes tea", ""), {"too_few_sources": 1}),
+        (MergeProposal(("f1", "f1"), "Likes tea", ""), {"too_few_sources": 1}),
+        (MergeProposal(("f1", "f9"), "Likes tea", ""), {"unknown_fact": 1}),
+        (MergeProposal(("f1", "f4"), "Likes tea", ""), {"other_subjects": 1}),
+        (MergeProposal(("f1", "f2"), " ", ""), {"invalid": 1}),
+        (MergeProposal(("f1", "f2"), "x" * 2_001, ""), {"invalid": 1}),
     ],
 )
-def test_merges(merge: Merge, dropped: dict[str, int]) -> None:
-    found = pruned([], [merge], facts=FACTS, policy=POLICY)
+def test_merges(merge: MergeProposal, dropped: dict[str, int]) -> None:
+    found = prune_proposals([], [merge], facts=FACTS, policy=POLICY)
     assert found.dropped == dropped
     assert [change.source_fact_ids for change in found.changes] == ([] if dropped else [(OLD.fact_id, NEWER.fact_id)])
 
 
 def test_a_fact_is_touched_once_and_merged_rather_than_removed() -> None:
-    found = pruned(
+    found = prune_proposals(
         [Removal("f1", "noise"), Removal("f3", "noise"), Removal("f3", "vague")],
-        [Merge(("f2", "f1"), "Likes tea", ""), Merge(("f1", "f3"), "Likes boats", "")],
+        [MergeProposal(("f2", "f1"), "Likes tea", ""), MergeProposal(("f1", "f3"), "Likes boats", "")],
         facts=FACTS,
         policy=POLICY,
     )

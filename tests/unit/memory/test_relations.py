@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memstream.memory.facts.neighbour_relations import TABLE
-from memstream.memory.facts.relations import Related, Relation, relate
+from memstream.memory.facts.relations import ClaimRelation, Relation, relate
 from memstream.memory.facts.similarity import zone_of
 from memstream.memory.language.locales import locale
 from memstream.memory.language.parsing import predicate_of, read
@@ -26,7 +26,7 @@ SENTENCES = (
 )
 
 
-def related(old: str, new: str) -> Related:
+def related(old: str, new: str) -> ClaimRelation:
     return relate(read(old, PACK), read(new, PACK), PACK)
 
 
@@ -158,14 +158,14 @@ def test_every_zone_knows_what_to_do_with_every_relation() -> None:
 
 @pytest.mark.parametrize("similarity", [-1.0, 0.0, 0.5, 0.9, 1.0, None])
 def test_the_same_words_in_another_order_are_to_be_checked_however_near(similarity: float | None) -> None:
-    assert zone_of(similarity, Related(Relation.REORDERED, True), ConflictPolicy()) == "CONFLICT-CHECK"
+    assert zone_of(similarity, ClaimRelation(Relation.REORDERED, True), ConflictPolicy()) == "CONFLICT-CHECK"
 
 
 def test_the_same_predicate_is_to_be_checked_by_words_and_the_nearest_stay_hot() -> None:
     lexical = ConflictPolicy(lexical=True)
-    assert zone_of(0.1, Related(Relation.DIFFERS, True), lexical) == "CONFLICT-CHECK"
-    assert zone_of(0.1, Related(Relation.DIFFERS, False), lexical) == "COLD"
-    assert zone_of(0.97, Related(Relation.SAME, True), ConflictPolicy()) == "HOT"
+    assert zone_of(0.1, ClaimRelation(Relation.DIFFERS, True), lexical) == "CONFLICT-CHECK"
+    assert zone_of(0.1, ClaimRelation(Relation.DIFFERS, False), lexical) == "COLD"
+    assert zone_of(0.97, ClaimRelation(Relation.SAME, True), ConflictPolicy()) == "HOT"
 
 
 def test_a_name_after_a_comma_may_begin_another_clause() -> None:
@@ -187,7 +187,7 @@ def test_what_is_still_to_come_closes_nothing() -> None:
 def test_what_is_nearer_is_in_no_colder_zone(one: float, other: float) -> None:
     order = ("COLD", "CONFLICT-CHECK", "NEAR-DUP", "HOT")
     low, high = sorted((one, other))
-    unclear, policy = Related(Relation.UNCLEAR, False), ConflictPolicy()
+    unclear, policy = ClaimRelation(Relation.UNCLEAR, False), ConflictPolicy()
     assert order.index(zone_of(low, unclear, policy)) <= order.index(zone_of(high, unclear, policy))
 
 

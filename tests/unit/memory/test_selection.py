@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from memstream.memory.facts.similarity import words
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.recall.ranking import Score, overlap
-from memstream.memory.recall.selection import Scored, best_first, choose, share
+from memstream.memory.recall.selection import ScoredMemory, best_first, choose, share
 from memstream.schemas.recall import TIERS, Tier
 
 POLICY = RecallPolicy()
 
 
-def item(tier: Tier, content: str, score: float, name: str = "") -> Scored:
-    return Scored(tier, name or content, content, Score({"match": score}, score))
+def item(tier: Tier, content: str, score: float, name: str = "") -> ScoredMemory:
+    return ScoredMemory(tier, name or content, content, Score({"match": score}, score))
 
 
-def answer(candidates: Sequence[Scored], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:
+def answer(candidates: Sequence[ScoredMemory], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:
     chosen = choose(best_first(candidates), limit=limit, tiers=tiers, policy=POLICY)
     return [(each.tier, each.content) for each in chosen]
 
@@ -148,7 +148,7 @@ def test_within_a_tier_nothing_is_a_duplicate() -> None:
 
 
 @given(CANDIDATES, st.integers(1, 12))
-def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: list[Scored], limit: int) -> None:
+def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: list[ScoredMemory], limit: int) -> None:
     chosen = choose(best_first(candidates), limit=limit, tiers=4, policy=POLICY)
     assert len(chosen) <= limit
     assert [each.score.value for each in chosen] == sorted((each.score.value for each in chosen), reverse=True)
@@ -166,7 +166,7 @@ def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: l
 
 
 @given(CANDIDATES, st.integers(1, 12))
-def test_the_order_of_the_candidates_does_not_matter(candidates: list[Scored], limit: int) -> None:
+def test_the_order_of_the_candidates_does_not_matter(candidates: list[ScoredMemory], limit: int) -> None:
     turned = sorted(candidates, key=lambda each: each.id)
     assert choose(best_first(turned), limit=limit, tiers=4, policy=POLICY) == choose(
         best_first(candidates), limit=limit, tiers=4, policy=POLICY

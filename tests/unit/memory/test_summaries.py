@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memstream.memory.policies import CapturePolicy
 from memstream.memory.upkeep.summaries import (
     WAITING_MAX,
-    Logged,
-    Unsummarised,
+    StoredTurn,
+    SummaryBacklog,
     as_told,
     by_need,
     heard,
@@ -42,8 +42,8 @@ def recorded(session: str, turn: str, number: int = 1) -> EpisodesRecorded:
     )
 
 
-def waiting(said: list[str]) -> tuple[Unsummarised, ...]:
-    found: tuple[Unsummarised, ...] = ()
+def waiting(said: list[str]) -> tuple[SummaryBacklog, ...]:
+    found: tuple[SummaryBacklog, ...] = ()
     for n, session in enumerate(said):
         found = heard(found, recorded(session, f"{session}{n}", n + 1))
     return found
@@ -134,7 +134,7 @@ def test_older_turns_stand_in_the_order_of_the_log_and_the_newest_are_left_out(o
     places = (None, None, None, 0, 2, 2, 3, 7, 8, 8, 8, 9)
     times = (1, 2, 3, 30, 5, 6, 4, 3, 1, 2, 3, 1)
     turns = [
-        Logged(turn_id=f"t{n}", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
+        StoredTurn(turn_id=f"t{n}", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
         for n, (place, minutes) in enumerate(zip(places, times, strict=True))
     ]
     older = older_than([turns[n] for n in order], keep=keep)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memstream.memory.policies import DecayPolicy, WorkingSetPolicy
 from memstream.memory.working_set import entries as ws
 from memstream.memory.working_set.decay import decay
-from memstream.memory.working_set.entries import Candidate, apply_turn
+from memstream.memory.working_set.entries import EntryCandidate, apply_turn
 from memstream.schemas.working_set import WorkingSet
 from tests.support.record_builders import observation
 
@@ -19,15 +19,15 @@ POLICY = WorkingSetPolicy()
 HALF = 2**-0.5
 
 
-def said(content: str, *, replaces: str | None = None, pinned: bool = False, **fields: object) -> Candidate:
-    return Candidate(observation(content, **fields), replaces=replaces, pinned=pinned)
+def said(content: str, *, replaces: str | None = None, pinned: bool = False, **fields: object) -> EntryCandidate:
+    return EntryCandidate(observation(content, **fields), replaces=replaces, pinned=pinned)
 
 
 def entry_id(content: str, **fields: object) -> str:
     return observation(content, **fields).entry_id
 
 
-def after(*turns: tuple[Candidate, ...], policy: WorkingSetPolicy = POLICY) -> WorkingSet:
+def after(*turns: tuple[EntryCandidate, ...], policy: WorkingSetPolicy = POLICY) -> WorkingSet:
     working = WorkingSet()
     for candidates in turns:
         working = apply_turn(working, candidates, policy=policy).working
@@ -144,7 +144,7 @@ def test_same_text_about_someone_else_is_another_entry() -> None:
 
 
 def test_a_candidate_that_makes_no_entry_is_skipped_and_the_rest_goes_on() -> None:
-    bad = Candidate(observation("A"), metadata={"note": "x" * 5_000})
+    bad = EntryCandidate(observation("A"), metadata={"note": "x" * 5_000})
     applied = apply_turn(WorkingSet(), (bad, said("B")), policy=POLICY)
     assert contents(applied.working) == ["B"]
     assert applied.skipped == (observation("A").observation_id,)
@@ -215,7 +215,7 @@ def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy)
         candidates = [said(text, turn=f"t{turn}", importance=i, pinned=p) for text, i, p in step.texts]
         if step.replaces is not None and candidates:
             target = next((e.entry_id for e in working.entries if e.content == step.replaces), None)
-            candidates[0] = Candidate(candidates[0].observation, replaces=target, pinned=candidates[0].pinned)
+            candidates[0] = EntryCandidate(candidates[0].observation, replaces=target, pinned=candidates[0].pinned)
             if target is not None and step.texts[0][0] != step.replaces:
                 del model[step.replaces]
         for text, importance, wants_pin in step.texts:

@@ -10,7 +10,7 @@ import pytest
 
 import memstream.recall.collection_cache
 from memstream.adapters.ports import VectorStore
-from memstream.recall.collection_cache import Existing
+from memstream.recall.collection_cache import CollectionCache
 from memstream.schemas.errors import Transient
 
 NAMES = ("facts", "working", "episodes", "turns")
@@ -34,8 +34,8 @@ class Store:
         return collection in self.there
 
 
-def over(store: Store) -> Existing:
-    return Existing(store=cast(VectorStore, store))
+def over(store: Store) -> CollectionCache:
+    return CollectionCache(store=cast(VectorStore, store))
 
 
 async def test_what_was_seen_is_not_asked_for_again_and_what_was_not_is() -> None:

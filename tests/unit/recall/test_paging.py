@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import models
 
-from memstream.adapters.ports import Found, VectorStore
+from memstream.adapters.ports import StoredPoint, VectorStore
 from memstream.recall.paging import page_of
 from memstream.schemas.cloudevents import rfc3339
 
@@ -43,14 +43,14 @@ class Records:
         direction: str = "asc",
         limit: int,
         from_id: str | None = None,
-    ) -> list[Found]:
+    ) -> list[StoredPoint]:
         assert direction == ("asc" if order_by is None else "desc")
         self.reads += 1
         fits = [each for each in self.times if self.fits(each, where) and (from_id is None or each >= from_id)]
         key: Callable[[str], Any] = (
             (lambda each: each) if order_by is None else (lambda each: -self.times[each].timestamp())
         )
-        return [Found(each, {AT: rfc3339(self.times[each])}) for each in sorted(fits, key=key)[:limit]]
+        return [StoredPoint(each, {AT: rfc3339(self.times[each])}) for each in sorted(fits, key=key)[:limit]]
 
     def fits(self, identity: str, condition: Any) -> bool:
         if isinstance(condition, models.Filter):

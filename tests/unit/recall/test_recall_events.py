@@ -9,10 +9,16 @@ from typing import Any, cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from memstream.recall.context import ContextRequest, Contexts
-from memstream.recall.recall_events import Answered, LogTeller, TellingRecall, ToldMetrics, records_of
+from memstream.recall.context import ContextRequest, ContextService
+from memstream.recall.recall_events import (
+    AnsweredRecall,
+    LogRecallPublisher,
+    PublisherMetrics,
+    PublishingRecall,
+    records_of,
+)
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recalled, Recollection
+from memstream.recall.service import RecalledMemory, RecallResult
 from memstream.schemas import ids
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.recall import RECALLED_MAX, RecalledItem, RecallTold
@@ -23,9 +29,11 @@ NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 ANA, HOME = Owner(scope="user", id="ana"), Owner(scope="group", id="home")
 
 
-def answered(cue: str | None = "my  Secret plans", items: int = 2, owners: tuple[Owner, ...] = (ANA,)) -> Answered:
+def answered(
+    cue: str | None = "my  Secret plans", items: int = 2, owners: tuple[Owner, ...] = (ANA,)
+) -> AnsweredRecall:
     named = [("semantic", ids.fact_id("acme/user/ana", str(n))) for n in range(items)]
-    return Answered("acme", owners, cue, cast(Any, named), NOW)
+    return AnsweredRecall("acme", owners, cue, cast(Any, named), NOW)
 
 
 class FakeLog:
@@ -52,7 +60,7 @@ class World:
     def __init__(self, **fields: Any) -> None:
         self.log = FakeLog()
         self.registry = CollectorRegistry()
-        self.teller = LogTeller(log=cast(Log, self.log), metrics=ToldMetrics.on(self.registry), **fields)
+        self.teller = LogRecallPublisher(log=cast(Log, self.log), metrics=PublisherMetrics.on(self.registry), **fields)
 
     def dropped(self, why: str) -> float:
         return self.registry.get_sample_value("memstream_recalled_dropped_total", {"why": why}) or 0.0
@@ -131,9 +139,9 @@ class Remembers:
     """`Recalls` and `Teller` in one: what it answers, and what it was told."""
 
     def __init__(self, *contents: str) -> None:
-        self.told: list[Answered] = []
+        self.told: list[AnsweredRecall] = []
         self.items = tuple(
-            Recollection(
+            RecalledMemory(
                 item=RecalledItem(
                     tier="working",
                     id=ids.fact_id("acme/user/ana", content),
@@ -153,17 +161,17 @@ class Remembers:
             for content in contents
         )
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
-        return Recalled(self.items, ())
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
+        return RecallResult(self.items, ())
 
-    def tell(self, answered: Answered) -> None:
+    def tell(self, answered: AnsweredRecall) -> None:
         self.told.append(answered)
 
 
 async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
     memory = Remembers("Buy milk", "Call Bob")
     request = RecallRequest(tenant_id="acme", owner=ANA, groups=("home", "home"), cue="  what next ")
-    await TellingRecall(inner=memory, teller=memory).recall(request, now=NOW)
+    await PublishingRecall(inner=memory, teller=memory).recall(request, now=NOW)
     [told] = memory.told
     assert (told.tenant_id, told.owners, told.cue, told.at) == ("acme", (ANA, HOME), "what next", NOW)
     assert told.items == tuple(("working", each.item.id) for each in memory.items)
@@ -172,10 +180,10 @@ async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
 async def test_a_context_tells_what_it_showed_and_not_what_it_looked_through() -> None:
     memory = Remembers("Buy milk", "word " * 200)
     asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120)
-    context = await Contexts(recall=memory, teller=memory).context(asked, now=NOW)
+    context = await ContextService(recall=memory, teller=memory).context(asked, now=NOW)
     shown = context.shown["working"]
     assert shown == (memory.items[0].item.id,)
     assert [identity for told in memory.told for _, identity in told.items] == list(shown)
     empty = Remembers()
-    await Contexts(recall=empty, teller=empty).context(asked, now=NOW)
+    await ContextService(recall=empty, teller=empty).context(asked, now=NOW)
     assert empty.told == []

@@ -8,23 +8,23 @@ from datetime import datetime
 import pytest
 
 from memstream.memory.policies import TiersPolicy
-from memstream.recall.deadline import Missing
+from memstream.recall.deadline import UnansweredPart
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import Recalled
-from memstream.recall.tier_filter import KeptTiers
+from memstream.recall.service import RecallResult
+from memstream.recall.tier_filter import TierFilter
 from memstream.schemas.recall import TIERS, Tier
 from tests.support.record_builders import NOW, OWNER
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
 ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)
-ANSWER = Recalled((), (Missing("turns.lexical", "it is away"),), silent=True)
+ANSWER = RecallResult((), (UnansweredPart("turns.lexical", "it is away"),), silent=True)
 
 
 class Asked:
     def __init__(self) -> None:
         self.requests: list[RecallRequest] = []
 
-    async def recall(self, request: RecallRequest, *, now: datetime) -> Recalled:
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         assert now == NOW
         self.requests.append(request)
         return ANSWER
@@ -46,6 +46,6 @@ async def test_only_tiers_that_are_on_are_read(
 ) -> None:
     inner = Asked()
     request = RecallRequest(tenant_id="acme", owner=OWNER, cue="tea", tiers=wanted, limit=3)
-    answer = await KeptTiers(inner, policy).recall(request, now=NOW)
+    answer = await TierFilter(inner, policy).recall(request, now=NOW)
     assert inner.requests == ([] if asked is None else [replace(request, tiers=asked)])
-    assert answer == (Recalled((), ()) if asked is None else ANSWER)
+    assert answer == (RecallResult((), ()) if asked is None else ANSWER)

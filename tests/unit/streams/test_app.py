@@ -43,7 +43,7 @@ async def test_settings_that_lose_nothing(tmp_path: Path) -> None:
     app = create_app(name="memory-observer", broker="kafka://a:1,b:2", datadir=tmp_path, settings=settings)
     conf = app.conf
     assert conf.broker == [URL("kafka://a:1"), URL("kafka://b:2")]
-    assert isinstance(app.transport, kafka.Transport)
+    assert isinstance(app.transport, kafka.KafkaTransport)
     assert (conf.id, conf.topic_partitions, conf.topic_replication_factor) == ("memory-observer", 6, 3)
     assert conf.consumer_group_instance_id == "w1"
     assert conf.broker_session_timeout == 20

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.faust import bulk_load
-from memstream.streams.faust.bulk_load import Load, load
+from memstream.streams.faust.bulk_load import BulkLoad, load
 from memstream.streams.faust.bulk_writes import BulkWrites, StoreErrors
 from memstream.streams.faust.table import DurableTable, open_rows
 from tests.support.faust_fakes import stage_app
@@ -96,7 +96,7 @@ def test_whatever_the_batches_and_holes_the_store_always_has_all_up_to_its_offse
     script: Script, steps: list[float]
 ) -> None:
     rows, kept = Rows(), list(script.kept)
-    wanted = Load(CHANGELOG, 0, script.end)
+    wanted = BulkLoad(CHANGELOG, 0, script.end)
     asyncio.run(
         load(wanted, changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock(steps))
     )
@@ -113,7 +113,12 @@ async def test_the_store_gets_the_last_value_of_each_key_of_what_fits_into_memor
     monkeypatch.setattr(bulk_load, "HELD_BYTES", 4 * (bulk_load.ENTRY_BYTES + 1 + 100))
     script, rows = Script([Kept(n, b"k", b"%100d" % n) for n in range(10)], 10, [2] * 5), Rows()
     await load(
-        Load(CHANGELOG, 0, 10), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock()
+        BulkLoad(CHANGELOG, 0, 10),
+        changelog=script,
+        target=rows,
+        current=lambda: True,
+        loaded=rows.loaded,
+        clock=Clock(),
     )
     assert rows.told == [3, 7, 9], "as soon as four are held, and at the end"
 
@@ -122,7 +127,7 @@ async def test_what_comes_slowly_is_not_held_for_long() -> None:
     script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(6)], 6, [1] * 6), Rows()
     clock = Clock([0.0] * 6 + [0.6] * 3)  # the last ones first
     await load(
-        Load(CHANGELOG, 0, 6), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=clock
+        BulkLoad(CHANGELOG, 0, 6), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=clock
     )
     assert rows.told == [1, 5]
 
@@ -141,7 +146,7 @@ async def test_what_was_read_for_an_older_assignment_is_not_written(place: int) 
 
     every_time = Clock([1.0] * 20)
     await load(
-        Load(CHANGELOG, 0, 8),
+        BulkLoad(CHANGELOG, 0, 8),
         changelog=Rebalanced(),
         target=rows,
         current=lambda: ours,
@@ -166,7 +171,7 @@ def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.
         table = table_in(tmp_path_factory.mktemp("rocks"))
         with BulkWrites(table.data, 0) as target:
             await load(
-                Load(CHANGELOG, 0, script.end),
+                BulkLoad(CHANGELOG, 0, script.end),
                 changelog=script,
                 target=target,
                 current=lambda: True,

@@ -15,9 +15,9 @@ from memstream.schemas.errors import DeadLetterReason, Fatal, Poison, Transient
 from memstream.streams.engine.error_boundary import (
     DEATHS_MAX,
     LETTERS_IN_A_ROW_MAX,
-    Boundary,
-    Deaths,
+    CrashCounter,
     DecisionFailed,
+    ErrorBoundary,
     decoded,
     failure_of,
     unexpected,
@@ -39,8 +39,8 @@ class Event:
         self.restart()
 
     def restart(self) -> None:
-        self.deaths = Deaths(self.folder)
-        self.boundary = Boundary(deaths=self.deaths)
+        self.deaths = CrashCounter(self.folder)
+        self.boundary = ErrorBoundary(deaths=self.deaths)
 
     async def fails(self, error: BaseException, position: Position = HERE) -> None:
         async def handle() -> None:
@@ -235,7 +235,7 @@ async def test_a_stage_that_leaves_letters_to_another_writes_those_of_its_own_de
 
 
 def test_a_count_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    deaths = Deaths(tmp_path)
+    deaths = CrashCounter(tmp_path)
     assert deaths.add(HERE, "odd") == 1
     (file,) = tmp_path.glob("*.json")
     for broken in ("", "{", "3", "[]", "{}", "\x00"):
@@ -245,14 +245,14 @@ def test_a_count_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 
 
 def test_counts_that_nobody_asked_for_in_a_week_are_dropped(tmp_path: Path) -> None:
-    deaths = Deaths(tmp_path)
+    deaths = CrashCounter(tmp_path)
     other = Position("memory.turns", 3, 18)
     deaths.add(HERE, "odd")
     (file,) = tmp_path.glob("*.json")
     deaths.add(other, "odd")
     now = file.stat().st_mtime
     os.utime(file, (now - 7 * 24 * 3600 - 1, now - 7 * 24 * 3600 - 1))
-    Deaths(tmp_path).forget_old(now)
+    CrashCounter(tmp_path).forget_old(now)
     assert (deaths.of(HERE), deaths.of(other)) == (0, 1)
 
 

@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Transient
-from memstream.streams.log.fanout import CLOSE, TOKEN_MAX, Bounds, Followers, Lost, Places
+from memstream.streams.log.fanout import CLOSE, TOKEN_MAX, FanoutBounds, Offsets, OffsetsLost, TopicFanout
 from memstream.streams.log.port import Log, Position, Record
 
 OFFSETS = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=64).map(tuple)
-BOUNDS = Bounds(readers=4, catching_up=2, room=10)
+BOUNDS = FanoutBounds(readers=4, catching_up=2, room=10)
 
 
 @given(OFFSETS)
 def test_a_token_is_the_place_again(offsets: tuple[int, ...]) -> None:
-    token = Places(offsets).token()
-    assert Places.read(token) == Places(offsets)
+    token = Offsets(offsets).token()
+    assert Offsets.read(token) == Offsets(offsets)
     assert token.isascii()
     assert not set(token) & set(' \r\n,;"')
 
 
 @given(
     st.text(max_size=40)
-    | OFFSETS.map(lambda offsets: Places(offsets).token()).flatmap(
+    | OFFSETS.map(lambda offsets: Offsets(offsets).token()).flatmap(
         lambda token: st.integers(0, len(token)).map(lambda cut: token[:cut] + "é" + token[cut:])
     )
 )
 def test_what_is_no_token_is_refused(text: str) -> None:
     try:
-        places = Places.read(text)
+        places = Offsets.read(text)
     except ValueError:
         return
     assert places.token() == text
@@ -45,17 +45,17 @@ def test_what_is_no_token_is_refused(text: str) -> None:
 )
 def test_these_are_no_tokens(text: str) -> None:
     if text == "1.MSwx":  # "1,1": this one is
-        assert Places.read(text) == Places((1, 1))
+        assert Offsets.read(text) == Offsets((1, 1))
         return
     with pytest.raises(ValueError, match="no place"):
-        Places.read(text)
+        Offsets.read(text)
 
 
 @given(OFFSETS, OFFSETS)
 def test_the_later_of_two_is_behind_neither(one: tuple[int, ...], other: tuple[int, ...]) -> None:
-    both = Places(one).at_least(Places(other))
-    assert both.behind(Places(one)) == both.behind(Places(other)) == {}
-    assert both == Places(other).at_least(Places(one))
+    both = Offsets(one).at_least(Offsets(other))
+    assert both.behind(Offsets(one)) == both.behind(Offsets(other)) == {}
+    assert both == Offsets(other).at_least(Offsets(one))
 
 
 class FakeLog:
@@ -92,8 +92,8 @@ class FakeLog:
             await asyncio.sleep(0)
 
 
-def followers(log: FakeLog) -> Followers:
-    return Followers(log=cast(Log, log), topic="t", bounds=BOUNDS)
+def followers(log: FakeLog) -> TopicFanout:
+    return TopicFanout(log=cast(Log, log), topic="t", bounds=BOUNDS)
 
 
 async def end_of(following: Any) -> str:
@@ -122,7 +122,7 @@ async def test_what_is_said_on_the_way_into_the_shared_reader_is_not_missed() ->
 
 async def test_a_shared_reader_that_lags_tells_nothing_twice() -> None:
     log = FakeLog(0)
-    many = Followers(log=cast(Log, log), topic="t", bounds=Bounds(readers=4, catching_up=2, room=2 * CLOSE))
+    many = TopicFanout(log=cast(Log, log), topic="t", bounds=FanoutBounds(readers=4, catching_up=2, room=2 * CLOSE))
     async with many.follow("now", lambda record: True) as first:
         assert await first.next(within=0.01) is None  # the shared reader stands at 0
         log.flowing.clear()
@@ -167,7 +167,7 @@ class TwoPartitions:
 async def test_a_place_is_the_readers_own_where_the_shared_reader_is_behind_it() -> None:
     """A reader that came back with this place would otherwise hear all of the other partition again."""
     log, many = TwoPartitions(), CLOSE + 8
-    readers = Followers(log=cast(Log, log), topic="t", bounds=Bounds(readers=4, catching_up=2, room=3 * CLOSE))
+    readers = TopicFanout(log=cast(Log, log), topic="t", bounds=FanoutBounds(readers=4, catching_up=2, room=3 * CLOSE))
     async with readers.follow("now", lambda record: True) as first:
         assert await first.next(within=0.01) is None  # the shared reader stands at (0, 0)
         log.counts = [many, many]
@@ -177,22 +177,22 @@ async def test_a_place_is_the_readers_own_where_the_shared_reader_is_behind_it()
             log.counts[0] += 1
             told = await second.next(within=5)
             assert told is not None
-            assert (told.record.position.partition, told.places) == (0, Places((many + 1, many)))
-            assert second.place() == Places((many + 1, many))
+            assert (told.record.position.partition, told.places) == (0, Offsets((many + 1, many)))
+            assert second.place() == Offsets((many + 1, many))
             log.flowing[1].set()
             log.counts[1] += 1
             told = await second.next(within=5)
             assert told is not None
-            assert (told.record.position.partition, told.places) == (1, Places((many + 1, many + 1)))
+            assert (told.record.position.partition, told.places) == (1, Offsets((many + 1, many + 1)))
 
 
 async def test_what_retention_took_is_told() -> None:
     log = FakeLog(500)
     log.first = 100
-    with pytest.raises(Lost, match="retention"):
-        async with followers(log).follow(Places((99,)), lambda record: True):
+    with pytest.raises(OffsetsLost, match="retention"):
+        async with followers(log).follow(Offsets((99,)), lambda record: True):
             pass
-    async with followers(log).follow(Places((100,)), lambda record: True) as following:
+    async with followers(log).follow(Offsets((100,)), lambda record: True) as following:
         told = await following.next(within=5)
         assert told is not None
         assert told.record.position.offset == 100
@@ -221,7 +221,7 @@ async def test_a_log_that_goes_away_ends_all_and_the_next_reads_anew() -> None:
         log.end += 1
         told = await again.next(within=5)
         assert told is not None
-        assert told.places == Places((1,))
+        assert told.places == Offsets((1,))
 
 
 async def test_a_topic_that_is_not_there_is_told_with_its_remedy() -> None:

@@ -420,7 +420,7 @@ async def test_the_buffer_is_held_while_the_lease_is_out(
 
 
 async def test_the_producer_is_idempotent(app: StageApp) -> None:
-    producer = ours.Transport(app.transport.url, app).create_producer()._new_producer()
+    producer = ours.KafkaTransport(app.transport.url, app).create_producer()._new_producer()
     assert producer._txn_manager is not None
 
 
@@ -444,7 +444,7 @@ async def test_a_producer_that_lost_its_place_ends_the_worker(
 
     monkeypatch.setattr(AIOKafkaProducer, "send", send)
     app.crash = crash  # type: ignore[method-assign]
-    producer = ours.Transport(app.transport.url, app).create_producer()._new_producer()
+    producer = ours.KafkaTransport(app.transport.url, app).create_producer()._new_producer()
     await asyncio.wait([await producer.send("t", b"v")])
     await spin()
     assert [exit_code_for(reason) for reason in crashes] == ([UNREACHABLE] if ends else [])
@@ -476,7 +476,7 @@ async def test_a_failed_metadata_update_waits(mended: bool, monkeypatch: pytest.
 
 @pytest.mark.parametrize("kind", ["consumer", "producer"])
 async def test_every_client_of_the_transport_backs_off(app: StageApp, kind: str) -> None:
-    transport = ours.Transport(app.transport.url, app)
+    transport = ours.KafkaTransport(app.transport.url, app)
     if kind == "consumer":
         client = consumer_of(ours, app)._thread._create_worker_consumer(transport)._client
     else:
@@ -509,9 +509,9 @@ async def test_what_was_done_is_committed_before_the_partitions_go(app: StageApp
 def test_only_register_changes_what_kafka_means() -> None:
     TRANSPORTS.aliases["kafka"] = "faust.transport.drivers.aiokafka:Transport"
     ours.register()
-    assert TRANSPORTS.by_url("kafka://h:1") is ours.Transport
+    assert TRANSPORTS.by_url("kafka://h:1") is ours.KafkaTransport
 
 
 async def test_workers_make_no_topics(app: StageApp) -> None:
     await consumer_of(ours, app).create_topic("t", 1, 1)
-    await ours.Transport(app.transport.url, app).create_producer().create_topic("t", 1, 1)
+    await ours.KafkaTransport(app.transport.url, app).create_producer().create_topic("t", 1, 1)

@@ -9,7 +9,7 @@ import pytest
 
 from memstream.schemas.topics import OBSERVATIONS, StageName, changelog_of
 from memstream.streams.faust.changelog_check import MARKER_KEY, Marker
-from memstream.streams.faust.loss_acceptance import AcceptRefused, accept_loss
+from memstream.streams.faust.loss_acceptance import LossRefused, accept_loss
 from memstream.streams.log import topic_admin
 from memstream.streams.log.embedded import EmbeddedLog
 
@@ -62,12 +62,12 @@ async def test_turns_are_numbered_anew_so_what_was_reflected_of_them_is_forgotte
 
 async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: EmbeddedLog) -> None:
     await log.append(OBSERVATIONS.name, key=OWNER, value=b"{}")
-    with pytest.raises(AcceptRefused, match="reflector has 1 records to read"):
+    with pytest.raises(LossRefused, match="reflector has 1 records to read"):
         await accept_loss(log, "observer")
     assert await kept(log, changelog("observer")) == []
 
 
 async def test_a_topic_that_is_gone_has_to_be_made_first(log: EmbeddedLog) -> None:
     await log.delete([changelog("reflector")])
-    with pytest.raises(AcceptRefused, match="memstream topics create"):
+    with pytest.raises(LossRefused, match="memstream topics create"):
         await accept_loss(log, "reflector")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
-from memstream.verification import Verdict
+from memstream.verification import InvariantVerdict
 from tests.support.history_dump import Dump, parsed
 
 OUTPUTS = ("memory.observations", "memory.facts.updated", "memory.episodes.recorded", "memory.commands.results")
@@ -18,7 +18,7 @@ LOGS = (*OUTPUTS, "memory.turns", "memory.commands", "memory.turns.dlq")
 quick = settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink))
 
 
-def wrong(verdicts: dict[str, Verdict]) -> list[object]:
+def wrong(verdicts: dict[str, InvariantVerdict]) -> list[object]:
     return [violation for verdict in verdicts.values() for violation in verdict.violations]
 
 

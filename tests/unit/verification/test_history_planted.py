@@ -20,7 +20,7 @@ from memstream.schemas import ids
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
 from memstream.streams.log.port import Log
-from memstream.verification import Expected, Reading, read_history, verify
+from memstream.verification import Expected, HistoryScope, read_history, verify
 from memstream.verification.decoding import COMPARED
 from memstream.verification.rows import TurnName
 from tests.support.history_dump import NO_JSON, Dump, DumpLog, DumpStore, Fields, parsed
@@ -658,7 +658,7 @@ async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
             return ends
 
     history = await read_history(
-        log=cast(Log, Growing(dump)), store=cast(VectorStore, DumpStore(dump)), reading=Reading()
+        log=cast(Log, Growing(dump)), store=cast(VectorStore, DumpStore(dump)), reading=HistoryScope()
     )
     verdicts = {each.invariant: each for each in verify(history, Expected(tier="standard"))}
     assert [name for name, each in verdicts.items() if not each.ok] == ["I8"]

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from ..notation import phrases
-from ..pack import Rule
+from ..pack import PredicateRule
 
 RULES = (
-    Rule(
+    PredicateRule(
         "birthday",
         "single",
         phrases("birthday be on|birthday be|be born on|date of birth be|be bear on|birthday fall on"),
         happened=True,
     ),
-    Rule("age", "single", phrases("be # year old|be # year of age|age be|be age #|be # year")),
-    Rule("age", "single", phrases("turn #|celebrate # birthday|have # birthday"), happened=True),
-    Rule(
+    PredicateRule("age", "single", phrases("be # year old|be # year of age|age be|be age #|be # year")),
+    PredicateRule("age", "single", phrases("turn #|celebrate # birthday|have # birthday"), happened=True),
+    PredicateRule(
         "name",
         "single",
         phrases(
             "name be|be call|be name|full name be|{first name,last name,surname} be|go by name of|go by name|go by"
         ),
     ),
-    Rule("name", "single", phrases("change name to|take name"), happened=True),
-    Rule(
+    PredicateRule("name", "single", phrases("change name to|take name"), happened=True),
+    PredicateRule(
         "studies_at",
         "single",
         phrases(
@@ -31,7 +31,7 @@ RULES = (
             "|be {undergraduate,freshman,sophomore,senior} at"
         ),
     ),
-    Rule(
+    PredicateRule(
         "studies_at",
         "single",
         phrases(
@@ -41,18 +41,20 @@ RULES = (
         happened=True,
         named=True,
     ),
-    Rule("majors_in", "single", phrases("major in|major be")),
-    Rule("majors_in", "single", phrases("{change,switch} {major,degree,study} to"), happened=True),
-    Rule("weighs", "single", phrases("weigh|weight be")),
-    Rule("height", "single", phrases("be # m tall|be # cm tall|be # ft tall|height be|be tall #")),
-    Rule("earns", "single", phrases("earn|{salary,pay,wage,income} be|make salary of")),
-    Rule("earns", "single", phrases("{salary,pay,wage,income} {go up,go down,rise,increase,drop} to"), happened=True),
-    Rule("native_language", "single", phrases("native language be|mother tongue be|first language be")),
-    Rule("native_language", "single", phrases("be native speaker of")),
-    Rule("email", "single", phrases("email be|email address be|mail address be")),
-    Rule("phone_number", "single", phrases("phone number be|number be|telephone number be|mobile number be")),
-    Rule("has", "multi", phrases("have|own|possess|keep|be owner of|have get|be * owner|be proud owner of")),
-    Rule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
+    PredicateRule("majors_in", "single", phrases("major in|major be")),
+    PredicateRule("majors_in", "single", phrases("{change,switch} {major,degree,study} to"), happened=True),
+    PredicateRule("weighs", "single", phrases("weigh|weight be")),
+    PredicateRule("height", "single", phrases("be # m tall|be # cm tall|be # ft tall|height be|be tall #")),
+    PredicateRule("earns", "single", phrases("earn|{salary,pay,wage,income} be|make salary of")),
+    PredicateRule(
+        "earns", "single", phrases("{salary,pay,wage,income} {go up,go down,rise,increase,drop} to"), happened=True
+    ),
+    PredicateRule("native_language", "single", phrases("native language be|mother tongue be|first language be")),
+    PredicateRule("native_language", "single", phrases("be native speaker of")),
+    PredicateRule("email", "single", phrases("email be|email address be|mail address be")),
+    PredicateRule("phone_number", "single", phrases("phone number be|number be|telephone number be|mobile number be")),
+    PredicateRule("has", "multi", phrases("have|own|possess|keep|be owner of|have get|be * owner|be proud owner of")),
+    PredicateRule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
 """Whatever one may have in any number comes last: a longer phrase goes before."""
 LASTING = frozenset(

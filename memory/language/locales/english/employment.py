@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..notation import phrases, words
-from ..pack import Implied, Rule
+from ..pack import Implied, PredicateRule
 
 RULES = (
-    Rule(
+    PredicateRule(
         "works_at",
         "single",
         phrases(
@@ -15,7 +15,7 @@ RULES = (
             "|{employer,company,workplace} be|{current,new} employer be|be employee {of,at}"
         ),
     ),
-    Rule(
+    PredicateRule(
         "works_at",
         "single",
         phrases(
@@ -32,8 +32,8 @@ RULES = (
         happened=True,
         named=True,
     ),
-    Rule("works_at", "unsure", phrases("be at"), named=True),
-    Rule(
+    PredicateRule("works_at", "unsure", phrases("be at"), named=True),
+    PredicateRule(
         "works_at",
         "single",
         phrases(
@@ -43,7 +43,7 @@ RULES = (
         ),
         value="self",
     ),
-    Rule(
+    PredicateRule(
         "works_at",
         "single",
         phrases(
@@ -53,8 +53,8 @@ RULES = (
         value="self",
         happened=True,
     ),
-    Rule("works_in", "unsure", phrases("work in|be employ in")),
-    Rule(
+    PredicateRule("works_in", "unsure", phrases("work in|be employ in")),
+    PredicateRule(
         "works_as",
         "single",
         phrases(
@@ -64,7 +64,7 @@ RULES = (
             "|practice as|practise as|be by profession|be by trade"
         ),
     ),
-    Rule(
+    PredicateRule(
         "works_as",
         "single",
         phrases(
@@ -80,37 +80,39 @@ RULES = (
         ),
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "works_from",
         "single",
         phrases("work {from home,from house,remote,remotely,fully remote,in home office}|be {remote,fully remote}"),
         value="home",
     ),
-    Rule(
+    PredicateRule(
         "works_from",
         "single",
         phrases("{go,switch,turn} {remote,fully remote}"),
         value="home",
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "works_from", "single", phrases("work {in office,from office,at office,on-site,onsite,on site}"), value="office"
     ),
-    Rule(
+    PredicateRule(
         "works_from",
         "single",
         phrases("{go back,return,be back} {to,in} office|{be,get} call back to office"),
         value="office",
         happened=True,
     ),
-    Rule("works_from", "single", phrases("work hybrid|have hybrid schedule|be on hybrid schedule"), value="hybrid"),
-    Rule(
+    PredicateRule(
+        "works_from", "single", phrases("work hybrid|have hybrid schedule|be on hybrid schedule"), value="hybrid"
+    ),
+    PredicateRule(
         "reports_to",
         "single",
         phrases("report to|{boss,manager,supervisor,line manager,team lead} be|{boss,manager,supervisor} name be"),
     ),
-    Rule("works_on", "multi", phrases("work on")),
-    Rule(
+    PredicateRule("works_on", "multi", phrases("work on")),
+    PredicateRule(
         "is_away",
         "unsure",
         phrases("be off {work,sick,to,today,school,duty,on}|leave {work,home,house,office,for work}|be {away,out}"),

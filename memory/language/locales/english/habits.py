@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..notation import phrases, words
-from ..pack import Rule
+from ..pack import PredicateRule
 
 _DIETS = words("vegetarian vegan pescatarian omnivore carnivore flexitarian keto paleo halal kosher")
 _DIET = (
@@ -11,9 +11,9 @@ _DIET = (
     "|{switch,convert,change} to * diet|switch to being *"
 )
 RULES = (
-    *(Rule("diet", "single", phrases(_DIET.replace("*", kind)), value=kind, happened=True) for kind in _DIETS),
-    Rule("eats", "multi", phrases("be {meat eater,meat-eater}|be back on meat"), value="meat"),
-    Rule(
+    *(PredicateRule("diet", "single", phrases(_DIET.replace("*", kind)), value=kind, happened=True) for kind in _DIETS),
+    PredicateRule("eats", "multi", phrases("be {meat eater,meat-eater}|be back on meat"), value="meat"),
+    PredicateRule(
         "likes",
         "multi",
         phrases(
@@ -24,7 +24,7 @@ RULES = (
             "|have soft spot for|be enthusiastic about|can tolerate"
         ),
     ),
-    Rule(
+    PredicateRule(
         "likes",
         "multi",
         phrases(
@@ -33,7 +33,7 @@ RULES = (
         ),
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "likes",
         "multi",
         phrases(
@@ -41,7 +41,7 @@ RULES = (
         ),
         denied=True,
     ),
-    Rule(
+    PredicateRule(
         "likes",
         "multi",
         phrases(
@@ -51,35 +51,37 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule("allergic_to", "multi", phrases("be allergic to|have allergy to|have * allergy|suffer from * allergy")),
-    Rule(
+    PredicateRule(
+        "allergic_to", "multi", phrases("be allergic to|have allergy to|have * allergy|suffer from * allergy")
+    ),
+    PredicateRule(
         "allergic_to",
         "multi",
         phrases("outgrow * allergy|outgrow allergy to|{get over,be over} * allergy"),
         denied=True,
         happened=True,
     ),
-    Rule("intolerant_of", "multi", phrases("be intolerant to|be intolerant of|have * intolerance")),
-    Rule("afraid_of", "multi", phrases("be {afraid,scared,terrified,frighten} of|fear|have {fear,phobia} of")),
-    Rule(
+    PredicateRule("intolerant_of", "multi", phrases("be intolerant to|be intolerant of|have * intolerance")),
+    PredicateRule("afraid_of", "multi", phrases("be {afraid,scared,terrified,frighten} of|fear|have {fear,phobia} of")),
+    PredicateRule(
         "afraid_of",
         "multi",
         phrases("{overcome,conquer,get over,lose,beat} fear of|be over fear of"),
         denied=True,
         happened=True,
     ),
-    Rule("speaks", "multi", phrases("speak|be fluent in|can speak|speak fluent")),
-    Rule(
+    PredicateRule("speaks", "multi", phrases("speak|be fluent in|can speak|speak fluent")),
+    PredicateRule(
         "learns",
         "multi",
         phrases("learn|be take lesson in|take * {lesson,class,course}|take {lesson,class,course} in|be study"),
     ),
-    Rule("studies", "multi", phrases("study")),
-    Rule("teaches", "multi", phrases("teach|give lesson in")),
-    Rule("plays", "multi", phrases("play")),
-    Rule("eats", "multi", phrases("eat")),
-    Rule("drinks", "multi", phrases("drink"), absent="alcohol"),
-    Rule(
+    PredicateRule("studies", "multi", phrases("study")),
+    PredicateRule("teaches", "multi", phrases("teach|give lesson in")),
+    PredicateRule("plays", "multi", phrases("play")),
+    PredicateRule("eats", "multi", phrases("eat")),
+    PredicateRule("drinks", "multi", phrases("drink"), absent="alcohol"),
+    PredicateRule(
         "drinks",
         "multi",
         phrases(
@@ -89,27 +91,27 @@ RULES = (
         value="alcohol",
         denied=True,
     ),
-    Rule(
+    PredicateRule(
         "drinks", "multi", phrases("{get,go,become} {sober,teetotal,dry}"), value="alcohol", denied=True, happened=True
     ),
-    Rule("drinks", "multi", phrases("{relapse,fall off wagon,be off wagon}"), value="alcohol", happened=True),
-    Rule("smokes", "multi", phrases("smoke|be smoker")),
-    Rule(
+    PredicateRule("drinks", "multi", phrases("{relapse,fall off wagon,be off wagon}"), value="alcohol", happened=True),
+    PredicateRule("smokes", "multi", phrases("smoke|be smoker")),
+    PredicateRule(
         "smokes",
         "multi",
         phrases("be {non-smoker,nonsmoker,smoke-free,smoke free,ex-smoker,former smoker}"),
         denied=True,
     ),
-    Rule(
+    PredicateRule(
         "smokes",
         "multi",
         phrases("{become,go} {non-smoker,nonsmoker,smoke-free,smoke free}"),
         denied=True,
         happened=True,
     ),
-    Rule("drives", "multi", phrases("drive")),
-    Rule("uses", "multi", phrases("use|be use|be user of|be active on|have account {on,with}")),
-    Rule(
+    PredicateRule("drives", "multi", phrases("drive")),
+    PredicateRule("uses", "multi", phrases("use|be use|be user of|be active on|have account {on,with}")),
+    PredicateRule(
         "subscribes_to",
         "multi",
         phrases(
@@ -117,25 +119,25 @@ RULES = (
             "|pay for * subscription"
         ),
     ),
-    Rule("reads", "multi", phrases("read")),
-    Rule("watches", "multi", phrases("watch")),
-    Rule("listens_to", "multi", phrases("listen to")),
-    Rule("visited", "multi", phrases("visit|have be to|be to|travel to"), happened=True),
-    Rule(
+    PredicateRule("reads", "multi", phrases("read")),
+    PredicateRule("watches", "multi", phrases("watch")),
+    PredicateRule("listens_to", "multi", phrases("listen to")),
+    PredicateRule("visited", "multi", phrases("visit|have be to|be to|travel to"), happened=True),
+    PredicateRule(
         "volunteers_at",
         "multi",
         phrases("volunteer {at,for,with,in}|help {out at,at,out in}|do volunteer work {at,for,with}"),
     ),
-    Rule(
+    PredicateRule(
         "member_of", "multi", phrases("be member of|belong to|be part of|have * membership|have membership {at,in,of}")
     ),
-    Rule("supports", "multi", phrases("support|be supporter of|root for")),
-    Rule("interested_in", "multi", phrases("be interested in|be curious about")),
-    Rule("believes", "multi", phrases("believe|believe in|think that|believe that")),
-    Rule("wants", "multi", phrases("want|need|wish")),
-    Rule("prefers", "unsure", phrases("prefer")),
-    Rule("wakes_up_at", "single", phrases("{wake up,get up,rise} at|alarm be set for")),
-    Rule("goes_to_bed_at", "single", phrases("go to {bed,sleep} at")),
+    PredicateRule("supports", "multi", phrases("support|be supporter of|root for")),
+    PredicateRule("interested_in", "multi", phrases("be interested in|be curious about")),
+    PredicateRule("believes", "multi", phrases("believe|believe in|think that|believe that")),
+    PredicateRule("wants", "multi", phrases("want|need|wish")),
+    PredicateRule("prefers", "unsure", phrases("prefer")),
+    PredicateRule("wakes_up_at", "single", phrases("{wake up,get up,rise} at|alarm be set for")),
+    PredicateRule("goes_to_bed_at", "single", phrases("go to {bed,sleep} at")),
 )
 ENDS = phrases(
     "give up|give up on|give * up|give up {habit,practice,addiction} of|stop|cease|quit|cut out|cut * out"

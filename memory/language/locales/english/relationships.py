@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..notation import phrases, words
-from ..pack import Rule
+from ..pack import PredicateRule
 
 _STATUS = "partner_is"
 RULES = (
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -17,7 +17,7 @@ RULES = (
         ),
         value="marry",
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -28,7 +28,7 @@ RULES = (
         value="marry",
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -37,14 +37,14 @@ RULES = (
         ),
         value="engage",
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases("{get,become} engage|{get,become} engage to|say yes to proposal of"),
         value="engage",
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -59,7 +59,7 @@ RULES = (
         ),
         value="partner",
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -70,34 +70,36 @@ RULES = (
         value="partner",
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases("be {single,bachelor,unattached,unmarried,unpartnered}|live as {bachelor,single}"),
         value="single",
     ),
-    Rule(_STATUS, "unsure", phrases("see"), value="partner", named=True),
-    Rule(_STATUS, "single", phrases("become single|find oneself single"), value="single", happened=True),
-    Rule(_STATUS, "single", phrases("be {widow,widower,widowed}"), value="widow"),
-    Rule(
+    PredicateRule(_STATUS, "unsure", phrases("see"), value="partner", named=True),
+    PredicateRule(_STATUS, "single", phrases("become single|find oneself single"), value="single", happened=True),
+    PredicateRule(_STATUS, "single", phrases("be {widow,widower,widowed}"), value="widow"),
+    PredicateRule(
         _STATUS,
         "single",
         phrases("lose {husband,wife,spouse}|bury {husband,wife}|become {widow,widower}"),
         value="widow",
         happened=True,
     ),
-    Rule(_STATUS, "single", phrases("remarry|get remarry|remarry to|marry again"), value="remarry", happened=True),
-    Rule(_STATUS, "single", phrases("be {divorce,divorcee}"), value="divorce"),
-    Rule(
+    PredicateRule(
+        _STATUS, "single", phrases("remarry|get remarry|remarry to|marry again"), value="remarry", happened=True
+    ),
+    PredicateRule(_STATUS, "single", phrases("be {divorce,divorcee}"), value="divorce"),
+    PredicateRule(
         _STATUS,
         "single",
         phrases("get {divorce,divorced}|become divorce|finalize divorce|finalise divorce|go through divorce"),
         value="divorce",
         happened=True,
     ),
-    Rule(_STATUS, "single", phrases("be separate|live separately|live apart"), value="separate"),
-    Rule(_STATUS, "single", phrases("get separate"), value="separate", happened=True),
-    Rule(
+    PredicateRule(_STATUS, "single", phrases("be separate|live separately|live apart"), value="separate"),
+    PredicateRule(_STATUS, "single", phrases("get separate"), value="separate", happened=True),
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -109,7 +111,7 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases(
@@ -120,7 +122,7 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         _STATUS,
         "single",
         phrases("{call,break} off {engagement,wedding}|break engagement"),
@@ -128,7 +130,7 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "knows",
         "multi",
         phrases(
@@ -138,8 +140,8 @@ RULES = (
             "|stay in touch with|keep in touch with"
         ),
     ),
-    Rule("knows", "multi", phrases("make friends with|become {friend,friends} with|befriend"), happened=True),
-    Rule(
+    PredicateRule("knows", "multi", phrases("make friends with|become {friend,friends} with|befriend"), happened=True),
+    PredicateRule(
         "knows",
         "multi",
         phrases(
@@ -150,13 +152,13 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "is_expecting",
         "single",
         phrases("be {pregnant,expect,expect baby,expect child,with child}|expect {baby,child}"),
         value="baby",
     ),
-    Rule(
+    PredicateRule(
         "is_expecting",
         "single",
         phrases("give birth|give birth to|{welcome,deliver} baby|{have,suffer} miscarriage"),

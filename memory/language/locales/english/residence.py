@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..notation import phrases, words
-from ..pack import Rule
+from ..pack import PredicateRule
 
 DWELLINGS = frozenset(
     words(
@@ -38,44 +38,44 @@ _MOVED = phrases(
     "|{return,go back,come back,move back} {for good,permanently} to|return to live in|return home to"
 )
 RULES = (
-    Rule("lives_on", "single", phrases("live on"), named=True),
-    Rule("lives_on", "single", phrases("move to"), happened=True, among=STREETS),
-    Rule("lives_in", "single", _LIVING, named=True),
-    Rule("lives_in", "single", phrases("call * home|call * home now"), named=True),
-    Rule("lives_in", "single", _MOVED, happened=True, named=True),
-    Rule("lives_in", "single", phrases("return to * {for good,permanently}"), happened=True, named=True),
-    Rule(
+    PredicateRule("lives_on", "single", phrases("live on"), named=True),
+    PredicateRule("lives_on", "single", phrases("move to"), happened=True, among=STREETS),
+    PredicateRule("lives_in", "single", _LIVING, named=True),
+    PredicateRule("lives_in", "single", phrases("call * home|call * home now"), named=True),
+    PredicateRule("lives_in", "single", _MOVED, happened=True, named=True),
+    PredicateRule("lives_in", "single", phrases("return to * {for good,permanently}"), happened=True, named=True),
+    PredicateRule(
         "lives_in",
         "unsure",
         phrases("be back in|be back home in|be home in|rent in|{buy,rent} {house,home,flat,apartment,place} in"),
         named=True,
     ),
-    Rule("lives_in_area", "single", _LIVING, among=AREAS),
-    Rule("lives_in_area", "single", _MOVED, happened=True, among=AREAS),
-    Rule("lives_in_area", "single", phrases("live {abroad,overseas}"), value="abroad"),
-    Rule("lives_in_area", "single", phrases("move {abroad,overseas}"), value="abroad", happened=True),
-    Rule(
+    PredicateRule("lives_in_area", "single", _LIVING, among=AREAS),
+    PredicateRule("lives_in_area", "single", _MOVED, happened=True, among=AREAS),
+    PredicateRule("lives_in_area", "single", phrases("live {abroad,overseas}"), value="abroad"),
+    PredicateRule("lives_in_area", "single", phrases("move {abroad,overseas}"), value="abroad", happened=True),
+    PredicateRule(
         "lives_in_area",
         "single",
         phrases("{move,return,come} {back home,home,back}|be back home"),
         value="home",
         happened=True,
     ),
-    Rule("dwells_in", "single", _LIVING, among=DWELLINGS),
-    Rule("dwells_in", "single", _MOVED, happened=True, among=DWELLINGS),
-    Rule("lives_with", "single", phrases("live {alone,by oneself,on own,solo}"), value="alone"),
-    Rule(
+    PredicateRule("dwells_in", "single", _LIVING, among=DWELLINGS),
+    PredicateRule("dwells_in", "single", _MOVED, happened=True, among=DWELLINGS),
+    PredicateRule("lives_with", "single", phrases("live {alone,by oneself,on own,solo}"), value="alone"),
+    PredicateRule(
         "lives_with",
         "unsure",
         phrases("live with|live together with|share {flat,house,apartment,home,room} with|room with"),
     ),
-    Rule(
+    PredicateRule(
         "lives_with",
         "single",
         phrases("move in with|move back in with|move in together with|{start,begin} live with"),
         happened=True,
     ),
-    Rule(
+    PredicateRule(
         "lives_with",
         "single",
         phrases(
@@ -85,15 +85,19 @@ RULES = (
         denied=True,
         happened=True,
     ),
-    Rule("lives_on_floor", "single", phrases("live on # floor|live on * floor|be on # floor|have flat on # floor")),
-    Rule("lives_on_floor", "single", phrases("move to # floor|move {up,down} to # floor"), happened=True),
-    Rule(
+    PredicateRule(
+        "lives_on_floor", "single", phrases("live on # floor|live on * floor|be on # floor|have flat on # floor")
+    ),
+    PredicateRule("lives_on_floor", "single", phrases("move to # floor|move {up,down} to # floor"), happened=True),
+    PredicateRule(
         "address", "single", phrases("live at|{address,home address,current address,postal address,mailing address} be")
     ),
-    Rule("hometown", "single", phrases("hometown be|home town be")),
-    Rule("born_in", "single", phrases("be bear in|be born in|birthplace be|place of birth be"), happened=True),
-    Rule("grew_up_in", "single", phrases("grow up in|be raise in|be bring up in|spend childhood in"), happened=True),
-    Rule(
+    PredicateRule("hometown", "single", phrases("hometown be|home town be")),
+    PredicateRule("born_in", "single", phrases("be bear in|be born in|birthplace be|place of birth be"), happened=True),
+    PredicateRule(
+        "grew_up_in", "single", phrases("grow up in|be raise in|be bring up in|spend childhood in"), happened=True
+    ),
+    PredicateRule(
         "comes_from",
         "single",
         phrases("come from|be from|hail from|be originally from|come originally from|be native of"),
