@@ -76,7 +76,7 @@ class Recorder:
         self._partitions = partitions
         self._default_scope: Scope = default_scope
 
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return False
 
     def route(self, record: Record) -> RoutedEvent[RecordedMessages]:

@@ -70,7 +70,7 @@ class Echo:
         self._table = table
         self._pause = pause
 
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return True
 
     def route(self, record: Record) -> RoutedEvent[str]:

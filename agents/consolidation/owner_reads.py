@@ -21,7 +21,7 @@ READ_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class OwnerReader:
     """Every read names tenant and owner. Raises Transient where the store is away for longer than events wait."""
 
     store: VectorStore

@@ -10,7 +10,7 @@ from ...memory.language.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
 from ..common.model_call import ModelCaller
-from .owner_reads import Lookup
+from .owner_reads import OwnerReader
 from .rows import Kind
 from .steps.base import Step
 from .steps.compact import CompactStep
@@ -37,7 +37,7 @@ CALLS_MAX: Final = 5
 class Steps:
     """The one place that says what a run is made of."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: MemoryPolicy
 

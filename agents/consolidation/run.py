@@ -80,7 +80,7 @@ class RunExecutor:
         phases = self.spending.phases
         did: list[tuple[PartName, StepResult]] = []
         for step in self.plan(kind, phases):
-            one = await step.take(asked, row)
+            one = await step.run(asked, row)
             row = one.row
             did += [(step.part, each) for each in (one, *one.also)]
             if one.status in ("deferred", "paused"):

@@ -26,7 +26,7 @@ from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
 from ..common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..common.seen_ids import SeenIds
-from .owner_reads import Lookup, is_, of_owner
+from .owner_reads import OwnerReader, is_, of_owner
 from .prompts.summary import TASK, SummaryPrompt
 from .prompts.text_answer import SCHEMA, parse
 from .rows import RETOLD_KEPT, Summary
@@ -49,7 +49,7 @@ def may_be_read(capture: CapturePolicy) -> bool:
 
 
 async def logged(
-    asked: RunRequest, session: SummaryBacklog, *, lookup: Lookup, capture: CapturePolicy
+    asked: RunRequest, session: SummaryBacklog, *, lookup: OwnerReader, capture: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
     """Of these turns those that the recorder has put into the session log by now, in their order."""
     where = models.Filter(
@@ -60,14 +60,14 @@ async def logged(
 
 
 async def tellable(
-    asked: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, lookup: Lookup
+    asked: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, lookup: OwnerReader
 ) -> tuple[SummaryTurn, ...]:
     """Of these turns those that have words, and in which nothing secret was told."""
     secret = await _secret(asked, session, lookup=lookup)
     return tuple(each for each in turns if each.said and each.turn_id not in secret)
 
 
-async def _secret(asked: RunRequest, session: SummaryBacklog, *, lookup: Lookup) -> frozenset[str]:
+async def _secret(asked: RunRequest, session: SummaryBacklog, *, lookup: OwnerReader) -> frozenset[str]:
     """Turns in which something secret was told, as far as an episode or a fact says so."""
     store, calls, tenant_id = lookup.store, lookup.calls, asked.tenant_id
     secret = is_("sensitivity", "secret")

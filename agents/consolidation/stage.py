@@ -48,7 +48,7 @@ from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
 from .events import RecallEvent, ReflectedTurn, Work, routed
 from .messages import SOURCE, plain_result, proposals, run_result, summaries
-from .owner_reads import Lookup
+from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
 from .reminders import COMMANDS_PER_SECOND, OwnerReminders
@@ -107,7 +107,7 @@ class Consolidation:
         self._now = now
         self._pause = policy.observe.patience
         asking = ModelCaller(completions=completions, calls=calls, spending=spending, patience=self._pause)
-        self._steps = Steps(Lookup(store, calls), asking, policy)
+        self._steps = Steps(OwnerReader(store, calls), asking, policy)
         self._runs = RunExecutor(self._steps.of, spending)
         self._recollections = RecallCounters(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
@@ -116,7 +116,7 @@ class Consolidation:
         calls.on_breaker_closed(self._model_is_back)
 
     # ------------------------------------------------------------------------------------------------ route
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         """Commands that cannot be decoded are dead letters of the reflector, which reads them too."""
         return topic != COMMANDS.name
 

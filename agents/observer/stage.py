@@ -91,7 +91,7 @@ Step = tuple[SessionRow, Decision]
 
 class Observer:
     """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders. What the worker
-    has still to do: `next_is_here(partition, session key)`, whether another event of the session is queued, and
+    has still to do: `has_queued_successor(partition, session key)`, whether another event of the session is queued, and
     `ahead(partition)`, how much of memory.turns is to come; None while that is not known."""
 
     name: Literal["observer"] = "observer"
@@ -107,7 +107,7 @@ class Observer:
         send_durably: Callable[[OutRecord], Awaitable[None]],
         policy: MemoryPolicy,
         partitions: int,
-        next_is_here: Callable[[int, str], bool],
+        has_queued_successor: Callable[[int, str], bool],
         ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
@@ -121,7 +121,7 @@ class Observer:
         self._send_durably = send_durably
         self._policy = policy
         self._partitions = partitions
-        self._next_is_here = next_is_here
+        self._has_queued_successor = has_queued_successor
         self._now = now
         self._sessions = Sessions()
         self._waiting = DeferredSessions(
@@ -130,7 +130,7 @@ class Observer:
         calls.on_breaker_closed(self._model_is_back)
 
     # ------------------------------------------------------------------------------------------------ route
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return True
 
     def route(self, record: Record) -> RoutedEvent[Work]:
@@ -167,7 +167,7 @@ class Observer:
             question = UnobservedTurns(
                 turns=session.waiting + (new is not None),
                 tokens=session.waiting_tokens + (0 if new is None else new.tokens),
-                next_is_here=self._next_is_here(partition, key),
+                has_queued_successor=self._has_queued_successor(partition, key),
                 behind=self._waiting.behind(partition),
                 ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
                 asked=asked or alone > 0,

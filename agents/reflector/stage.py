@@ -113,7 +113,7 @@ class Reflector:
         self._now = now
 
     # ------------------------------------------------------------------------------------------------ route
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return True
 
     def route(self, record: Record) -> RoutedEvent[Work]:

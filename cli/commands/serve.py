@@ -16,7 +16,7 @@ from ..context import CommandContext, pass_context, run
 from ..output import logs
 from ..process.gc_freeze import keep_what_is_there
 from ..process.signals import until_stopped
-from ..wiring.server import Serving, listening, read_credentials, server_parts, url_of
+from ..wiring.server import HttpServer, listening, read_credentials, server_parts, url_of
 from ..wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ async def _serve(
                 stages_here=services.stages is not None,
                 tokens=None if credentials.entries is None else len(credentials.entries),
             )
-            server = Serving(
+            server = HttpServer(
                 parts=services,
                 policy=policy.recall,
                 credentials=credentials,

@@ -182,7 +182,7 @@ class Server(uvicorn.Server):
 
 
 @dataclass(slots=True, kw_only=True)
-class Serving:
+class HttpServer:
     """The server over what stands behind it. `run` ends when it is told to, or when the stages do."""
 
     parts: ServerParts

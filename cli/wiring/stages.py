@@ -127,7 +127,7 @@ def build_stage(
             send_durably=runner.sender.durable,
             policy=ports.policy,
             partitions=partitions,
-            next_is_here=runner.next_is_here,
+            has_queued_successor=runner.has_queued_successor,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
             now=utc_now,
             source=ports.source,

@@ -23,7 +23,7 @@ class UnobservedTurns:
     """Turns that wait, the new one included."""
     tokens: int = 0
     """What a prompt would show of them."""
-    next_is_here: bool = False
+    has_queued_successor: bool = False
     """Another event of the session is queued in this worker; it will ask the same question."""
     behind: bool = False
     """The worker has a backlog to read where the session's next turn would be (`is_behind`)."""
@@ -54,7 +54,8 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
     a session with too few turns for a round waits for company where company is likely: a prompt of eight turns costs
     little more than one of a single turn. Neither holds back a session that ends or that someone asks for.
 
-    What ends each Wait: `next_is_here` the event that is queued; `backlog` the end of the backlog; `few_tokens` the
+    What ends each Wait: `has_queued_successor` the event that is queued; `backlog` the end of the backlog;
+    `few_tokens` the
     turn that makes them enough, or the session's falling idle; `budget` the next day; the others the model's breaker,
     the next event, or the pause (agents/observer/deferral.py).
     """
@@ -68,7 +69,7 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
         if session.tokens < policy.unobserved_tokens:
             return Wait("few_tokens")
         if session.turns < policy.together and session.tokens < policy.round_tokens:
-            if session.next_is_here:
+            if session.has_queued_successor:
                 return Wait("next_is_here")
             if session.behind:
                 return Wait("backlog")

@@ -120,7 +120,7 @@ class ErrorBoundary:
         except Poison as poison:
             await refuse(poison, 1)
             if poison.reason == "refused_by_model":
-                self.lettered()
+                self.count_dead_letter()
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
             deaths = self._deaths.add(position, repr(cause))
@@ -140,13 +140,13 @@ class ErrorBoundary:
             fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")
             fatal.__cause__ = cause
             await refuse(fatal, deaths)
-            self.lettered()
+            self.count_dead_letter()
 
     def succeeded(self) -> None:
         """An event had its effect: the run of dead letters ends."""
         self._letters_in_a_row = 0
 
-    def lettered(self) -> None:
+    def count_dead_letter(self) -> None:
         """A dead letter of our own making (never one for undecodable or invalid input). Raises Fatal at 20 in a row."""
         self._letters_in_a_row += 1
         if self._letters_in_a_row >= LETTERS_IN_A_ROW_MAX:

@@ -102,7 +102,7 @@ class Stage(Protocol[W]):
     @property
     def reads(self) -> tuple[Topic, ...]: ...
 
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         """Whether this stage writes the dead letters of a topic (else it counts what it refuses). What killed the
         worker three times is a dead letter of the stage that it killed, whatever this says."""
         ...
@@ -289,7 +289,7 @@ class Handler(Generic[W]):
 
     async def _refuse(self, record: Record, poison: Poison, attempts: int) -> None:
         position = record.position
-        if poison.reason == "fatal" or self._stage.letters(position.topic):
+        if poison.reason == "fatal" or self._stage.writes_dead_letters(position.topic):
             letter = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
             await self.send((letter,))
         self._metrics.refused(position.topic, poison.reason)
@@ -307,7 +307,7 @@ class Handler(Generic[W]):
         letters = sum(record.topic.endswith(DEAD_LETTER_SUFFIX) for record in outcome.records)
         if letters:
             for _ in range(letters):
-                self._boundary.lettered()
+                self._boundary.count_dead_letter()
         else:
             self._boundary.succeeded()
 

@@ -8,7 +8,7 @@ What holds, whatever happens:
 - the committed offset of a partition never passes an event that is not done;
 - two events of one lane never run together, and a later one never starts before an earlier one is done;
 - after a failure nothing more of that epoch starts, and nothing more is committed than was done;
-- at most `in_flight` events have not come to their first decision (`give_place`; further decisions of one event, such
+- at most `in_flight` events have not come to their first decision (`release_slot`; further decisions of one event, such
   as rounds of waiting turns, are made without a place: what bounds calls of a model is its client), at most `backlog`
   are held, and at most `unacknowledged` per partition wait for one before them that is not done: `submit` waits, so
   that the consumer's queues fill and fetching pauses.
@@ -274,12 +274,12 @@ class Lanes(Generic[T]):
                     finally:
                         self._release()
                 finally:
-                    self.give_place()
+                    self.release_slot()
         finally:
             if self._lanes.get(lane_key) is lane:
                 del self._lanes[lane_key]
 
-    def give_place(self) -> None:
+    def release_slot(self) -> None:
         """For `handle`, in its own task: mostly what is left to do waits for a log or a store, not for a model; another
         event may begin meanwhile. The event counts as held until it is done, so `backlog` bounds how many there are."""
         task = asyncio.current_task()

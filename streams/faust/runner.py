@@ -155,7 +155,7 @@ class StageRunner:
             metrics=metrics,
             crash=self._settings.crash,
             committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
-            decided=lambda: self._lanes.give_place(),
+            decided=lambda: self._lanes.release_slot(),
             fence=self.app.check_lease,
         )
         self._lanes: Lanes[_Item] = Lanes(
@@ -289,7 +289,7 @@ class StageRunner:
             await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
 
     # ------------------------------------------------------------------------------------------------ looking
-    def next_is_here(self, partition: int, lane: str) -> bool:
+    def has_queued_successor(self, partition: int, lane: str) -> bool:
         """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
         never does."""
         return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))

@@ -26,13 +26,14 @@ POLICY = MemoryPolicy(
 @dataclass(frozen=True)
 class Step:
     """A turn, a command, the model's going away and coming back, or the partition's falling behind and its being read;
-    `next_is_here`: another event of the session follows at once; perhaps a death `dies` steps into it, after which
+    `has_queued_successor`: another event of the session follows at once; perhaps a death `dies` steps into it, after
+    which
     `again` of the events before it come again, with (or without) the local store, perhaps the commands first: the
     order among topics is nobody's."""
 
     kind: str
     session: int
-    next_is_here: bool
+    has_queued_successor: bool
     dies: int
     again: int
     empty_folder: bool
@@ -59,7 +60,7 @@ STEPS = st.lists(
             ]
         ),
         session=st.integers(0, 2),
-        next_is_here=st.booleans(),
+        has_queued_successor=st.booleans(),
         dies=st.sampled_from([0, 0, 1, 2, 3, 4, 5, 6, 8, 11]),
         again=st.integers(0, 6),
         empty_folder=st.booleans(),
@@ -123,10 +124,10 @@ class Play:
             return
         self.log.append(record)
         key = ids.session_key(*SESSIONS[step.session])
-        self.world.queued[key] = int(step.next_is_here)
+        self.world.queued[key] = int(step.has_queued_successor)
         await self.delivered(record, step)
         self.world.queued[key] = 0
-        if step.next_is_here:
+        if step.has_queued_successor:
             follower = self.world.command(f"f{len(self.log)}", kind="dance", session=SESSIONS[step.session])
             self.log.append(follower)
             await self.world.deliver(follower)

@@ -257,4 +257,4 @@ async def test_what_is_no_recall_is_a_dead_letter(bench: Bench) -> None:
     )
     await bench.run(misplaced)
     assert bench.refused == ["invalid", "invalid"]
-    assert bench.stage.letters(RECALLED.name)
+    assert bench.stage.writes_dead_letters(RECALLED.name)

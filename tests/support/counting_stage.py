@@ -49,7 +49,7 @@ class Counting:
         self._pause = pause
         self.assigned: frozenset[int] = frozenset()
 
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return True
 
     def route(self, record: Record) -> RoutedEvent[Counted]:

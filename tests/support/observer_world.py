@@ -196,7 +196,7 @@ class ObserverWorld:
             send_durably=harness.send_durably,
             policy=self.policy,
             partitions=self.partitions,
-            next_is_here=lambda partition, key: self.queued[key] > 0,
+            has_queued_successor=lambda partition, key: self.queued[key] > 0,
             ahead=lambda partition: None if self.unread is None else RecordAhead(self.unread, self.held),
             now=self.clock.now,
             monotonic=self.clock.monotonic,

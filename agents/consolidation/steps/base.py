@@ -85,6 +85,6 @@ class Step(Protocol):
         """The entry of the run's record that it belongs to."""
         ...
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """Raises Fatal, and Transient where the store is away."""
         ...

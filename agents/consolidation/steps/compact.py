@@ -23,7 +23,7 @@ from ....schemas.episodes import SUMMARISED_MAX, StoredEpisode
 from ....streams.engine.handler import Rows
 from ...common.model_call import CallStopped, ModelCaller
 from ...common.seen_ids import SeenIds
-from ..owner_reads import Lookup, is_, of_owner
+from ..owner_reads import OwnerReader, is_, of_owner
 from ..rows import PartName, ProgressRow, turns_of
 from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_as, summary_with, tellable
 from .base import RunRequest, StepResult
@@ -56,7 +56,7 @@ def counted_of(command: Command, rows: Rows) -> SeenIds:
 class CompactStep:
     """One question, one episode."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     session_log: SessionLogPolicy
@@ -64,7 +64,7 @@ class CompactStep:
     significance: float
     part: PartName = "compact"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         args = CompactArgs.from_payload(asked.args)
         nothing = StepResult("nothing", row, _counts())
         if not may_be_read(self.capture):

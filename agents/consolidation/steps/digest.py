@@ -12,7 +12,7 @@ from ....schemas.digests import StoredDigest
 from ....schemas.outcomes import OutPoint, PutPoints
 from ....schemas.turns import SENSITIVITIES
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup, as_episode
+from ..owner_reads import OwnerReader, as_episode
 from ..prompts.digest import TASK, DigestPrompt
 from ..prompts.text_answer import SCHEMA, parse
 from ..rows import PartName, ProgressRow
@@ -23,12 +23,12 @@ from .base import RunRequest, StepResult
 class DigestStep:
     """One question. The point is put whole: this stage is its only writer."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: DigestPolicy
     part: PartName = "digest"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         last = await self._last(asked)
         facts = await self.lookup.facts(asked)
         episodes = tuple(as_episode(each) for each in await self.lookup.episodes(asked))

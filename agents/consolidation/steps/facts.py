@@ -17,7 +17,7 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup, as_episode, empty, is_, of_owner, oldest_first
+from ..owner_reads import OwnerReader, as_episode, empty, is_, of_owner, oldest_first
 from ..prompts.facts import SCHEMA, TASK, ConsolidatePrompt, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -27,12 +27,12 @@ from .base import RunRequest, StepResult
 class FactsStep:
     """The oldest episodes that no run has looked at, beside the facts nearest to them."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """Counters begin anew, with the episodes that are left, unless no model answered: then they stand."""
         episodes, waiting = await self._episodes(asked)
         if not episodes:

@@ -24,7 +24,7 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.observations import TokenUsage
 from ....schemas.outcomes import DeletePoints, InsertPoints, OutPoint, SetFields, Write
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import READ_MAX, Lookup, as_episode, empty, of_owner, until
+from ..owner_reads import READ_MAX, OwnerReader, as_episode, empty, of_owner, until
 from ..prompts.gist import TASK, GistPrompt
 from ..prompts.text_answer import SCHEMA, parse
 from ..rows import PartName, ProgressRow
@@ -41,13 +41,13 @@ class Gist:
 
 @dataclass(frozen=True, slots=True)
 class GistsStep:
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: GistPolicy
     pack: Locale
     part: PartName = "hygiene"
 
-    async def take(self, asked: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
         """`leaving`: episodes that this visit culls."""
         chosen = [each for each in await self._old(asked) if each.episode_id not in leaving][: self.policy.at_once]
         over = await self._over(asked)

@@ -21,13 +21,13 @@ class HygieneStep:
     maintenance: MaintenanceStep
     part: PartName = "hygiene"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         wanted = asked.args.get("run")
         if wanted == REFLECT:
-            return await self.maintenance.take(asked, row)
+            return await self.maintenance.run(asked, row)
         if wanted is not None:
             return StepResult("nothing", row, why=f"there is no run {str(wanted)[:50]!r}; known: {REFLECT}")
-        return await self.janitor.take(asked, row)
+        return await self.janitor.run(asked, row)
 
 
 def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> ProgressRow:

@@ -9,7 +9,7 @@ from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.clusters import clusters, name_of
 from ....schemas.commands import Change
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup, as_episode
+from ..owner_reads import OwnerReader, as_episode
 from ..prompts.insights import SCHEMA, TASK, InsightItem, InsightsPrompt, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -24,12 +24,12 @@ SOURCES_MIN: Final = 2
 class InsightsStep:
     """The largest cluster that was not looked at yet, in one question."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.cluster:
             return StepResult("nothing", row)
         found = await self.lookup.episodes(asked, with_dense=True)

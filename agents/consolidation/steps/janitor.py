@@ -22,7 +22,7 @@ from ....schemas.commands import Change
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields, Write
-from ..owner_reads import READ_MAX, Lookup, as_episode, empty, is_, of_owner, until
+from ..owner_reads import READ_MAX, OwnerReader, as_episode, empty, is_, of_owner, until
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 from .gists import GistsStep
@@ -32,13 +32,13 @@ from .gists import GistsStep
 class JanitorStep:
     """`half_life_days`: of effective confidence, as recall reckons it."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     policy: HygienePolicy
     half_life_days: float
     gists: GistsStep
     part: PartName = "hygiene"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.enabled:
             return StepResult("nothing", row, why="hygiene is off")
         doubtful, row = await self._doubtful(asked, row)
@@ -48,7 +48,7 @@ class JanitorStep:
             each for each in aged if outlived(each, now=asked.now, old=old, policy=self.policy) and may_go(each, row)
         ]
         stale = [each for each in aged if STALE not in each.tags and is_stale(each, now=asked.now, policy=self.policy)]
-        gists = await self.gists.take(asked, row, leaving={each.episode_id for each in culled})
+        gists = await self.gists.run(asked, row, leaving={each.episode_id for each in culled})
         counts = {"culled_facts": len(doubtful), "culled_episodes": len(culled), "stale": len(stale)}
         return StepResult(
             "done" if any(counts.values()) else "nothing",

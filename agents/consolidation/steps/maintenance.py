@@ -22,7 +22,7 @@ from typing import Final
 from ....memory.policies import HygienePolicy
 from ....memory.upkeep.hygiene import is_forgotten
 from ....schemas.outcomes import Write
-from ..owner_reads import Lookup, as_episode
+from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, Step, StepResult
 from .janitor import deleted, may_go
@@ -34,13 +34,13 @@ COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "re
 class MaintenanceStep:
     """`proposing`: the steps that propose changes of facts, by the count that tells how many."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     policy: HygienePolicy
     proposing: Mapping[str, Step]
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         none = dict.fromkeys(COUNTS, 0)
         if not self.policy.enabled:
             return StepResult("nothing", row, none, why="hygiene is off")
@@ -52,7 +52,7 @@ class MaintenanceStep:
         counts = none | {"pruned": gone, "strengthened": asked.links.grown_since(last)}
         also: list[StepResult] = []
         for name, step in self.proposing.items():
-            did = await step.take(asked, row)
+            did = await step.run(asked, row)
             if did.status == "done":  # one that may not ask, or whose model is away, is left out
                 row = did.row
                 also.append(replace(did, counts={}))

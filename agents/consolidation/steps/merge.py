@@ -23,7 +23,7 @@ from ....memory.policies import ConflictPolicy, HygienePolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
 from ....schemas.facts import StoredFact
-from ..owner_reads import Lookup, is_, of_owner
+from ..owner_reads import OwnerReader, is_, of_owner
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
@@ -34,12 +34,12 @@ NEIGHBOURS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    lookup: Lookup
+    lookup: OwnerReader
     policy: HygienePolicy
     conflict: ConflictPolicy
     part: PartName = "hygiene"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         """A fact is merged once in a run: a chain of three takes two runs."""
         facts = await self.lookup.facts(asked)
         alone = {subject for subject, n in Counter(fact.subject for fact in facts).items() if n == 1}

@@ -11,7 +11,7 @@ from ....memory.policies import ConsolidationPolicy
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup
+from ..owner_reads import OwnerReader
 from ..prompts.judge import SCHEMA, TASK, JudgePrompt, PendingPair, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -20,7 +20,7 @@ PENDING_READ = 200
 """Pending facts of an owner that one run looks at."""
 
 
-async def waiting(lookup: Lookup, asked: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
+async def waiting(lookup: OwnerReader, asked: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
     """Pending facts, oldest first, each with the one that it waits for as it stands now."""
     pending = await lookup.facts(asked, "pending", limit=PENDING_READ)
     known = await lookup.facts_by_id(asked, [each.waits_for for each in pending if each.waits_for])
@@ -31,10 +31,10 @@ async def waiting(lookup: Lookup, asked: RunRequest) -> list[tuple[StoredFact, S
 class SettleStep:
     """What time or a later statement has decided meanwhile; nobody is asked."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     part: PartName = "light"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         changes = []
         for pending, known in await waiting(self.lookup, asked):
             judgement = settles_without_model(pending, known, asked.now)
@@ -49,12 +49,12 @@ class SettleStep:
 class JudgeStep:
     """What stands against an active fact, in one question of at most 20 pairs; the rest waits for the next run."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         pairs = to_be_judged(await waiting(self.lookup, asked), asked.now)[: self.policy.max_pairs]
         if not pairs:
             return StepResult("nothing", row)

@@ -17,7 +17,7 @@ from ....schemas.outcomes import OutPoint, PutPoints
 from ....schemas.procedures import StoredProcedure
 from ....schemas.turns import SENSITIVITIES, up_to
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup, as_episode, of_owner
+from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..prompts.procedures import SCHEMA, TASK, ProcedureItem, ProceduresPrompt, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -32,12 +32,12 @@ SHOWN: Final = up_to("internal")
 class ProceduresStep:
     """The newest episodes, when there are as many as a cluster needs and other ones than last time."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
         shown = [each for each in standing if each.sensitivity in SHOWN][-self.policy.max_episodes :]
         if not self.policy.cluster or len(shown) < self.policy.cluster or name_of(shown) == row.mined:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.promotion import promoted, worth_promoting
-from ..owner_reads import Lookup, as_episode
+from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
@@ -15,11 +15,11 @@ from .base import RunRequest, StepResult
 class PromoteStep:
     """What a fact stands on already, in whatever state that is, is not proposed again."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
         found = worth_promoting(standing, now=asked.now, policy=self.policy)
         if not found:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ....memory.policies import PrunePolicy
 from ....memory.upkeep.pruning import looked_through, prune_proposals, worth_it
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import Lookup
+from ..owner_reads import OwnerReader
 from ..prompts.prune import SCHEMA, TASK, PrunePrompt, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -18,12 +18,12 @@ class PruneStep:
     """One question of at most 100 facts; the next one goes on where it stopped. `force`, from the command, asks
     although little has changed; never of fewer facts than the policy wants, and never where it wants none."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: PrunePolicy
     part: PartName = "prune"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.facts or (row.changed_facts < self.policy.changed and not asked.forced):
             return StepResult("nothing", row)
         facts = await self.lookup.facts(asked)

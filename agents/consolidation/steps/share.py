@@ -11,7 +11,7 @@ from ....memory.policies import SharingPolicy
 from ....memory.upkeep.sharing import may_be_shared, worth_sharing
 from ....schemas.collections import FACTS
 from ....schemas.facts import StoredFact
-from ..owner_reads import READ_MAX, Lookup, oldest_first
+from ..owner_reads import READ_MAX, OwnerReader, oldest_first
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
@@ -23,11 +23,11 @@ TEXTS_MAX: Final = 100
 class ShareStep:
     """The command goes to the group's key: its facts have the one writer that all others have."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     policy: SharingPolicy
     part: PartName = "deep"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         group = self.policy.shared_with
         if group is None or asked.owner.scope != "user":
             return StepResult("nothing", row)

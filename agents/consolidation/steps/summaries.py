@@ -15,7 +15,7 @@ from ....memory.policies import CapturePolicy, ConsolidationPolicy
 from ....memory.upkeep.summaries import SummaryBacklog, SummaryTurn, by_need, that_fit, without
 from ....schemas.commands import SUMMARIES_MAX
 from ...common.model_call import CallStopped, ModelCaller
-from ..owner_reads import Lookup
+from ..owner_reads import OwnerReader
 from ..prompts.summary import TASK
 from ..rows import PartName, ProgressRow
 from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_with, tellable
@@ -30,13 +30,13 @@ class SummaryStep:
     """One session, the one with most turns that wait, in one question. Nothing where no model may be asked: the turns
     wait."""
 
-    lookup: Lookup
+    lookup: OwnerReader
     asking: ModelCaller
     policy: ConsolidationPolicy
     capture: CapturePolicy
     part: PartName = "light"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         is_paused = self.asking.spending.paused(TASK) is not None
         if not may_be_read(self.capture) or len(row.summaries) == SUMMARIES_MAX or is_paused:
             return StepResult("nothing", row)
@@ -74,7 +74,7 @@ class SummaryEpisodesStep:
     significance: float
     part: PartName = "standard"
 
-    async def take(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         if not row.summaries:
             return StepResult("nothing", row)
         row_after = row.model_copy(update={"summaries": ()})

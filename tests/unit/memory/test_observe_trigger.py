@@ -33,14 +33,14 @@ ONE = UnobservedTurns(turns=1, tokens=5)
         (replace(ONE, tokens=100), ObservePolicy(unobserved_tokens=100), ObserveNow(1)),
         (replace(ONE, ends_session=True), ObservePolicy(unobserved_tokens=100), ObserveNow(1)),
         (replace(ONE, asked=True), ObservePolicy(unobserved_tokens=100), ObserveNow(1)),
-        (replace(ONE, next_is_here=True), ObservePolicy(), Wait("next_is_here")),
+        (replace(ONE, has_queued_successor=True), ObservePolicy(), Wait("next_is_here")),
         (replace(ONE, behind=True), ObservePolicy(), Wait("backlog")),
         (replace(ONE, behind=True, turns=7), ObservePolicy(), Wait("backlog")),
-        (replace(ONE, behind=True, next_is_here=True, turns=8), ObservePolicy(), ObserveNow(8)),
+        (replace(ONE, behind=True, has_queued_successor=True, turns=8), ObservePolicy(), ObserveNow(8)),
         (replace(ONE, behind=True, tokens=8_000), ObservePolicy(), ObserveNow(1)),
-        (replace(ONE, behind=True, next_is_here=True, ends_session=True), ObservePolicy(), ObserveNow(1)),
-        (replace(ONE, behind=True, next_is_here=True, asked=True), ObservePolicy(), ObserveNow(1)),
-        (replace(ONE, behind=True, next_is_here=True), ObservePolicy(together=1), ObserveNow(1)),
+        (replace(ONE, behind=True, has_queued_successor=True, ends_session=True), ObservePolicy(), ObserveNow(1)),
+        (replace(ONE, behind=True, has_queued_successor=True, asked=True), ObservePolicy(), ObserveNow(1)),
+        (replace(ONE, behind=True, has_queued_successor=True), ObservePolicy(together=1), ObserveNow(1)),
     ],
 )
 def test_when(session: UnobservedTurns, policy: ObservePolicy, answer: ObserveNow | Wait) -> None:
@@ -108,16 +108,17 @@ class Log:
             session = queued.popleft()
             waits = sum(1 for turns in self.waiting.values() if turns)
             was = is_behind(len(unread), held=1 + len(queued), was=was, waiting=waits, policy=self.policy)
-            self.ask(session, self.waiting.get(session, 0) + 1, next_is_here=session in queued, behind=was)
+            self.ask(session, self.waiting.get(session, 0) + 1, has_queued_successor=session in queued, behind=was)
         for session, turns in list(self.waiting.items()):
             self.ask(session, turns, asked=True)
 
     def ask(
-        self, session: int, turns: int, *, next_is_here: bool = False, behind: bool = False, asked: bool = False
+        self, session: int, turns: int, *, has_queued_successor: bool = False, behind: bool = False, asked: bool = False
     ) -> None:
         while isinstance(
             answer := time_to_observe(
-                UnobservedTurns(turns=turns, next_is_here=next_is_here, behind=behind, asked=asked), self.policy
+                UnobservedTurns(turns=turns, has_queued_successor=has_queued_successor, behind=behind, asked=asked),
+                self.policy,
             ),
             ObserveNow,
         ):

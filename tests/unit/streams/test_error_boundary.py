@@ -217,7 +217,7 @@ async def test_a_stage_that_fails_at_one_step(at: str, error: Exception, counts:
 
 
 class Silent(Failing):
-    def letters(self, topic: str) -> bool:
+    def writes_dead_letters(self, topic: str) -> bool:
         return False
 
 

@@ -68,8 +68,8 @@ class World:
                 await asyncio.sleep(0)
             if self.random.random() < 0.5:  # what is left are effects; told twice it counts once
                 self.deciding.discard(lane)
-                self.lanes.give_place()
-                self.lanes.give_place()
+                self.lanes.release_slot()
+                self.lanes.release_slot()
                 for _ in range(self.random.randrange(4)):
                     await asyncio.sleep(0)
             if self.random.random() < self.fail:
@@ -546,7 +546,7 @@ async def test_an_event_whose_decision_stands_keeps_nobody_waiting() -> None:
         if item == "second":
             decided.set()
             return
-        lanes.give_place()
+        lanes.release_slot()
         await effects.wait()
 
     async def nothing(*_: object) -> None:
