@@ -42,6 +42,10 @@ COMMANDS = {
 }
 """Name → one line for --help. The module is read when the command is used: Qdrant's client alone takes a second."""
 
+UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
+MODULES = dict.fromkeys(UPKEEP, "upkeep")
+"""Command → its module in commands/, where the two names differ."""
+
 
 class LazyCommands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -50,7 +54,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f".commands.{cmd_name}", __package__)
+        module = importlib.import_module(f".commands.{MODULES.get(cmd_name, cmd_name)}", __package__)
         command: click.Command = getattr(module, cmd_name)
         return command
 

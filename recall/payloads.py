@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Final, cast
 
 from ..adapters.ports import Payload
+from ..memory.decay import last_of, stability_after, strength
 from ..memory.facts.belief import FactClaim, believed
 from ..memory.policies import RecallPolicy
 from ..memory.recall.prompt_framing import without_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
-from ..memory.upkeep.strength import last_of, stability_after, strength
 from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
 from ..schemas.errors import Fatal
 from ..schemas.facts import Evidence, FactState

@@ -20,11 +20,13 @@ from ..memory.recall.fusion import ListName, RankedList, fuse
 from ..memory.recall.links import Links
 from ..memory.recall.speakers import Speaker, possible_names, same_name, speaker
 from ..schemas.collections import EPISODES, FACTS, LINKS, TURNS, WORKING
+from ..schemas.ids import links_id
+from ..schemas.links import StoredLinks
 from ..schemas.recall import TIERS, Tier
 from ..schemas.working_set import ENTRIES_MAX
+from .deadline import LINKS as PART
 from .deadline import DeadlineReads
 from .filters import said_by, these, where
-from .link_reads import linked
 from .payloads import FIELDS
 from .request import RecallRequest
 
@@ -277,3 +279,16 @@ def _first(failed: BaseExceptionGroup) -> BaseException:
     """Of a group, and of groups in it."""
     first = failed.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def lifts(request: RecallRequest, policy: RecallPolicy) -> bool:
+    """Whether links can lift anything. Without a cue nothing is called up. And they have no past: what was recalled
+    since was not known then."""
+    return policy.links > 0 and request.asked is not None and request.known_at is None
+
+
+async def linked(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
+    """None, and `links` among the missing parts, when the store does not answer."""
+    named = [links_id(owner_key) for owner_key in request.owner_keys]
+    found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named))
+    return tuple(Links(packed=StoredLinks.from_payload(each.payload).packed) for each in (found or {}).values())

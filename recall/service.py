@@ -13,16 +13,16 @@ stand    no episode whose fact is not believed now     standing.py
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from ..adapters.ports import Embedder, Payload, RerankCandidate, Reranker, VectorStore
 from ..memory.facts.similarity import words
-from ..memory.policies import RecallPolicy
+from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
 from ..memory.recall.ranking import Score, composite, overlap, ranked
@@ -33,11 +33,9 @@ from ..schemas.turns import Sensitivity
 from .belief_filter import outlived
 from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
-from .link_reads import lifts
 from .payloads import MemorySource, content_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
-from .rerank import match_at, reordered
-from .search import COLLECTION_OF, MemorySearch, Pool
+from .search import COLLECTION_OF, MemorySearch, Pool, lifts
 
 log = structlog.get_logger(__name__)
 
@@ -267,3 +265,39 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
         role=told.role,
         archived_at=told.archived_at,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TierFilter:
+    """`RecallPort` that asks `inner` for less. A tier that is off holds nothing, also for who asks for it by name."""
+
+    inner: RecallPort
+    tiers: TiersPolicy
+
+    async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
+        kept = tuple(tier for tier in request.tiers if self._is_kept(tier))
+        if not kept:
+            return RecallResult((), ())
+        return await self.inner.recall(replace(request, tiers=kept), now=now)
+
+    def _is_kept(self, tier: Tier) -> bool:
+        match tier:
+            case "semantic" | "episodic":
+                return self.tiers.keeps(tier)
+            case "working" | "turns":
+                return True
+
+
+T = TypeVar("T")
+
+
+def reordered(items: Sequence[T], order: Sequence[int]) -> list[T]:
+    """`items` with those at the places of `order` first. What is no place, or comes again, is passed over."""
+    first = [place for place in dict.fromkeys(order) if 0 <= place < len(items)]
+    named = frozenset(first)
+    return [items[place] for place in (*first, *(place for place in range(len(items)) if place not in named))]
+
+
+def match_at(rank: int, *, k: float) -> float:
+    """Of the item at this place of an order, from 0."""
+    return k / (k + rank)

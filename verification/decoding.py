@@ -14,8 +14,7 @@ from ..adapters.ports import StoredPoint
 from ..agents.common.turn_routing import decode_turn, is_misplaced, was_rekeyed
 from ..memory.facts.routing import route
 from ..memory.facts.statements import own_subject
-from ..memory.language.quotes import quote_in_folded
-from ..memory.language.text import folded
+from ..memory.language.text import folded, quote_in_folded
 from ..memory.policies import MemoryPolicy
 from ..schemas import ids
 from ..schemas.archive import Archived

@@ -12,7 +12,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
-from ...memory.language.quotes import quote_in_folded
+from ...memory.language.text import quote_in_folded
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
 from ...schemas import ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from memstream.memory.language.quotes import quote_found
+from memstream.memory.language.text import quote_found
 from memstream.schemas.facts import Fact
 
 from .dialogues import Dialogue, Gold

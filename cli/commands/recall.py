@@ -17,8 +17,7 @@ from ...recall.deadline import UnansweredPart
 from ...recall.recall_events import AnsweredRecall, answered, records_of, send
 from ...recall.request import LIMIT_MAX, ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
-from ...recall.service import RecalledMemory, RecallResult, RecallService
-from ...recall.tier_filter import TierFilter
+from ...recall.service import RecalledMemory, RecallResult, RecallService, TierFilter
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner

@@ -34,8 +34,7 @@ from ...recall.recall_events import (
 )
 from ...recall.record_reader import RecordReader
 from ...recall.search import COLLECTION_OF
-from ...recall.service import RecallService
-from ...recall.tier_filter import TierFilter
+from ...recall.service import RecallService, TierFilter
 from ...recall.verbatim import VerbatimReader
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import STAGES, TURNS

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from ...memory.effective_policy import only_kept
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
-from ...memory.policies.effective_policy import only_kept
 from ...schemas.errors import Fatal
 from ...schemas.topics import STAGES
 from ...streams.engine.crash_points import CrashPoint

@@ -28,3 +28,14 @@ def folded(text: str) -> str:
     """NFC, case and space folded, without the backslashes that prompts add: what quotes are compared by."""
     plain = unescape_markers(unicodedata.normalize("NFC", text))
     return " ".join(unicodedata.normalize("NFC", plain.casefold()).split())
+
+
+def quote_found(quote: str, text: str) -> bool:
+    """Whether the quote stands in the text, after folding (see text.folded). An empty quote proves nothing."""
+    return quote_in_folded(quote, folded(text))
+
+
+def quote_in_folded(quote: str, text: str) -> bool:
+    """The same for a text that is folded already: many quotes, one text."""
+    wanted = folded(quote)
+    return bool(wanted) and wanted in text

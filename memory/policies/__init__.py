@@ -7,18 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .budget import BudgetPolicy
-from .consolidation import ConsolidationPolicy, ConsolidationTrigger, DigestPolicy, PrunePolicy
-from .facts import ConfidencePolicy, ConflictPolicy
-from .gist import GistMaker, GistPolicy
-from .models import ModelsPolicy
-from .observation import CapturePolicy, ObservePolicy, RoutingPolicy
+from .budget import BudgetPolicy, ModelsPolicy
+from .facts import (
+    ConfidencePolicy,
+    ConflictPolicy,
+    ConsolidationPolicy,
+    ConsolidationTrigger,
+    DigestPolicy,
+    PrunePolicy,
+    SharingPolicy,
+)
+from .observation import (
+    CapturePolicy,
+    DecayPolicy,
+    DecayStrategy,
+    ObservePolicy,
+    RoutingPolicy,
+    SessionLogPolicy,
+    WorkingSetPolicy,
+)
 from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
-from .session_log import SessionLogPolicy
-from .sharing import SharingPolicy
 from .tiers import TiersPolicy
-from .upkeep import HygienePolicy, JanitorTrigger
-from .working_set import DecayPolicy, DecayStrategy, WorkingSetPolicy
+from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
 
 __all__ = [
     "CLASSIC_FUSION",

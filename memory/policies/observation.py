@@ -1,10 +1,12 @@
-"""What of a turn is shown to the model and when, and where its observations go."""
+"""Policies of observation: capture, triggers, routing, the working set and the session log."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ...schemas.turns import Role, Scope
+from ...schemas.working_set import ENTRIES_MAX
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 
@@ -93,3 +95,46 @@ class RoutingPolicy:
         unit("routing.significance", self.significance)
         at_least("routing.episodes_kept", self.episodes_kept, 0)
         one_of("routing.scope", self.scope, Scope)
+
+
+DecayStrategy = Literal["power-law", "exponential", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecayPolicy:
+    """How attention fades by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
+
+    strategy: DecayStrategy = "power-law"
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        one_of("decay.strategy", self.strategy, DecayStrategy)
+        at_least("decay.rate", self.rate, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSetPolicy:
+    """Size of the working set. Capacity 7: Miller 1956."""
+
+    capacity: int = 7
+    max_pinned: int = 2
+    decay: DecayPolicy = field(default_factory=DecayPolicy)
+
+    def __post_init__(self) -> None:
+        between("working.capacity", self.capacity, 1, ENTRIES_MAX)
+        require(
+            0 <= self.max_pinned < self.capacity,
+            f"working.max_pinned ({self.max_pinned}) must be below working.capacity ({self.capacity})",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLogPolicy:
+    flush_threshold: float = 0.6
+    """`flush_important`: importance from which working entries become episodes."""
+    keep: int = 20
+    """`compact`: so many of a session's newest turns are left out."""
+
+    def __post_init__(self) -> None:
+        unit("session_log.flush_threshold", self.flush_threshold)
+        at_least("session_log.keep", self.keep, 0)

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from ..upkeep.strength import DAY
+from ..decay import DAY
 
 _LINK = struct.Struct("<16s16sdI")
 """Two ids, the weight, seconds since 1970 of the last growth: 44 bytes."""

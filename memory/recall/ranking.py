@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from ..decay import DAY, effective_confidence, faded
 from ..policies import CompositePolicy, RecallPolicy
-from ..upkeep.strength import DAY, effective_confidence, faded
 
 UNKNOWN_EMOTION = 0.5
 

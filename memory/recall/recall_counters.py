@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
-from ..upkeep.strength import last_of, stability_grown
+from ..decay import last_of, stability_grown
 
 RECALLED_STRENGTH = 1.0
 """The forgetting begins anew."""

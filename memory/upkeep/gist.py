@@ -17,6 +17,7 @@ from ...schemas import ids
 from ...schemas.archive import Archived
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
+from ..decay import last_of
 from ..facts.similarity import words
 from ..language.locales import Locale
 from ..language.text import one_line
@@ -24,7 +25,6 @@ from ..language.tokenizer import tokens
 from ..policies import GistPolicy
 from ..recall.ranking import overlap
 from .hygiene import present_strength
-from .strength import last_of
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
+from ..decay import effective_confidence, last_of, strength
 from ..policies.upkeep import HygienePolicy
-from .strength import effective_confidence, last_of, strength
 
 STALE = "stale"
 """The tag of a permanent episode that nothing has confirmed for long."""

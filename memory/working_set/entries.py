@@ -16,8 +16,8 @@ from ...schemas import ids
 from ...schemas.observations import LASTING, Durability, Evicted, Observation
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import WorkingEntry, WorkingSet
+from ..decay import salience
 from ..policies import DecayPolicy, WorkingSetPolicy
-from .decay import salience
 
 _DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "permanent")
 

@@ -11,8 +11,8 @@ import pytest
 from memstream.adapters.ports import Point
 from memstream.agents.consolidation.rows import FollowUp, PendingRun, ProgressRow
 from memstream.cli.wiring.worker import COLLECTIONS_OF
+from memstream.memory.effective_policy import only_kept
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
-from memstream.memory.policies.effective_policy import only_kept
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
 from memstream.schemas.topics import EPISODES_RECORDED, FACTS_UPDATED, RESULTS

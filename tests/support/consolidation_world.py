@@ -12,9 +12,9 @@ from memstream.adapters.ports import A, Completion, CompletionRequest, Completio
 from memstream.agents.common.tier_spending import TierSpending
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import ProgressRow
+from memstream.memory.effective_policy import only_kept
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
-from memstream.memory.policies.effective_policy import only_kept
 from memstream.schemas import ids
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest

@@ -11,7 +11,7 @@ from bench.quality.dialogues import Dialogue, Gold, Half, Wording, dialogues
 from bench.quality.matching import matches
 from bench.quality.models import MOST, Faults, in_other_words, noisy, oracle
 from bench.quality.scoring import Counts, says, score
-from memstream.memory.language.quotes import quote_found
+from memstream.memory.language.text import quote_found
 from memstream.schemas import ids
 from memstream.schemas.facts import Evidence, Fact
 from memstream.schemas.observations import STABLE_CATEGORIES, Category

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.decay import decay, salience
 from memstream.memory.policies import DecayPolicy, WorkingSetPolicy
-from memstream.memory.working_set.decay import decay, salience
 
 POLICIES = st.builds(DecayPolicy, strategy=st.sampled_from(["power-law", "exponential", "none"]), rate=st.floats(0, 5))
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from memstream.memory.effective_policy import only_kept
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy, JanitorTrigger, MemoryPolicy, TiersPolicy
-from memstream.memory.policies.effective_policy import only_kept
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
 ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.decay import effective_confidence, faded, strength
 from memstream.memory.policies import CompositePolicy, RecallPolicy
 from memstream.memory.recall.ranking import (
     EpisodicTrace,
@@ -24,7 +25,6 @@ from memstream.memory.recall.ranking import (
     overlap,
     ranked,
 )
-from memstream.memory.upkeep.strength import effective_confidence, faded, strength
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 POLICY = RecallPolicy()

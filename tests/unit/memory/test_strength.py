@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.upkeep.strength import (
+from memstream.memory.decay import (
     STABILITY_MAX_DAYS,
     effective_confidence,
     last_of,

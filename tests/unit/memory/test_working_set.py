@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstream.memory.decay import decay
 from memstream.memory.policies import DecayPolicy, WorkingSetPolicy
 from memstream.memory.working_set import entries as ws
-from memstream.memory.working_set.decay import decay
 from memstream.memory.working_set.entries import EntryCandidate, apply_turn
 from memstream.schemas.working_set import WorkingSet
 from tests.support.record_builders import observation

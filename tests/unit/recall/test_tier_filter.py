@@ -10,8 +10,7 @@ import pytest
 from memstream.memory.policies import TiersPolicy
 from memstream.recall.deadline import UnansweredPart
 from memstream.recall.request import RecallRequest
-from memstream.recall.service import RecallResult
-from memstream.recall.tier_filter import TierFilter
+from memstream.recall.service import RecallResult, TierFilter
 from memstream.schemas.recall import TIERS, Tier
 from tests.support.record_builders import NOW, OWNER
 

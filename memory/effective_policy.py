@@ -1,10 +1,10 @@
-"""What follows for a policy from tiers of memory that are off: nobody works on what is not kept."""
+"""The policy in force when tiers of memory are off."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from . import MemoryPolicy
+from .policies import MemoryPolicy
 
 
 def only_kept(policy: MemoryPolicy) -> MemoryPolicy:

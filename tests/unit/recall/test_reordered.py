@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import FusionPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
-from memstream.recall.rerank import match_at, reordered
+from memstream.recall.service import match_at, reordered
 
 
 @given(st.lists(st.integers(), unique=True, max_size=12), st.lists(st.integers(-3, 15), max_size=20))

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.language.quotes import quote_found
-from memstream.memory.language.text import escape_markers, unescape_markers
+from memstream.memory.language.text import escape_markers, quote_found, unescape_markers
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,29 @@
-"""What time leaves of a memory: how sure we still are of a fact, how present a record still is (memory-model §8); pure.
+"""How attention, strength and confidence fade.
 
-Both are reckoned when they are read and never stored. Stored is what they begin from: the confidence and the time of
-the last reinforcement, the strength at the last touch and the stability that recalls have built.
+Salience fades by turns, strength and confidence by days. `now` and `turn` are arguments. All results lie in 0 to 1.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import datetime
+
+from .policies import DecayPolicy
+
+
+def decay(elapsed: int, policy: DecayPolicy) -> float:
+    """What is left, 0–1, after `elapsed` turns without access. Negative counts as 0 (a clock cannot run back here)."""
+    turns = max(0, elapsed)
+    if policy.strategy == "none":
+        return 1.0
+    if policy.strategy == "exponential":
+        return math.exp(-policy.rate * turns)
+    return float((1 + turns) ** -policy.rate)
+
+
+def salience(importance: float, elapsed: int, policy: DecayPolicy) -> float:
+    return importance * decay(elapsed, policy)
+
 
 DAY = 86_400.0
 STABILITY_MAX_DAYS = 36_500.0
