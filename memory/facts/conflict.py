@@ -257,8 +257,8 @@ def _same(old: StoredFact, statement: Statement) -> bool:
 
 
 def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | None:
-    """The row, another than the replaced one, that says what the statement says."""
-    equal, same = question.neighbours.equal, question.one_of("reinforce")
+    """Return another row than the replaced one that states the same, in equal words, other words or with less detail."""
+    equal, same = question.neighbours.equal, question.one_of("reinforce", "updated")
     found = equal or (same.fact if same is not None else None)
     return found if found is not None and found.fact_id != old.fact_id else None
 

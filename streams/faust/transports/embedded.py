@@ -190,4 +190,4 @@ def url_of(folder: Path) -> str:
 
 def register() -> None:
     """From now on `embedded://` means this transport, for every Faust app of the process."""
-    TRANSPORTS.aliases["embedded"] = f"{__name__}:Transport"
+    TRANSPORTS.aliases["embedded"] = f"{__name__}:EmbeddedTransport"

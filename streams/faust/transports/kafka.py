@@ -305,4 +305,4 @@ async def _not_ours_to_make(topic: str) -> None:
 def register() -> None:
     """From now on `kafka://` means this transport, for every Faust app of the process."""
     read_odd_headers()
-    TRANSPORTS.aliases["kafka"] = f"{__name__}:Transport"
+    TRANSPORTS.aliases["kafka"] = f"{__name__}:KafkaTransport"

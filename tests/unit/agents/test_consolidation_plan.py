@@ -55,8 +55,8 @@ def test_only_the_phases_of_the_tier_and_in_their_order(phases: frozenset[Phase]
 def test_light_asks_for_summaries_alone_and_pending_facts_are_judged_once_a_run(phases: frozenset[Phase]) -> None:
     steps = STEPS.of("consolidate", phases)
     asking = [type(step).__name__ for step in steps if hasattr(step, "asking") and step.part == "light"]
-    assert asking == (["Summarise"] if "light" in phases else [])
-    judges = [step.part for step in steps if type(step).__name__ == "Judge"]
+    assert asking == (["SummaryStep"] if "light" in phases else [])
+    judges = [step.part for step in steps if type(step).__name__ == "JudgeStep"]
     assert judges == (["deep"] if "deep" in phases else ["standard"] if "standard" in phases else [])
 
 

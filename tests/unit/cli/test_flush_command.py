@@ -61,7 +61,7 @@ def flush(monkeypatch: pytest.MonkeyPatch) -> Any:
         async def beside(*_: Any, **__: Any) -> AsyncIterator[LocalStages]:
             yield LocalStages(log=cast(Any, log), store=cast(Any, None), model="", stages_here=False)
 
-        monkeypatch.setattr(command_runs, "stages_or_beside", beside)
+        monkeypatch.setattr(command_runs, "local_stages", beside)
         monkeypatch.setattr(command_runs, "LOOK_SECONDS", 0)
         session = SessionRef(user_id="u1", session_id="s1")
         return await command_runs.flushed(cast(Settings, None), MemoryPolicy(), tenant="acme", session=session, args={})

@@ -38,7 +38,7 @@ def test_what_is_free_below_something_that_is_kept_goes_back() -> None:
 
 ANSWERS = f"""
 import ctypes, psutil, threading
-from memstream.cli.freed_memory import bound_arenas
+from memstream.cli.process.malloc_trim import bound_arenas
 
 library, process, size = ctypes.CDLL(None), psutil.Process(), 16 * {LARGE}
 library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]

@@ -63,7 +63,7 @@ def test_only_its_own_step_arms_it() -> None:
 def test_the_process_ends_at_the_nth_time_and_nothing_is_cleaned_up() -> None:
     script = """
         import atexit
-        from memstream.streams.crash import CrashPoint
+        from memstream.streams.engine.crash_points import CrashPoint
         point = CrashPoint("observer", "table", 3)
         atexit.register(print, "cleaned up")
         try:

@@ -52,12 +52,16 @@ async def app(tmp_path: Path) -> StageApp:
     return stage_app(tmp_path)
 
 
+def transport_class(module: Any) -> Any:
+    return ours.KafkaTransport if module is ours else module.Transport
+
+
 def consumer_of(module: Any, app: StageApp) -> Any:
     async def on_message(message: Any) -> None: ...
 
     async def on_partitions(*_: Any) -> None: ...
 
-    transport = module.Transport(app.transport.url, app)
+    transport = transport_class(module)(app.transport.url, app)
     return transport.create_consumer(
         callback=on_message, on_partitions_revoked=on_partitions, on_partitions_assigned=on_partitions
     )
@@ -313,7 +317,7 @@ TPS = (TopicPartition(*P0), TopicPartition(*P1))
 def listening(app: StageApp, member: Member, module: Any = ours) -> Any:
     """Faust's listener over the app's consumer, of this transport and with that coordinator; calls between the threads
     are made at once."""
-    app.transport = module.Transport(app.transport.url, app)
+    app.transport = transport_class(module)(app.transport.url, app)
     consumer: Any = app.consumer
 
     async def revoked(_: Any, tps: set[TP]) -> None:
@@ -410,7 +414,7 @@ async def test_the_buffer_is_held_while_the_lease_is_out(
     monkeypatch.setattr(Sender, "_send_produce_req", send_produce_req)
     lease = {"ok": False}
     app.lease_ok = lambda: lease["ok"]  # type: ignore[method-assign]
-    producer = module.Transport(app.transport.url, app).create_producer()._new_producer()
+    producer = transport_class(module)(app.transport.url, app).create_producer()._new_producer()
     sending = asyncio.create_task(producer._sender._send_produce_req(1, "batch"))
     await asyncio.sleep(3 * ours.PAUSE)
     assert sent == []
