@@ -168,8 +168,8 @@ def _headers(given: Any) -> Headers:
 class EmbeddedTransport(base.Transport):
     """What `embedded://` means after `register()`."""
 
-    EmbeddedConsumer: ClassVar[Any] = EmbeddedConsumer
-    EmbeddedProducer: ClassVar[Any] = EmbeddedProducer
+    Consumer: ClassVar[Any] = EmbeddedConsumer
+    Producer: ClassVar[Any] = EmbeddedProducer
 
     default_port = 0
     driver_version = "embedded"

@@ -292,8 +292,8 @@ class KafkaProducer(driver.Producer):
 class KafkaTransport(driver.Transport):
     """What `kafka://` means after `register()`."""
 
-    KafkaConsumer: ClassVar[Any] = KafkaConsumer
-    KafkaProducer: ClassVar[Any] = KafkaProducer
+    Consumer: ClassVar[Any] = KafkaConsumer
+    Producer: ClassVar[Any] = KafkaProducer
 
 
 async def _not_ours_to_make(topic: str) -> None:
