@@ -16,6 +16,7 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
+from ..adapters.vectors.conditions import equals
 from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, is_talk, windows
 from ..memory.recall.prompt_framing import without_framed
 from ..schemas import ids
@@ -236,9 +237,6 @@ def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:
 
 
 def _others_of_session(turn: Turn, *, below: int | None) -> models.Filter:
-    def equals(field: str, value: str) -> models.FieldCondition:
-        return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
     session: list[models.Condition] = [equals("user_id", turn.user_id), equals("session_id", turn.session_id)]
     if below is not None:
         session.append(models.FieldCondition(key="session_place", range=models.Range(lt=below)))

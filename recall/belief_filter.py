@@ -8,10 +8,10 @@ from datetime import datetime
 from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
+from ..adapters.vectors.conditions import any_of
 from ..memory.facts.belief import DENIED, stands, summary_stands
 from ..memory.policies import RecallPolicy
 from ..schemas.collections import FACTS
-from .filters import any_of
 from .payloads import SAYING, content_of, observation_of, saying_of, summarised_by
 from .request import RecallRequest
 

@@ -1,7 +1,4 @@
-"""Which stored records a read may see, as filters of the store; pure. The tenant is the store's own condition.
-
-Every field named here has a line in schemas/collections.py.
-"""
+"""Which stored records a read may see, as filters of the store; pure. The tenant is the store's own condition."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from datetime import datetime
 
 from qdrant_client import models
 
+from ..adapters.vectors.conditions import after, any_of, equals, is_empty, until
 from ..schemas.recall import Tier
 from ..schemas.turns import up_to
 from .request import RecallRequest
@@ -47,13 +45,13 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
     """What was believed at `known_at` of the world at `valid`, as far as rows tell. Who invalidates or prunes a row
     leaves when in `expired_at`, who replaces one in `closed_at`: before that its end was not known. Of a row without
     it (rebuilt, or of an older version) the end in the world stands for that."""
-    then = models.Filter(must=[_empty("closed_at"), _after("valid_to", min(valid, known_at))])
-    ended = models.Filter(must=[until("closed_at", known_at), _after("valid_to", valid)])
-    unknown = models.Filter(should=[_after("closed_at", known_at), ended, then])
+    then = models.Filter(must=[is_empty("closed_at"), after("valid_to", min(valid, known_at))])
+    ended = models.Filter(must=[until("closed_at", known_at), after("valid_to", valid)])
+    unknown = models.Filter(should=[after("closed_at", known_at), ended, then])
     replaced = models.Filter(must=[equals("state", "superseded"), unknown])
     standing = models.Filter(must=[equals("state", "active"), not_ended(valid)])
     given_up = any_of("state", ("invalidated", "expired"))
-    denied_later = models.Filter(must=[given_up, _after("expired_at", known_at), not_ended(valid)])
+    denied_later = models.Filter(must=[given_up, after("expired_at", known_at), not_ended(valid)])
     return [
         until("recorded_at", known_at),
         until("valid_from", valid),
@@ -71,7 +69,7 @@ def _working(request: RecallRequest) -> models.Filter | None:
 
 def _episodes(request: RecallRequest) -> models.Filter:
     conditions = _of_owners(request) + _said_of(request)
-    conditions.append(_empty("deleted_at"))
+    conditions.append(is_empty("deleted_at"))
     if request.past is not None:
         conditions.append(valid_at(request.past))
     if request.known_at is not None:
@@ -100,14 +98,6 @@ def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
 
 
 # ------------------------------------------------------------------------------------------------ conditions
-def equals(field: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
-
-def any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
-
-
 def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
     """Of these records those that may be seen still. Built without validation: the ids are the store's own."""
     return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
@@ -117,8 +107,8 @@ def not_ended(moment: datetime) -> models.Filter:
     """Without an end, or one that lies ahead (Qdrant: a null is empty)."""
     return models.Filter(
         should=[
-            _empty("valid_to"),
-            models.FieldCondition(key="valid_to", range=models.DatetimeRange(gt=moment)),
+            is_empty("valid_to"),
+            after("valid_to", moment),
         ]
     )
 
@@ -126,18 +116,6 @@ def not_ended(moment: datetime) -> models.Filter:
 def valid_at(moment: datetime) -> models.Filter:
     """Half-open: valid_from <= moment < valid_to, where there is one."""
     return models.Filter(must=[until("valid_from", moment), not_ended(moment)])
-
-
-def until(field: str, moment: datetime) -> models.FieldCondition:
-    return models.FieldCondition(key=field, range=models.DatetimeRange(lte=moment))
-
-
-def _after(field: str, moment: datetime) -> models.FieldCondition:
-    return models.FieldCondition(key=field, range=models.DatetimeRange(gt=moment))
-
-
-def _empty(field: str) -> models.IsEmptyCondition:
-    return models.IsEmptyCondition(is_empty=models.PayloadField(key=field))
 
 
 def _of_owners(request: RecallRequest) -> list[models.Condition]:

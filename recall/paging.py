@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from qdrant_client import models
 
 from ..adapters.ports import StoredPoint, VectorStore
+from ..adapters.vectors.conditions import at, before
 from ..schemas import ids
 from ..schemas.cloudevents import rfc3339
 from ..schemas.errors import Fatal
@@ -101,18 +102,18 @@ class _Keyset:
             return await self._by_id(None, from_id=None if start is None else start.id, limit=count)
         if start is None or start.at is None:
             return await self._older(order_by, None, count)
-        found = await self._by_id(_at(order_by, start.at), from_id=start.id, limit=count)
+        found = await self._by_id(at(order_by, start.at), from_id=start.id, limit=count)
         if len(found) < count:
             found += await self._older(order_by, start.at, count - len(found))
         return found
 
     async def _older(self, order_by: str, than: datetime | None, count: int) -> list[StoredPoint]:
         """The store orders by time alone: what the end of its answer cuts off of one time is asked for by id."""
-        before = None if than is None else models.FieldCondition(key=order_by, range=models.DatetimeRange(lt=than))
+        older = None if than is None else before(order_by, than)
         found = await self.store.select(
             self.collection,
             tenant_id=self.tenant_id,
-            where=self._and(before),
+            where=self._and(older),
             order_by=order_by,
             direction="desc",
             limit=count,
@@ -121,7 +122,7 @@ class _Keyset:
             return _in_order(found, order_by)
         last = _moment(found[-1], order_by)
         whole = _in_order([each for each in found if _moment(each, order_by) != last], order_by)
-        return whole + await self._by_id(_at(order_by, last), from_id=None, limit=count - len(whole))
+        return whole + await self._by_id(at(order_by, last), from_id=None, limit=count - len(whole))
 
     async def _by_id(self, condition: models.Condition | None, *, from_id: str | None, limit: int) -> list[StoredPoint]:
         return await self.store.select(
@@ -130,10 +131,6 @@ class _Keyset:
 
     def _and(self, condition: models.Condition | None) -> models.Filter:
         return self.where if condition is None else models.Filter(must=[self.where, condition])
-
-
-def _at(field: str, moment: datetime) -> models.FieldCondition:
-    return models.FieldCondition(key=field, range=models.DatetimeRange(gte=moment, lte=moment))
 
 
 def _in_order(found: Sequence[StoredPoint], order_by: str) -> list[StoredPoint]:

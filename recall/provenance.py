@@ -17,6 +17,7 @@ from pydantic import JsonValue, ValidationError
 from qdrant_client import models
 
 from ..adapters.ports import VectorStore
+from ..adapters.vectors.conditions import any_of, equals
 from ..schemas import ids
 from ..schemas.base import Contract
 from ..schemas.collections import FACTS, TURNS
@@ -30,7 +31,6 @@ from ..schemas.working_set import StoredMessage
 from ..streams.log.port import Log, Record
 from .bounded_log_reads import BoundedLogReads, LogPolicy
 from .deadline import UnansweredPart
-from .filters import any_of, equals
 from .paging import CURSOR_MAX
 from .record_reader import RecordReader, Sees, said_in_order, sees_all
 

@@ -12,10 +12,11 @@ from typing import Literal, get_args
 
 from qdrant_client import models
 
+from ..adapters.vectors.conditions import any_of, equals, until
 from ..schemas.facts import FactState
 from ..schemas.observations import Category
 from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
-from .filters import any_of, believed, equals, until, valid_at
+from .filters import believed, valid_at
 
 ALL: Literal["all"] = "all"
 

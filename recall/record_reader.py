@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
+from ..adapters.vectors.conditions import any_of, equals
 from ..schemas.base import Contract
 from ..schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
 from ..schemas.digests import Digest, StoredDigest
@@ -23,7 +24,6 @@ from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
-from .filters import any_of
 from .paging import Page, page_of
 from .record_filters import (
     RecordSelection,
@@ -109,7 +109,7 @@ class RecordReader:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
         if not await self._existing.has(TURNS):
             return Page(())
-        first = models.FieldCondition(key="message_index", match=models.MatchValue(value=0))
+        first = equals("message_index", 0)
         where = messages_filter(wanted)
         heads = await page_of(
             self._store,

@@ -15,6 +15,7 @@ import structlog
 from qdrant_client import models
 
 from ..adapters.ports import VectorStore
+from ..adapters.vectors.conditions import any_of, equals
 from ..memory.facts.belief import FactClaim, stands
 from ..memory.policies import GistPolicy, RecallPolicy
 from ..memory.upkeep.gist import is_whole, kept_until
@@ -27,7 +28,6 @@ from ..schemas.recall import RecalledRef, RecallTold
 from ..schemas.turns import Sensitivity, up_to
 from ..streams.log.port import Log
 from .collection_cache import CollectionCache
-from .filters import any_of, equals
 from .recall_events import send
 from .record_reader import Sees, sees_all
 

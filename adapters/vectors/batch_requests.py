@@ -25,9 +25,10 @@ from ...schemas.collections import TENANT_FIELD
 from ...schemas.errors import Fatal
 from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
+from .conditions import equals
 from .engine import DENSE, QdrantEngine
 from .errors import not_qdrants, translated
-from .filters import any_of, each_of, equals, of_points, of_tenants
+from .filters import each_of, either, of_points, of_tenants
 
 PAGE = 1_000
 """Records asked for at once."""
@@ -219,7 +220,7 @@ class RequestBatcher:
                     [each.point for each in batch],
                     wait=True,
                     ordering=STRONG,
-                    update_filter=any_of(_before(by_id[each.id]) for each in batch),
+                    update_filter=either(_before(by_id[each.id]) for each in batch),
                     update_mode=models.UpdateMode.UPDATE_ONLY,
                 )
 

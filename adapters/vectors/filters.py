@@ -7,11 +7,8 @@ from collections.abc import Iterable, Sequence
 from qdrant_client import models
 
 from ...schemas.collections import TENANT_FIELD
+from .conditions import any_of, equals
 from .point_validation import given
-
-
-def equals(key: str, value: str | int) -> models.FieldCondition:
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
 
 
 def of_tenant(tenant_id: str, where: models.Filter | None = None) -> models.Filter:
@@ -24,10 +21,8 @@ def of_tenant(tenant_id: str, where: models.Filter | None = None) -> models.Filt
 def of_tenants(tenant_ids: Iterable[str], ids: Sequence[str]) -> models.Filter:
     """Points by id of any of these tenants: whose each is has to be looked at afterwards."""
     tenants = [given(each) for each in dict.fromkeys(tenant_ids)]
-    match = models.MatchValue(value=tenants[0]) if len(tenants) == 1 else models.MatchAny(any=tenants)
-    return models.Filter(
-        must=[models.FieldCondition(key=TENANT_FIELD, match=match), models.HasIdCondition(has_id=list(ids))]
-    )
+    of_these = equals(TENANT_FIELD, tenants[0]) if len(tenants) == 1 else any_of(TENANT_FIELD, tenants)
+    return models.Filter(must=[of_these, models.HasIdCondition(has_id=list(ids))])
 
 
 def of_points(tenant_id: str, ids: Sequence[str], *, version: int | None = None) -> list[models.Condition]:
@@ -41,10 +36,10 @@ def of_points(tenant_id: str, ids: Sequence[str], *, version: int | None = None)
 
 def each_of(groups: Iterable[tuple[str, Sequence[str]]]) -> models.Filter:
     """Points by id, each of its own tenant: (tenant, ids)."""
-    return any_of(models.Filter(must=of_points(tenant_id, ids)) for tenant_id, ids in groups)
+    return either(models.Filter(must=of_points(tenant_id, ids)) for tenant_id, ids in groups)
 
 
-def any_of(filters: Iterable[models.Filter]) -> models.Filter:
+def either(filters: Iterable[models.Filter]) -> models.Filter:
     """What fits one of these."""
     every = list(filters)
     return every[0] if len(every) == 1 else models.Filter(should=every)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
+from ...adapters.vectors.conditions import any_of, equals, is_empty
 from ...schemas.collections import EPISODES, FACTS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactState, StoredFact
@@ -31,7 +31,7 @@ class OwnerReader:
         self, asked: RunRequest, state: FactState = "active", *, limit: int = READ_MAX
     ) -> tuple[StoredFact, ...]:
         """Oldest first."""
-        where = models.Filter(must=[of_owner(asked), is_("state", state)])
+        where = models.Filter(must=[of_owner(asked), equals("state", state)])
         found = await self.calls.call(
             "store", lambda: self.store.select(FACTS, tenant_id=asked.tenant_id, where=where, limit=limit)
         )
@@ -39,7 +39,7 @@ class OwnerReader:
 
     async def count_facts(self, asked: RunRequest) -> int:
         """Active ones."""
-        where = models.Filter(must=[of_owner(asked), is_("state", "active")])
+        where = models.Filter(must=[of_owner(asked), equals("state", "active")])
         return await self.calls.call("store", lambda: self.store.count(FACTS, tenant_id=asked.tenant_id, where=where))
 
     async def facts_by_id(self, asked: RunRequest, wanted: Sequence[str]) -> dict[str, StoredFact]:
@@ -56,7 +56,7 @@ class OwnerReader:
         """Of these, the observations that a fact of the owner stands on, and whether one that is active does."""
         if not observations:
             return {}
-        told = models.FieldCondition(key="evidence[].observation_id", match=models.MatchAny(any=list(observations)))
+        told = any_of("evidence[].observation_id", observations)
         where = models.Filter(must=[of_owner(asked), told])
         found = await self.calls.call("store", lambda: self.store.select(FACTS, tenant_id=asked.tenant_id, where=where))
         believed: dict[str, bool] = {}
@@ -68,7 +68,7 @@ class OwnerReader:
     async def episodes(self, asked: RunRequest, *, with_dense: bool = False) -> tuple[StoredPoint, ...]:
         """All that stand, by time, also those of which a gist is left; `with_dense`: with their vectors. Summaries are
         not among them: they tell again what was observed turn by turn."""
-        where = models.Filter(must=[of_owner(asked), empty("deleted_at")])
+        where = models.Filter(must=[of_owner(asked), is_empty("deleted_at")])
         found = await self.calls.call(
             "store",
             lambda: self.store.select(
@@ -95,16 +95,4 @@ def as_episode(found: StoredPoint) -> StoredEpisode:
 
 
 def of_owner(asked: RunRequest) -> models.FieldCondition:
-    return is_("owner_key", asked.owner_key)
-
-
-def is_(key: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-
-
-def until(key: str, moment: datetime) -> models.FieldCondition:
-    return models.FieldCondition(key=key, range=models.DatetimeRange(lte=moment))
-
-
-def empty(key: str) -> models.IsEmptyCondition:
-    return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+    return equals("owner_key", asked.owner_key)

@@ -12,6 +12,7 @@ from typing import Final
 
 from qdrant_client import models
 
+from ...adapters.vectors.conditions import any_of, equals
 from ...memory.policies import CapturePolicy
 from ...memory.upkeep.digest import within
 from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, as_told
@@ -26,7 +27,7 @@ from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
 from ..common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..common.seen_ids import SeenIds
-from .owner_reads import OwnerReader, is_, of_owner
+from .owner_reads import OwnerReader, of_owner
 from .prompts.summary import TASK, SummaryPrompt
 from .prompts.text_answer import SCHEMA, parse
 from .rows import RETOLD_KEPT, Summary
@@ -53,7 +54,12 @@ async def logged(
 ) -> tuple[SummaryTurn, ...]:
     """Of these turns those that the recorder has put into the session log by now, in their order."""
     where = models.Filter(
-        must=[of_owner(asked), is_("user_id", session.user_id), is_("session_id", session.session_id), _of(session)]
+        must=[
+            of_owner(asked),
+            equals("user_id", session.user_id),
+            equals("session_id", session.session_id),
+            _of(session),
+        ]
     )
     found = await lookup.calls.call("store", lambda: lookup.store.select(TURNS, tenant_id=asked.tenant_id, where=where))
     return as_told(session.turn_ids, (StoredMessage.from_payload(each.payload) for each in found), capture)
@@ -70,7 +76,7 @@ async def tellable(
 async def _secret(asked: RunRequest, session: SummaryBacklog, *, lookup: OwnerReader) -> frozenset[str]:
     """Turns in which something secret was told, as far as an episode or a fact says so."""
     store, calls, tenant_id = lookup.store, lookup.calls, asked.tenant_id
-    secret = is_("sensitivity", "secret")
+    secret = equals("sensitivity", "secret")
     of_episodes = models.Filter(must=[of_owner(asked), secret, _of(session)])
     of_facts = models.Filter(must=[of_owner(asked), secret, _of(session, "evidence[].turn_id")])
     episodes = await calls.call("store", lambda: store.select(EPISODES, tenant_id=tenant_id, where=of_episodes))
@@ -137,4 +143,4 @@ def summary_as(asked: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
 
 
 def _of(session: SummaryBacklog, field: str = "turn_id") -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchAny(any=list(session.turn_ids)))
+    return any_of(field, session.turn_ids)

@@ -10,6 +10,7 @@ from datetime import datetime
 from qdrant_client import models
 
 from ...adapters.ports import VectorStore
+from ...adapters.vectors.conditions import equals
 from ...memory.facts.routing import trust_of
 from ...schemas import ids
 from ...schemas.collections import EPISODES
@@ -19,7 +20,7 @@ from ...schemas.observations import Observation
 from ...schemas.outcomes import DeletePoints, InsertPoints, OutPoint, Write, pack_vector
 from ...schemas.turns import Owner
 from ...streams.engine.retry import Calls
-from .fact_overlay import Vector, field_is
+from .fact_overlay import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Episodes:
         asked how many stand only once so many were ever recorded."""
         if not self.kept or recorded + added <= self.kept:
             return ()
-        mine = field_is("owner_key", owner_key)
+        mine = equals("owner_key", owner_key)
         where = models.Filter(must=[mine])
         stand = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
         if stand + added <= self.kept:
@@ -132,10 +133,10 @@ class Episodes:
         """Of its owner and session; deleted ones too."""
         where = models.Filter(
             must=[
-                field_is("owner_key", like.owner_key),
-                field_is("user_id", like.user_id),
-                field_is("session_id", like.session_id),
-                field_is("category", like.category),
+                equals("owner_key", like.owner_key),
+                equals("user_id", like.user_id),
+                equals("session_id", like.session_id),
+                equals("category", like.category),
             ]
         )
         found = await self.calls.call(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
+from ...adapters.vectors.conditions import any_of, equals
 from ...memory.facts.similarity import NearFact, cosine
 from ...memory.facts.transitions import CLOSED, READABLE, Transition
 from ...schemas import ids
@@ -31,10 +32,6 @@ class _Changed:
     fact: StoredFact
     dense: Vector | None
     """Of its text; None: the text is the stored one's."""
-
-
-def field_is(key: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
 
 
 class FactOverlay:
@@ -75,7 +72,7 @@ class FactOverlay:
         if fact is not None and fact.state in READABLE:
             return fact
         named = await self._matching(
-            [field_is("evidence[].observation_id", observation_id)],
+            [equals("evidence[].observation_id", observation_id)],
             lambda each: any(piece.observation_id == observation_id for piece in each.evidence),
         )
         return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
@@ -83,7 +80,7 @@ class FactOverlay:
     async def equal(self, subject: str, content_hash: str) -> StoredFact | None:
         """Same subject, same canonical text; active before pending, then the oldest."""
         same = await self._matching(
-            [field_is("content_hash", content_hash), field_is("subject", subject)],
+            [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
         )
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
@@ -91,7 +88,7 @@ class FactOverlay:
     async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:
         """Same subject, same canonical text, believed once and no longer; the newest first."""
         same = await self._matching(
-            [field_is("content_hash", content_hash), field_is("subject", subject)],
+            [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
             states=CLOSED,
         )
@@ -99,7 +96,7 @@ class FactOverlay:
 
     async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
         """The nearest of the same subject, best first."""
-        where = self._where([field_is("subject", subject)], READABLE)
+        where = self._where([equals("subject", subject)], READABLE)
         found = await self._calls.call(
             "store",
             lambda: self._store.nearest(
@@ -133,9 +130,8 @@ class FactOverlay:
         """Rows of the same subject with one of these predicates, the oldest first."""
         if not predicates:
             return ()
-        any_of = models.FieldCondition(key="predicate", match=models.MatchAny(any=list(predicates)))
         same = await self._matching(
-            [any_of, field_is("subject", subject)],
+            [any_of("predicate", predicates), equals("subject", subject)],
             lambda each: each.predicate in predicates and each.subject == subject,
         )
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
@@ -179,8 +175,8 @@ class FactOverlay:
 
     # ------------------------------------------------------------------------------------------------ within
     def _where(self, conditions: Sequence[models.FieldCondition], states: Sequence[FactState]) -> models.Filter:
-        state = models.FieldCondition(key="state", match=models.MatchAny(any=list(states)))
-        return models.Filter(must=[field_is("owner_key", self._owner_key), state, *conditions])
+        state = any_of("state", states)
+        return models.Filter(must=[equals("owner_key", self._owner_key), state, *conditions])
 
     async def _matching(
         self,

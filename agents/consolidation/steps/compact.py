@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 from qdrant_client import models
 
+from ....adapters.vectors.conditions import equals
 from ....memory.policies import CapturePolicy, ConsolidationPolicy, SessionLogPolicy
 from ....memory.upkeep.summaries import StoredTurn, SummaryBacklog, SummaryTurn, older_than, that_fit, without
 from ....schemas import ids
@@ -23,7 +24,7 @@ from ....schemas.episodes import SUMMARISED_MAX, StoredEpisode
 from ....streams.engine.handler import Rows
 from ...common.model_call import CallStopped, ModelCaller
 from ...common.seen_ids import SeenIds
-from ..owner_reads import OwnerReader, is_, of_owner
+from ..owner_reads import OwnerReader, of_owner
 from ..rows import PartName, ProgressRow, turns_of
 from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_as, summary_with, tellable
 from .base import RunRequest, StepResult
@@ -127,9 +128,9 @@ class CompactStep:
         """All turns of the session, whosever: which are its newest is no owner's matter."""
         where = models.Filter(
             must=[
-                is_("user_id", session.user_id),
-                is_("session_id", session.session_id),
-                models.FieldCondition(key="message_index", match=models.MatchValue(value=0)),
+                equals("user_id", session.user_id),
+                equals("session_id", session.session_id),
+                equals("message_index", 0),
             ]
         )
         found = await self.lookup.calls.call(
@@ -143,9 +144,9 @@ class CompactStep:
         where = models.Filter(
             must=[
                 of_owner(asked),
-                is_("user_id", session.user_id),
-                is_("session_id", session.session_id),
-                is_("category", "event"),
+                equals("user_id", session.user_id),
+                equals("session_id", session.session_id),
+                equals("category", "event"),
             ]
         )
         found = await self.lookup.calls.call(

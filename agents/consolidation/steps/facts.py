@@ -9,6 +9,7 @@ from itertools import chain
 from qdrant_client import models
 
 from ....adapters.ports import DenseRanking
+from ....adapters.vectors.conditions import equals, is_empty
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.consolidation import Counters, propose
 from ....schemas.cloudevents import rfc3339
@@ -17,7 +18,7 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import OwnerReader, as_episode, empty, is_, of_owner, oldest_first
+from ..owner_reads import OwnerReader, as_episode, of_owner, oldest_first
 from ..prompts.facts import SCHEMA, TASK, ConsolidatePrompt, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -71,7 +72,7 @@ class FactsStep:
 
     async def _episodes(self, asked: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
         """The oldest open ones, and how many are open together."""
-        where = models.Filter(must=[of_owner(asked), empty("consolidated_at"), empty("deleted_at")])
+        where = models.Filter(must=[of_owner(asked), is_empty("consolidated_at"), is_empty("deleted_at")])
         store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
         found = await calls.call(
             "store",
@@ -93,7 +94,7 @@ class FactsStep:
         if len(some) <= limit:
             return some
         store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
-        active = models.Filter(must=[of_owner(asked), is_("state", "active")])
+        active = models.Filter(must=[of_owner(asked), equals("state", "active")])
         wanted = [each.episode_id for each in episodes]
         vectors = await calls.call(
             "store", lambda: store.get(EPISODES, tenant_id=tenant_id, ids=wanted, with_dense=True)

@@ -13,6 +13,7 @@ from datetime import timedelta
 from qdrant_client import models
 
 from ....adapters.ports import Completion
+from ....adapters.vectors.conditions import is_empty, until
 from ....memory.language.locales import Locale
 from ....memory.language.text import one_line
 from ....memory.policies import GistPolicy
@@ -24,7 +25,7 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.observations import TokenUsage
 from ....schemas.outcomes import DeletePoints, InsertPoints, OutPoint, SetFields, Write
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
-from ..owner_reads import READ_MAX, OwnerReader, as_episode, empty, of_owner, until
+from ..owner_reads import READ_MAX, OwnerReader, as_episode, of_owner
 from ..prompts.gist import TASK, GistPrompt
 from ..prompts.text_answer import SCHEMA, parse
 from ..rows import PartName, ProgressRow
@@ -98,11 +99,11 @@ class GistsStep:
         where = models.Filter(
             must=[
                 of_owner(asked),
-                empty("deleted_at"),
-                empty("archived_at"),
+                is_empty("deleted_at"),
+                is_empty("archived_at"),
                 until("occurred_at", asked.now - timedelta(days=self.policy.days)),
             ],
-            must_not=[empty("consolidated_at")],
+            must_not=[is_empty("consolidated_at")],
         )
         found = await self.lookup.calls.call(
             "store",

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from qdrant_client import models
 
+from ....adapters.vectors.conditions import equals, is_empty, until
 from ....memory.policies import HygienePolicy
 from ....memory.upkeep.hygiene import STALE, is_doubtful, is_stale, outlived
 from ....schemas.base import TAGS_MAX
@@ -22,7 +23,7 @@ from ....schemas.commands import Change
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.outcomes import SetFields, Write
-from ..owner_reads import READ_MAX, OwnerReader, as_episode, empty, is_, of_owner, until
+from ..owner_reads import READ_MAX, OwnerReader, as_episode, of_owner
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 from .gists import GistsStep
@@ -62,7 +63,7 @@ class JanitorStep:
     async def _doubtful(self, asked: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
         """Proposals to prune, of the next page of facts, and where the visit after this one begins."""
         policy, store = self.policy, self.lookup.store
-        where = models.Filter(must=[of_owner(asked), is_("state", "active")])
+        where = models.Filter(must=[of_owner(asked), equals("state", "active")])
         found = await self.lookup.calls.call(
             "store",
             lambda: store.select(
@@ -98,7 +99,7 @@ class JanitorStep:
         if not bounds:
             return ()
         store = self.lookup.store
-        where = models.Filter(must=[of_owner(asked), empty("deleted_at"), models.Filter(should=bounds)])
+        where = models.Filter(must=[of_owner(asked), is_empty("deleted_at"), models.Filter(should=bounds)])
         found = await self.lookup.calls.call(
             "store",
             lambda: store.select(

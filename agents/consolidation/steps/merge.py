@@ -16,6 +16,7 @@ from typing import Final
 from qdrant_client import models
 
 from ....adapters.ports import StoredPoint
+from ....adapters.vectors.conditions import equals
 from ....memory.facts.conflict import Neighbours, resolve
 from ....memory.facts.similarity import NearFact
 from ....memory.facts.statements import of_fact
@@ -23,7 +24,7 @@ from ....memory.policies import ConflictPolicy, HygienePolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
 from ....schemas.facts import StoredFact
-from ..owner_reads import OwnerReader, is_, of_owner
+from ..owner_reads import OwnerReader, of_owner
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
@@ -70,7 +71,7 @@ class MergeStep:
 
     async def _near(self, asked: RunRequest, fact: StoredFact, dense: Sequence[float]) -> list[StoredPoint]:
         store = self.lookup.store
-        where = models.Filter(must=[of_owner(asked), is_("state", "active"), is_("subject", fact.subject)])
+        where = models.Filter(must=[of_owner(asked), equals("state", "active"), equals("subject", fact.subject)])
         return await self.lookup.calls.call(
             "store",
             lambda: store.nearest(FACTS, tenant_id=asked.tenant_id, dense=dense, where=where, limit=NEIGHBOURS + 1),

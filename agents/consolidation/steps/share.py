@@ -7,6 +7,7 @@ from typing import Final
 
 from qdrant_client import models
 
+from ....adapters.vectors.conditions import any_of
 from ....memory.policies import SharingPolicy
 from ....memory.upkeep.sharing import may_be_shared, worth_sharing
 from ....schemas.collections import FACTS
@@ -42,7 +43,7 @@ class ShareStep:
     async def _said(self, asked: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
         """Rows of this tenant with these texts, whosever they are."""
         texts = sorted({each.content_hash for each in mine})
-        where = models.Filter(must=[models.FieldCondition(key="content_hash", match=models.MatchAny(any=list(texts)))])
+        where = models.Filter(must=[any_of("content_hash", texts)])
         store, tenant_id = self.lookup.store, asked.tenant_id
         found = await self.lookup.calls.call(
             "store", lambda: store.select(FACTS, tenant_id=tenant_id, where=where, limit=READ_MAX)
