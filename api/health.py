@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz`, `/metrics`, as a worker has them (docs/health.md)."""
+"""`/livez`, `/readyz`, `/metrics`, as a worker has them (docs/how-to/monitor.md)."""
 
 from __future__ import annotations
 

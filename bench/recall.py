@@ -320,7 +320,7 @@ async def _told(wanted: Wanted, console: Console) -> list[Figure]:
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores, to use them again.")
 @click.option("--graphs/--no-graphs", default=True, help="No graphs: as it is before the first is built.")
 @click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
-@click.option("--docs", is_flag=True, help="Write the table into docs/performance.md.")
+@click.option("--docs", is_flag=True, help="Write the table into docs/notes/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
 def main(
     sizes: str | None,

@@ -1,4 +1,4 @@
-"""What a run found: figures against their targets, as one table, as JSON, and as Markdown for docs/performance.md."""
+"""What a run found: figures against their targets, as one table, as JSON, and as Markdown for docs/notes/performance.md."""
 
 from __future__ import annotations
 

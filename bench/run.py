@@ -1,6 +1,6 @@
 """All measurements of this machine in one run: `python -m bench.run`.
 
-Prints one table and writes bench/out/bench.json. `--docs` writes table and picture into docs/performance.md as well.
+Prints one table and writes bench/out/bench.json. `--docs` writes table and picture into docs/notes/performance.md as well.
 Nothing here is a timed test: a figure that misses its target is a line in the table.
 """
 
@@ -106,7 +106,7 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
 @click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="These ratios. Default: all.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
 @click.option("--mem0", "with_mem0", is_flag=True, help="R7 also against mem0: installs it aside, takes minutes.")
-@click.option("--docs", is_flag=True, help="Write table and picture into docs/performance.md.")
+@click.option("--docs", is_flag=True, help="Write table and picture into docs/notes/performance.md.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
 def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem0: bool, docs: bool, out: Path) -> None:
     """Measure the pipeline on this machine."""

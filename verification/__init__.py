@@ -1,4 +1,4 @@
-"""The history checker: what the topics and the store say of a run, held to the invariants (docs/verify.md).
+"""The history checker: what the topics and the store say of a run, held to the invariants (docs/how-to/verify.md).
 
 `history.py` reads the dump, `invariants.py` judges it; nothing here writes.
 """

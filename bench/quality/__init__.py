@@ -1,1 +1,1 @@
-"""How good the memory is that comes of talk: scripted dialogues through the real stages (docs/quality.md)."""
+"""How good the memory is that comes of talk: scripted dialogues through the real stages (docs/notes/quality.md)."""

@@ -1,4 +1,4 @@
-"""`python -m bench.quality`: see docs/quality.md."""
+"""`python -m bench.quality`: see docs/notes/quality.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench.retrieval FILE`: see docs/retrieval.md."""
+"""`python -m bench.retrieval FILE`: see docs/notes/retrieval.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench.soak`: see docs/soak.md."""
+"""`python -m bench.soak`: see docs/notes/soak.md."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def written(found: Found, out: Path) -> None:
 
 
 def into_page(found: Found, file: Path) -> None:
-    """The summary between the marks of docs/soak.md."""
+    """The summary between the marks of docs/notes/soak.md."""
     before, _, rest = file.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     file.write_text(f"{before}{BEGIN}{page(found)}\n{END}{after}")

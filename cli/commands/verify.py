@@ -1,4 +1,4 @@
-"""`memstream verify`: hold what lies in the topics and in the store to the invariants (docs/verify.md)."""
+"""`memstream verify`: hold what lies in the topics and in the store to the invariants (docs/how-to/verify.md)."""
 
 from __future__ import annotations
 
