@@ -1,3 +1,3 @@
-"""memstream: event-driven memory for chat services (the repository's root is this package; see docs/design/layout.md)."""
+"""memstream: event-driven memory for chat services. The repository's root is this package: docs/design/layout.md."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What a run found: figures against their targets, as one table, as JSON, and as Markdown for docs/notes/performance.md."""
+"""The result of a run: figures against their targets, as a table, as JSON, and as Markdown (docs/notes/performance.md)."""
 
 from __future__ import annotations
 

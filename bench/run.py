@@ -1,6 +1,6 @@
 """All measurements of this machine in one run: `python -m bench.run`.
 
-Prints one table and writes bench/out/bench.json. `--docs` writes table and picture into docs/notes/performance.md as well.
+Prints one table and writes bench/out/bench.json. `--docs` also writes table and picture into docs/notes/performance.md.
 Nothing here is a timed test: a figure that misses its target is a line in the table.
 """
 

@@ -298,7 +298,9 @@ class BudgetClient:
                 ceiling_usd=ceiling.cost,
             )
         again = HELD_AGAIN if refusal == "held" else until_next_day(self._now())
-        return OverBudget(why, retry_after=min(again, until_next_day(self._now())), remedy="docs/explanation/budgets.md")
+        return OverBudget(
+            why, retry_after=min(again, until_next_day(self._now())), remedy="docs/explanation/budgets.md"
+        )
 
 
 def _tell_lost(giving: asyncio.Task[None]) -> None:

@@ -1,1 +1,1 @@
-"""The whole pipeline under load for a long time, while things break by a seed: docs/notes/soak.md says how it is judged."""
+"""The whole pipeline under load for a long time, while things break by a seed (docs/notes/soak.md)."""

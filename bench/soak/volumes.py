@@ -1,4 +1,4 @@
-"""How large things are: records of each topic, rows of each table, points of each collection (docs/explanation/scaling.md)."""
+"""The sizes of topic records, table rows and Qdrant points (docs/explanation/scaling.md)."""
 
 from __future__ import annotations
 
