@@ -1,4 +1,4 @@
-"""The result of a run: figures against their targets, as a table, as JSON, and as Markdown (docs/notes/performance.md)."""
+"""The result of a run: figures against targets, as a table, as JSON, and as Markdown (docs/notes/performance.md)."""
 
 from __future__ import annotations
 
