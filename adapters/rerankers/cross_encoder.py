@@ -1,4 +1,4 @@
-"""A cross-encoder on this machine with fastembed (ONNX): it reads cue and candidate together, as one text.
+"""`Reranker` on this machine: a cross-encoder that fastembed runs (ONNX). It reads cue and candidate as one text.
 
 Source: Nogueira, Cho 2019, "Passage Re-ranking with BERT".
 """
@@ -9,13 +9,12 @@ import asyncio
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...schemas.errors import Transient
+from ..fastembed_models import ModelClass, ModelSource, require_fastembed
 from ..ports import RerankCandidate
 from ..unicode import well_formed
 
@@ -25,34 +24,30 @@ if TYPE_CHECKING:
 COMPONENT: Final = "reranker"
 SETTING: Final = "memory.recall.cross_encoder"
 MAX_TEXT: Final = 2_000
-"""Code points of a candidate that are looked at: such models read 512 tokens, the cue's included."""
+"""The longest part of a candidate that is read, in code points. Such models read 512 tokens, the cue included."""
 BATCH: Final = 16
-"""Pairs at once. Each is as long as the longest, so that few large ones cost more than they save."""
-_REMEDY: Final = f"does {SETTING} name a cross-encoder, and are its files whole?"
-_INSTALL: Final = "the reranker cross-encoder needs an optional package: pip install 'memstream[fastembed]'"
-_MODEL_FILES: Final = ("onnx/model.onnx", "model.onnx")
-_TOKENIZER_FILES: Final = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """What is loaded, and under which name fastembed knows it."""
-
-    registered_as: str
-    folder: Path | None = None
+"""Pairs that the model reads at once. It pads each pair to the longest one, so larger batches cost more than they
+save."""
+_REMEDY: Final = f"does {SETTING} name a cross-encoder, and are its files complete?"
 
 
 class CrossEncoder:
     """`Reranker` on the CPU. `name` is one of fastembed's cross-encoders or a folder with one.
 
-    A wrong name, an incomplete folder or the missing package is a ValueError here; the model itself is loaded with the
-    first read, in the thread that reranks (one: onnxruntime spreads a batch over the cores by itself). A read that
-    gives up waiting takes its place in that thread's queue along, unless the work has begun.
+    A wrong name, an incomplete folder or a missing package raises ValueError here. The model itself is loaded with the
+    first read, in the thread that reranks. There is one such thread: onnxruntime spreads a batch over the cores by
+    itself. A read that is cancelled also leaves that thread's queue, unless its work has begun.
     """
 
     def __init__(self, name: str) -> None:
+        self._models = _cross_encoder_models()
+        setting = f"{SETTING} = {name!r}"
         folder = Path(name).expanduser()
-        self._source = _from_folder(folder) if folder.is_dir() else _by_name(name)
+        if folder.is_dir():
+            self._source = self._models.register(folder, self._models.model_file(folder, setting=setting))
+        else:
+            self._models.by_name(name, setting=setting)
+            self._source = ModelSource(registered_as=name)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cross-encoder")
         self._model: TextCrossEncoder | None = None
 
@@ -67,12 +62,14 @@ class CrossEncoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _scores(self, cue: str, texts: list[str]) -> list[float]:
-        """Of each text, in their order. The texts go in by length, so that a batch is not padded for one long text."""
+        """Return the score of each text, in the order of `texts`. The model reads them by length, so that one long
+        text does not pad all others."""
         by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         try:
-            if self._model is None:
-                self._model = _load(self._source)
-            found = [float(score) for score in self._model.rerank(cue, [texts[i] for i in by_length], batch_size=BATCH)]
+            model = self._model
+            if model is None:
+                model = self._model = self._models.load(self._source)
+            found = [float(score) for score in model.rerank(cue, [texts[i] for i in by_length], batch_size=BATCH)]
         except _model_errors() as error:
             raise Transient(COMPONENT, f"the cross-encoder cannot be used: {error}", remedy=_REMEDY) from error
         if not all(math.isfinite(score) for score in found):
@@ -83,62 +80,23 @@ class CrossEncoder:
         return scores
 
 
-def _by_name(name: str) -> _Source:
-    known = {model["model"].lower() for model in _library().list_supported_models()}
-    if name.lower() not in known:
-        raise ValueError(
-            f"{SETTING} = {name!r}: neither a folder nor a cross-encoder that fastembed knows; "
-            "for instance Xenova/ms-marco-MiniLM-L-6-v2 or jinaai/jina-reranker-v1-turbo-en"
-        )
-    return _Source(registered_as=name)
+def _cross_encoder_models() -> ModelClass:
+    require_fastembed("the reranker cross-encoder")
+    from fastembed.rerank.cross_encoder import TextCrossEncoder
 
-
-def _from_folder(folder: Path) -> _Source:
-    """A folder as a model of its own: fastembed takes it under a name."""
-    TextCrossEncoder = _library()
-    from fastembed.common.model_description import ModelSource
-
-    model_file = next((file for file in _MODEL_FILES if (folder / file).is_file()), None)
-    missing = [file for file in _TOKENIZER_FILES if not (folder / file).is_file()]
-    if model_file is None or missing:
-        lacks = [*([] if model_file else _MODEL_FILES[:1]), *missing]
-        raise ValueError(f"{SETTING} = {str(folder)!r}: the folder lacks {', '.join(lacks)}")
-    registered_as = f"folder/{sha256(str(folder.resolve()).encode()).hexdigest()[:16]}"
-    if registered_as not in {model["model"] for model in TextCrossEncoder.list_supported_models()}:
-        TextCrossEncoder.add_custom_model(
-            model=registered_as,
-            sources=ModelSource(hf=registered_as),  # never asked: the folder is given when it is loaded
-            model_file=model_file,
-        )
-    return _Source(registered_as=registered_as, folder=folder)
-
-
-def _load(source: _Source) -> TextCrossEncoder:
-    TextCrossEncoder = _library()
-    if source.folder is not None:
-        return TextCrossEncoder(model_name=source.registered_as, specific_model_path=str(source.folder))
-    try:
-        return TextCrossEncoder(model_name=source.registered_as)
-    except (OSError, ValueError) as error:  # fastembed's last word after all its sources have failed
-        raise Transient(
-            COMPONENT,
-            f"the cross-encoder {source.registered_as} could not be downloaded: {error}",
-            remedy=f"check the connection, or fetch the model elsewhere and set {SETTING} to its folder",
-        ) from error
+    return ModelClass(
+        library=TextCrossEncoder,
+        component=COMPONENT,
+        noun="cross-encoder",
+        examples="Xenova/ms-marco-MiniLM-L-6-v2 or jinaai/jina-reranker-v1-turbo-en",
+        folder_setting=f"{SETTING} to its folder",
+        model_files=("onnx/model.onnx", "model.onnx"),
+    )
 
 
 def _model_errors() -> tuple[type[Exception], ...]:
-    """What says that a model cannot be loaded or run: its files are damaged, or (TypeError) it gives no single number
-    for a pair. onnxruntime's errors have no base of their own."""
+    """Return the errors which say that a model cannot be loaded or run: its files are damaged, or (TypeError) it
+    returns more than one number for a pair. onnxruntime's errors have no base class of their own."""
     runtime = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state"))
     its = (each for each in runtime.values() if isinstance(each, type) and issubclass(each, Exception))
     return (OSError, ValueError, TypeError, *its)
-
-
-def _library() -> type[TextCrossEncoder]:
-    try:
-        from fastembed.rerank.cross_encoder import TextCrossEncoder
-    except ImportError as error:
-        raise ValueError(_INSTALL) from error
-    library: type[TextCrossEncoder] = TextCrossEncoder
-    return library

@@ -1,0 +1,97 @@
+"""Models that fastembed loads (ONNX): one of its own by name, downloaded once, or one in a folder.
+
+The embedder and the reranker on this machine both load their model here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..schemas.errors import Transient
+
+TOKENIZER_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """What is loaded. fastembed knows a model in a folder under the name `registered_as`."""
+
+    registered_as: str
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClass:
+    """A class of fastembed, `TextEmbedding` or `TextCrossEncoder`, and the words in which errors speak of its models.
+
+    `setting` in a method is the setting with its value, as the user wrote it.
+    """
+
+    library: Any
+    component: str
+    """The component of `Transient` errors."""
+    noun: str
+    examples: str
+    """Names that a user may copy."""
+    folder_setting: str
+    """How to set a folder, for the remedy of a failed download."""
+    model_files: tuple[str, ...]
+    """Where a folder may have its model, the preferred place first."""
+
+    def by_name(self, name: str, *, setting: str) -> Mapping[str, Any]:
+        """Return fastembed's description of its model `name`. ValueError: it has no such model."""
+        for model in self.library.list_supported_models():
+            if model["model"].lower() == name.lower():
+                described: Mapping[str, Any] = model
+                return described
+        raise ValueError(
+            f"{setting}: neither a folder nor a {self.noun} that fastembed knows; for instance {self.examples}"
+        )
+
+    def model_file(self, folder: Path, *, setting: str) -> str:
+        """Return the path of the model within the folder. ValueError: the folder lacks a file that a model needs."""
+        found = next((file for file in self.model_files if (folder / file).is_file()), None)
+        missing = [file for file in TOKENIZER_FILES if not (folder / file).is_file()]
+        if found is None or missing:
+            lacks = [*(self.model_files[:1] if found is None else ()), *missing]
+            raise ValueError(f"{setting}: the folder lacks {', '.join(lacks)}")
+        return found
+
+    def register(self, folder: Path, model_file: str, **options: Any) -> ModelSource:
+        """Make fastembed know the model in this folder. It takes no folder without a name."""
+        from fastembed.common.model_description import ModelSource as DownloadSource
+
+        name = f"folder/{sha256(str(folder.resolve()).encode()).hexdigest()[:16]}"
+        if name not in {model["model"] for model in self.library.list_supported_models()}:
+            self.library.add_custom_model(
+                model=name,
+                sources=DownloadSource(hf=name),  # required, but never used: the folder is given when it is loaded
+                model_file=model_file,
+                **options,
+            )
+        return ModelSource(registered_as=name, folder=folder)
+
+    def load(self, source: ModelSource) -> Any:
+        """Load the model, and download it first if need be. `Transient`: the download failed."""
+        if source.folder is not None:
+            return self.library(model_name=source.registered_as, specific_model_path=str(source.folder))
+        try:
+            return self.library(model_name=source.registered_as)
+        except (OSError, ValueError) as error:  # fastembed raises these after all its download sources have failed
+            raise Transient(
+                self.component,
+                f"the {self.noun} {source.registered_as} could not be downloaded: {error}",
+                remedy=f"check the connection, or fetch the model elsewhere and set {self.folder_setting}",
+            ) from error
+
+
+def require_fastembed(needed_by: str) -> None:
+    """Raise ValueError with the command that installs fastembed when it is missing."""
+    try:
+        import fastembed  # noqa: F401
+    except ImportError as error:
+        raise ValueError(f"{needed_by} needs an optional package: pip install 'memstream[fastembed]'") from error
