@@ -59,9 +59,9 @@ up: ## Kafka, Qdrant and the stages in containers (docker compose)
 down: ## stops them; the volumes stay
 	docker compose down
 
-# What is written from the code: JSON Schemas, api/openapi.json, docs/reference/asyncapi.yaml.
-GENERATORS = memstream.schemas.generate memstream.api.generate memstream.schemas.asyncapi
-generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI
+# What is written from the code: JSON Schemas, api/openapi.json, docs/reference/asyncapi.yaml, tables of docs/reference.
+GENERATORS = memstream.schemas.generate memstream.api.generate memstream.schemas.asyncapi memstream.cli.reference
+generate: $(VENV)/.ready-dev ## writes the files that are made from the code anew: schemas, OpenAPI, AsyncAPI, tables of docs/reference
 	@for module in $(GENERATORS); do $(BIN)/python -m $$module || exit 1; done
 
 hooks: $(VENV)/.ready-dev ## lint and types before each commit

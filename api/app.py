@@ -28,7 +28,8 @@ from .credentials import Credentials
 from .limits import Limits
 
 DESCRIPTION = (
-    "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). docs/api.md says the rest."
+    "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
+    "The contract is docs/reference/http.md."
 )
 SOURCE = "api"
 """In `ce_source` of what is handed in here."""

@@ -11,7 +11,7 @@ from ..schemas.errors import Fatal, Poison, StageError, Transient
 
 
 class Exit(IntEnum):
-    """contracts.md, "Command line"."""
+    """Exit codes, as docs/reference/cli.md has them."""
 
     DONE = 0
     PARTLY = 1

@@ -81,9 +81,9 @@ class LazyCommands(click.Group):
 def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
     """Memory for chat services: turns in on Kafka, facts out, nothing lost.
 
-    Settings come from MEMSTREAM_* variables and memstream.toml (docs/settings.md). With none of them everything runs
-    in one folder, .memstream, with no server. Exit codes: 0 done, 1 partly or a check failed, 2 wrong usage or
-    settings, 3 a server cannot be reached, 4 a broken invariant stopped the worker.
+    Settings come from MEMSTREAM_* variables and memstream.toml (docs/reference/settings.md). With none of them
+    everything runs in one folder, .memstream, with no server. Exit codes: 0 done, 1 partly or a check failed, 2 wrong
+    usage or settings, 3 a server cannot be reached, 4 a broken invariant stopped the worker.
     """
     logs.configure(level=logging.DEBUG if verbose else logging.ERROR)
     context.obj = CommandContext(config)

@@ -1,4 +1,4 @@
-"""A model as reranker: it is shown what was found, and names what answers (contracts.md, "The model's side")."""
+"""A model as reranker: it is shown what was found, and names what answers (docs/reference/models.md)."""
 
 from __future__ import annotations
 

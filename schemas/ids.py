@@ -1,4 +1,4 @@
-"""Ids and keys: derived from causes, never from content alone and never from offsets (contracts.md, "Ids and keys")."""
+"""Ids and keys: derived from causes, never from content alone and never from offsets (docs/reference/ids.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic catalogue as data: names, keys, layouts, who reads and who writes (contracts.md, "Topics")."""
+"""The topic catalogue as data: names, keys, layouts, who reads and who writes (docs/reference/topics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a prompt back as contracts.md ("The model's side") fixes it: short ids, headings, turns in the last message.
+"""Reads a prompt back as docs/reference/models.md fixes it: short ids, headings, turns in the last message.
 
 The offline model gets the very text that any model gets, so this is its eyes; nothing else is passed to it.
 """

@@ -2,7 +2,7 @@
 
 The way of a request: take a place (the limit of calls under way) → ask in the best format that the server takes →
 decode the answer → `request.parse` → the typed answer; an unusable answer is asked for once more, then it is poison.
-Source: contracts.md, "The model's side".
+See docs/reference/models.md.
 """
 
 from __future__ import annotations

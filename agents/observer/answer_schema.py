@@ -1,5 +1,5 @@
 """What the model is asked for: the rules that it reads, the shape of its answer, how an item of it is read
-(contracts.md, "The model's side").
+(docs/reference/models.md).
 
 There are two forms: the whole, and the one of a deployment that keeps nothing beyond the working set.
 """

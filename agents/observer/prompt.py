@@ -1,4 +1,4 @@
-"""The observer's prompt (contracts.md, "The model's side")."""
+"""The observer's prompt (docs/reference/models.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """memory.facts: the state of every fact, compacted. Its last record of a key must be the highest version, so what is
-sent is the row as it is now, and it is looked at once more after the send (contracts.md, "A fact's change")."""
+sent is the row as it is now, and it is looked at once more after the send (docs/reference/topics.md)."""
 
 from __future__ import annotations
 

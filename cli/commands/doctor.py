@@ -40,7 +40,9 @@ def doctor(context: CommandContext, as_json: bool) -> None:
     try:
         settings = context.settings
     except CommandFailed as error:
-        checks = [Check("settings", False, line, "correct it: docs/settings.md") for line in str(error).splitlines()]
+        checks = [
+            Check("settings", False, line, "correct it: docs/reference/settings.md") for line in str(error).splitlines()
+        ]
     else:
         checks = run(_all(settings, context.policy))
     if as_json:

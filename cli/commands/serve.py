@@ -30,8 +30,9 @@ log = structlog.get_logger(__name__)
 )
 @pass_context
 def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> None:
-    """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events (docs/api.md).
+    """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events.
 
+    docs/reference/http.md is the contract.
     SIGTERM answers what is at work, ends streams, and exits 0. Logs go to stdout; the line `serving` has the address.
     /docs shows the interface, /readyz and /metrics the state.
     """

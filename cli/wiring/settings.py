@@ -1,4 +1,4 @@
-"""Settings: the environment, and a TOML file for the rest (contracts.md, "Settings").
+"""Settings: the environment, and a TOML file for the rest (docs/reference/settings.md).
 
 The environment wins over the file. A wrong name or value is refused at start, by its name; nothing is guessed. Secrets
 come from the environment only, so that no configuration file has to be kept secret.
@@ -66,30 +66,58 @@ def _embedder(value: str) -> str:
 
 
 class Settings(BaseSettings):
-    """What a process runs with. Names of the environment: `MEMSTREAM_` and the field's name in capitals."""
+    """Settings of a process. A variable is `MEMSTREAM_` and the field's name in capitals.
+
+    docs/reference/settings.md shows the docstrings of the fields.
+    """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     broker: Annotated[str, AfterValidator(_broker)] = ""
+    """Where the log is: `kafka://host:port[,host:port]`, or `embedded:///folder`. Unset: the folder
+    MEMSTREAM_DATADIR."""
     qdrant: Annotated[str, AfterValidator(_qdrant)] = ""
+    """Where Qdrant is: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
+    MEMSTREAM_DATADIR."""
     model: str = ""
+    """A model name, or several with commas (the others are fallbacks, asked while the first is away); `offline` is the
+    model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else `offline`."""
     embedder: Annotated[str, AfterValidator(_embedder)] = "hashing"
+    """`hashing`, `fastembed:<name or folder>`, or `openai:<model>`."""
     datadir: Path = Path(".memstream")
+    """Folder of tables and attempts."""
     tier: Tier = "free"
+    """What consolidation may spend: `free`, `cheap`, `standard`, `full` or `custom`."""
     worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] | None = None
+    """Static group membership: a restart within the session time-out moves no partition. Unset: dynamic."""
     health_port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """Port of `/livez`, `/readyz` and `/metrics`; 0 is off."""
     in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Events in flight per worker and stage."""
     model_timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    """Seconds that a model call may take."""
     session_timeout: Annotated[float, Field(ge=1, le=40)] = 20.0
+    """Seconds after which a silent worker's partitions go to another, 1 to 40."""
     observe_together: Annotated[int, Field(ge=1, le=64)] = 8
+    """Turns of a session in one model call under backlog, 1 to 64; 1 is never."""
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Partitions of the topics. Unset: 12 on Kafka, 1 in a folder."""
     replication: Annotated[int, Field(ge=1, le=100)] = 1
+    """Replicas of the topics."""
     tokens: Path | None = None
+    """File of the bearer tokens of `memstream serve`. Unset: it listens on the loopback interface only, and asks for no
+    token."""
     testing: bool = False
+    """1 allows MEMSTREAM_CRASH_POINT."""
     crash_point: str | None = None
+    """For tests: `<stage>:<decide, table, store, publish or commit>[:n]`. The process ends at once after that step, the
+    n-th time."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    """Key of the model's server."""
     openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    """Another server that speaks OpenAI's protocol. Unset: OpenAI's."""
     qdrant_api_key: SecretStr | None = Field(default=None, validation_alias="QDRANT_API_KEY")
+    """Key of Qdrant."""
 
     @classmethod
     def settings_customise_sources(

@@ -1,5 +1,5 @@
-"""The conflict pipeline: every statement on its way into the facts passes it (memory-model §6; contracts.md, "How a
-replaced or corrected statement changes facts").
+"""The conflict pipeline: every statement on its way into the facts passes it (docs/explanation/conflicts.md;
+docs/reference/records.md has what a replaced or corrected statement does).
 
 `resolve` asks the stages in their order; the first that has an answer decides. `carry_out` turns the decision into
 transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; the table in `weighing.py` puts

@@ -1,4 +1,4 @@
-"""How a pending fact is settled (contracts.md, "A fact's change"; memory-model §6 and §7, light phase).
+"""How a pending fact is settled (docs/reference/records.md; memory-model §6 and §7, light phase).
 
 A pending fact waits to be judged against one other, which its metadata names (`Fact.waits_for`), or only for the time
 when it begins. A judgement comes from a model, or from `settles_without_model`.

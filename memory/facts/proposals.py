@@ -1,4 +1,4 @@
-"""What a `facts.apply` command proposes, one change at a time (contracts.md, "Between stages").
+"""What a `facts.apply` command proposes, one change at a time (docs/reference/records.md).
 
 A proposal was made from facts as they stood a while ago. What changed meanwhile: a target that is no longer active is
 `stale`; one that is active in another version is reinforced or invalidated as it is, an update becomes a candidate

@@ -1,4 +1,4 @@
-"""How a fact changes: pure transitions, each one version and one event (contracts.md, "A fact's change").
+"""How a fact changes: pure transitions, each one version and one event (docs/reference/records.md).
 
 Every function returns new rows; nothing is overwritten. `applied` gets the cause of the outcome once, so that a
 compare and set can tell its own write from another's.

@@ -1,4 +1,4 @@
-"""What a prompt shows a model, read back from its messages as contracts.md ("The model's side") fixes it.
+"""What a prompt shows a model, read back from its messages as docs/reference/models.md fixes it.
 
 Written apart from the offline model's own reader, so that the two check each other.
 """

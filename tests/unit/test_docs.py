@@ -1,4 +1,4 @@
-"""What the documents say against the code: settings, commands, files, links, snippets."""
+"""What the documents say against the code: files, links, snippets. tests/unit/test_reference.py has the reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from memstream.cli.main import COMMANDS
 from memstream.cli.wiring.settings import Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,25 +27,6 @@ ROOMS = [
 ]
 
 
-def test_every_setting_is_described_and_no_other() -> None:
-    table = re.findall(r"^\| ([A-Z_]+) \|", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE)
-    assert sorted(table) == sorted(variable(field) for field in Settings.model_fields)
-
-
-def test_the_file_of_the_example_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memstream.cli.wiring.settings import load
-    from memstream.memory.policies import MemoryPolicy
-
-    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(), re.DOTALL)
-    (tmp_path / "memstream.toml").write_text(example)
-    monkeypatch.chdir(tmp_path)
-    for field in Settings.model_fields:
-        monkeypatch.delenv(variable(field), raising=False)
-    settings, policy = load()
-    assert settings.broker == "kafka://localhost:9092"
-    assert policy == MemoryPolicy(), "the example shows the defaults"
-
-
 @pytest.mark.parametrize(
     "document", [each for each in DOCS if "```toml" in each.read_text()], ids=lambda path: path.name
 )
@@ -59,11 +39,6 @@ def test_every_example_of_the_file_is_taken(document: Path, tmp_path: Path, monk
     for example in re.findall(r"```toml\n(.*?)```", document.read_text(), re.DOTALL):
         (tmp_path / "memstream.toml").write_text(example)
         load(config=tmp_path / "memstream.toml")
-
-
-def test_every_command_is_described_and_no_other() -> None:
-    told = re.findall(r"^\| `memstream (\w+)", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
-    assert set(told) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("document", DOCS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""The consolidation prompt and the model of its answer (contracts.md, "The model's side")."""
+"""The consolidation prompt and the model of its answer (docs/reference/models.md)."""
 
 from __future__ import annotations
 

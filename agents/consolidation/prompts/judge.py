@@ -1,4 +1,4 @@
-"""The judge's prompt and the model of its answer (contracts.md, "The model's side")."""
+"""The judge's prompt and the model of its answer (docs/reference/models.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prune prompt and the model of its answer (contracts.md, "The model's side")."""
+"""The prune prompt and the model of its answer (docs/reference/models.md)."""
 
 from __future__ import annotations
 

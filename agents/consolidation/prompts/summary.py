@@ -39,7 +39,7 @@ class SummaryPrompt:
         return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
 
     def messages(self) -> tuple[Message, ...]:
-        """The turns stand last and verbatim (contracts.md, "The model's side")."""
+        """The turns stand last and verbatim (docs/reference/models.md)."""
         times = ", ".join(f"t{n} {rfc3339(turn.occurred_at)}" for n, turn in enumerate(self.turns, start=1))
         shown = (_shown(f"t{n}", turn) for n, turn in enumerate(self.turns, start=1))
         return (

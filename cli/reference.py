@@ -1,0 +1,232 @@
+"""Tables of docs/reference that the code knows: `python -m memstream.cli.reference [--check]` writes or compares them.
+
+A page has each table between `<!-- generated: NAME -->` and `<!-- end -->`; everything else on it is written by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from ..api.admission import HttpMetrics
+from ..api.generate import bare_app
+from ..api.limits import Limits
+from ..api.openapi import document
+from ..memory.policies import MemoryPolicy
+from ..recall.recall_events import PublisherMetrics
+from ..schemas import tables
+from ..schemas.tables import table
+from ..streams.engine.metrics import Metrics
+from .main import COMMANDS, cli
+from .wiring.settings import Settings, variable
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
+_BLOCK = re.compile(r"<!-- generated: (?P<name>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
+Json = dict[str, Any]
+
+
+# ------------------------------------------------------------------------------------------------ settings
+def settings() -> str:
+    """Variables of the environment. What each takes stands in the docstring below its field."""
+    told = _attribute_docstrings(Settings)
+    rows = [
+        [variable(name), _value(field.default), told.get(name, "")] for name, field in Settings.model_fields.items()
+    ]
+    return table(("variable", "default", "values"), rows)
+
+
+def policy() -> str:
+    """Every name of `[memory]`, from the policies and the docstrings below their fields."""
+    return table(("name", "default", "means"), _policy_rows(MemoryPolicy(), ""))
+
+
+def _policy_rows(part: Any, path: str) -> Iterator[list[str]]:
+    told = _attribute_docstrings(type(part))
+    for each in dataclasses.fields(part):
+        value = getattr(part, each.name)
+        name = f"{path}{each.name}"
+        if name == "models":  # a table of its own, [models]
+            continue
+        if dataclasses.is_dataclass(value):
+            yield from _policy_rows(value, f"{name}.")
+        else:
+            yield [f"`{name}`", _value(value), told.get(each.name, "")]
+
+
+def limits() -> str:
+    """What one server takes at most."""
+    told = _attribute_docstrings(Limits)
+    rows = [[f"`{each.name}`", _value(each.default), told.get(each.name, "")] for each in dataclasses.fields(Limits)]
+    return table(("limit", "value", "means"), rows)
+
+
+def _value(value: Any) -> str:
+    if value is None or value in ("", ()):
+        return "–"
+    if isinstance(value, Mapping):
+        return f"`{json.dumps({name: str(each) for name, each in value.items()})}`" if value else "–"
+    if isinstance(value, tuple | frozenset | list):
+        return f"`{json.dumps(sorted(value) if isinstance(value, frozenset) else list(value), default=str)}`"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"`{value}`" if isinstance(value, str | Path) else str(value)
+
+
+def _attribute_docstrings(owner: type) -> dict[str, str]:
+    """The string below each field, as one line."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    told: dict[str, str] = {}
+    for field, after in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
+            text = ast.literal_eval(after.value)
+            told[field.target.id] = " ".join(inspect.cleandoc(text).split())
+    return told
+
+
+# ------------------------------------------------------------------------------------------------ commands
+def commands() -> str:
+    """Each command with its options, from the commands themselves."""
+    context = click.Context(cli, info_name="memstream")
+    rows = []
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        rows += [[f"`{synopsis}`", told] for synopsis, told in _synopses(command, f"memstream {name}")]
+    return table(("command", "does"), rows)
+
+
+def _synopses(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from _synopses(inner, f"{path} {name}")
+        return
+    told = COMMANDS[path.split()[1]] if len(path.split()) == 2 else _first_sentence(command)
+    yield " ".join([path, *(_parameter(each) for each in command.params)]), told
+
+
+def _first_sentence(command: click.Command) -> str:
+    text = " ".join((command.help or "").split())
+    return text.partition(". ")[0].removesuffix(".") + "."
+
+
+def _parameter(parameter: click.Parameter) -> str:
+    choices = "|".join(parameter.type.choices) if isinstance(parameter.type, click.Choice) else ""
+    again = " …" if parameter.multiple or parameter.nargs == -1 else ""
+    if isinstance(parameter, click.Argument):
+        return (choices or (parameter.name or "").upper()) + again
+    option = max(parameter.opts, key=len)
+    is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+    shown = option if is_flag else f"{option} {parameter.metavar or choices or option.strip('-').upper()}"
+    return (shown if parameter.required else f"[{shown}]") + again
+
+
+# ------------------------------------------------------------------------------------------------ metrics and routes
+def metrics() -> str:
+    """Families of the registries of a worker and of `serve`."""
+    registry = CollectorRegistry()
+    families = [*vars(Metrics(registry)).values(), *vars(HttpMetrics(registry)).values()]
+    told = PublisherMetrics.on(registry)
+    families += [told.sent, told.dropped]
+    rows = [_family(each) for each in families if isinstance(each, MetricWrapperBase)]
+    return table(("metric", "type", "labels", "counts"), rows)
+
+
+def _family(family: MetricWrapperBase) -> list[str]:
+    (described,) = family.describe()
+    name = described.name + ("_total" if described.type == "counter" else "")
+    labels = ", ".join(f"`{label}`" for label in family._labelnames) or "–"
+    return [f"`{name}`", described.type, labels, described.documentation]
+
+
+def routes() -> str:
+    """Routes of `memstream serve`, from its OpenAPI document."""
+    made = document(bare_app())
+    rows = [
+        [f"`{method.upper()} {path}`", operation["summary"], ", ".join(_inputs(operation, made)) or "–"]
+        for path, methods in made["paths"].items()
+        for method, operation in methods.items()
+    ]
+    return table(("route", "does", "takes"), rows)
+
+
+def _inputs(operation: Json, made: Json) -> Iterator[str]:
+    """Parameters that are no part of the path, then the fields of the body; a turn stands for itself."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] != "path":
+            yield f"`{parameter['name']}`"
+    schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    if "oneOf" in schema:
+        yield "a turn, or a list of turns"
+    elif "$ref" in schema:
+        for name in made["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]:
+            yield f"`{name}`"
+
+
+# ------------------------------------------------------------------------------------------------ pages
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "topics": tables.topics,
+    "records": tables.records,
+    "collections": tables.collections,
+    "tasks": tables.tasks,
+    "settings": settings,
+    "policy": policy,
+    "limits": limits,
+    "commands": commands,
+    "metrics": metrics,
+    "routes": routes,
+}
+"""By name, what is not a table of fields (`fields of …`)."""
+
+
+def filled(page: str) -> str:
+    """A page's text with its tables as the code has them. KeyError or ValueError: a table that does not exist."""
+    fields = tables.Fields()
+
+    def block(match: re.Match[str]) -> str:
+        name = match["name"]
+        text = fields.of(name.removeprefix("fields of ")) if name.startswith("fields of ") else TABLES[name]()
+        return f"<!-- generated: {name} -->\n{text}\n<!-- end -->"
+
+    return _BLOCK.sub(block, page)
+
+
+def differences(folder: Path = FOLDER) -> list[str]:
+    """Pages whose tables differ from the code."""
+    return [page.name for page in sorted(folder.glob("*.md")) if filled(text := page.read_text("utf-8")) != text]
+
+
+def write(folder: Path = FOLDER) -> None:
+    for page in sorted(folder.glob("*.md")):
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    if arguments not in ([], ["--check"]):
+        print("usage: python -m memstream.cli.reference [--check]", file=sys.stderr)
+        return 2
+    if arguments == ["--check"]:
+        different = differences()
+        for name in different:
+            print(f"docs/reference/{name}: differs from the code", file=sys.stderr)
+        if different:
+            print("mend: python -m memstream.cli.reference", file=sys.stderr)
+        return 1 if different else 0
+    write()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

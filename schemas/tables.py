@@ -1,0 +1,237 @@
+"""Markdown tables of the contracts, for docs/reference: topics, records, fields, collections.
+
+`cli/reference.py` puts them into the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from .archive import Archived
+from .asyncapi import ARGS, VALUES
+from .base import Contract
+from .budgets import StoredBudget
+from .collections import COLLECTIONS, CollectionSpec
+from .digests import StoredDigest
+from .episodes import StoredEpisode
+from .facts import StoredFact
+from .generate import PUBLISHED, schema_of
+from .links import StoredLinks
+from .procedures import StoredProcedure
+from .tasks import TASKS
+from .topics import DEAD_LETTER_SUFFIX, TOPICS, Topic, catalogue
+from .working_set import StoredMessage, StoredWorkingEntry
+
+STORED: Final[dict[str, type[Contract]]] = {
+    contract.__name__: contract
+    for contract in (
+        StoredMessage,
+        StoredWorkingEntry,
+        StoredEpisode,
+        StoredFact,
+        StoredDigest,
+        StoredProcedure,
+        Archived,
+        StoredBudget,
+        StoredLinks,
+    )
+}
+"""Forms that lie in Qdrant, by name."""
+Json = dict[str, Any]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `|` in a cell is escaped."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------ topics
+def topics() -> str:
+    """The catalogue. The dead-letter topics are one line: they differ in their name alone."""
+    rows = [_topic(topic) for topic in catalogue() if not topic.name.endswith(DEAD_LETTER_SUFFIX)]
+    letters = [topic for topic in catalogue() if topic.name.endswith(DEAD_LETTER_SUFFIX)]
+    names = ", ".join(f"`{topic.name}`" for topic in letters)
+    rows.insert(len(TOPICS), [names, *_topic(letters[0])[1:6], "the stage that refused the record", "operators"])
+    columns = ("topic", "key", "partitions", "clean-up", "kept", "record size", "written by", "read by")
+    return table(columns, rows)
+
+
+def _topic(topic: Topic) -> list[str]:
+    settings = topic.settings()
+    size = settings.get("max.message.bytes")
+    lag = settings.get("min.compaction.lag.ms")
+    count = "deployment" if topic in TOPICS else "as its stage"
+    kept = "the last of each key" if topic.retention_days is None else _days(topic.retention_days)
+    return [
+        f"`{topic.name}`",
+        topic.key,
+        count if topic.partitions is None else str(topic.partitions),
+        topic.clean_up + (f", `min.compaction.lag.ms` {lag}" if lag else ""),
+        kept,
+        "the broker's" if size is None else f"{int(size) // 1024 // 1024} MiB",
+        ", ".join(topic.written_by),
+        ", ".join(topic.read_by),
+    ]
+
+
+def _days(days: int) -> str:
+    return f"{days} day" + ("" if days == 1 else "s")
+
+
+def records() -> str:
+    """What lies on each topic."""
+    about = {published.name: published.contract.__name__ for published in PUBLISHED}
+    rows = [
+        [f"`{topic}`", about[value.contract], f"`{value.contract}.json`", f"`{value.ce_type}`"]
+        for topic, value in VALUES.items()
+    ]
+    rows += [
+        [f"`{topic}`, `args` of `{kind}`", about[contract], f"`{contract}.json`", "–"]
+        for topic, kinds in ARGS.items()
+        for kind, contract in kinds.items()
+    ]
+    return table(("topic", "record", "JSON Schema", "ce_type"), rows)
+
+
+# ------------------------------------------------------------------------------------------------ collections
+def collections() -> str:
+    return table(
+        ("collection", "vectors", "indexed payload fields"),
+        [[f"`{spec.name}`", _vectors(spec), _indexed(spec)] for spec in COLLECTIONS],
+    )
+
+
+def _vectors(spec: CollectionSpec) -> str:
+    names = ("dense", "lexical") if spec.has_vectors else ()
+    return ", ".join((*names, *(("window",) if spec.has_windows else ()))) or "none"
+
+
+def _indexed(spec: CollectionSpec) -> str:
+    kinds: dict[str, list[str]] = {}
+    for each in spec.fields:
+        kinds.setdefault(each.kind, []).append(f"`{each.path}`" + (" (tenant)" if each.is_tenant else ""))
+    return "; ".join(f"{kind}: {', '.join(paths)}" for kind, paths in kinds.items())
+
+
+def tasks() -> str:
+    return ", ".join(f"`{task}`" for task in TASKS) + "."
+
+
+# ------------------------------------------------------------------------------------------------ fields
+class Fields:
+    """Field tables of one page. A part that several records have is shown where it comes first."""
+
+    def __init__(self) -> None:
+        self._shown: set[str] = set()
+
+    def of(self, name: str) -> str:
+        """Of a published contract, or of a form that lies in Qdrant. A stored form of a record that is published has
+        only the fields that it adds."""
+        if name in STORED:
+            return self._stored(STORED[name])
+        (published,) = (each for each in PUBLISHED if each.name == name)
+        return self._tables(schema_of(published), is_sent=published.view == "sent")
+
+    def _stored(self, contract: type[Contract]) -> str:
+        schema = contract.model_json_schema(mode="serialization")
+        for published in PUBLISHED:
+            if contract is not published.contract and issubclass(contract, published.contract):
+                known = published.contract.model_fields
+                schema["properties"] = {
+                    field: value for field, value in schema["properties"].items() if field not in known
+                }
+        return self._tables(schema, is_sent=False)
+
+    def _tables(self, schema: Json, *, is_sent: bool) -> str:
+        self._shown.add(schema["title"])
+        definitions: Json = schema.get("$defs", {})
+        parts = [_fields(schema, is_sent=is_sent)]
+        for name in _used(schema["properties"], definitions):
+            if name not in self._shown and "properties" in definitions[name]:
+                self._shown.add(name)
+                parts.append(f"`{name}`:\n\n{_fields(definitions[name], is_sent=is_sent)}")
+        return "\n\n".join(parts)
+
+
+def _used(node: Any, definitions: Json) -> Iterator[str]:
+    """Names of the definitions that a schema refers to, in the order of its fields, those within them behind."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _used(item, definitions)
+    elif isinstance(node, dict):
+        if "$ref" in node:
+            name = _name_of(node)
+            yield name
+            yield from _used(definitions[name].get("properties", {}), definitions)
+        for value in node.values():
+            yield from _used(value, definitions)
+
+
+def _name_of(reference: Json) -> str:
+    name: str = reference["$ref"].rpartition("/")[2]
+    return name
+
+
+def _fields(schema: Json, *, is_sent: bool) -> str:
+    required = schema.get("required", ())
+    rows = []
+    for name, field in schema["properties"].items():
+        row = [f"`{name}`", _type(field)]
+        if is_sent:
+            row.append("needed" if name in required else _default(field))
+        rows.append(row)
+    return table(("field", "type", "default") if is_sent else ("field", "type"), rows)
+
+
+def _default(field: Json) -> str:
+    default = field.get("default")
+    if default is None:
+        return "null" if "default" in field else "empty"
+    return {"": "empty", "[]": "empty", "{}": "empty", "False": "false", "True": "true"}.get(str(default), str(default))
+
+
+def _type(field: Json) -> str:
+    if "$ref" in field:
+        name = _name_of(field)
+        return "any JSON" if name == "JsonValue" else f"`{name}`"
+    if "anyOf" in field:
+        return " or ".join(_type(option) for option in field["anyOf"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    match field.get("type"):
+        case "string":
+            return _string(field)
+        case "integer" | "number":
+            return str(field["type"]) + _range(field, "minimum", "maximum")
+        case "array":
+            return f"list{_range(field, 'minItems', 'maxItems')} of {_type(field['items'])}"
+        case "object":
+            values = field.get("additionalProperties")
+            return f"map to {_type(values)}" if isinstance(values, dict) else "map"
+        case None:
+            return "any JSON"
+        case other:
+            return str(other)
+
+
+def _string(field: Json) -> str:
+    if field.get("format") == "date-time":
+        return "time"
+    if "pattern" in field:
+        return f"string `{field['pattern']}`"
+    return "string" + _range(field, "minLength", "maxLength")
+
+
+def _range(field: Json, low: str, high: str) -> str:
+    least, most = field.get(low), field.get(high)
+    if "exclusiveMinimum" in field:
+        return f" (above {field['exclusiveMinimum']})"
+    if least is not None and most is not None:
+        return f" ({least} to {most})"
+    if least is not None:
+        return f" (from {least})"
+    return "" if most is None else f" (at most {most})"

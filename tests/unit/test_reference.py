@@ -1,0 +1,113 @@
+"""docs/reference against the code: its tables, its example of the settings file, its example ids."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memstream.cli import reference
+from memstream.cli.main import COMMANDS
+from memstream.cli.wiring.settings import Settings, load, variable
+from memstream.memory.policies import MemoryPolicy
+from memstream.schemas import ids
+from memstream.schemas.generate import PUBLISHED
+from memstream.schemas.tables import STORED
+from memstream.schemas.topics import catalogue
+
+PAGES = {page.name: page.read_text() for page in sorted(reference.FOLDER.glob("*.md"))}
+
+
+def generated(page: str) -> set[str]:
+    """Names of the tables on a page."""
+    return set(re.findall(r"<!-- generated: ([\w ]+) -->", PAGES[page]))
+
+
+def test_the_tables_agree_with_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reference.differences() == [], "python -m memstream.cli.reference writes them anew"
+    assert reference.main(["--check"]) == 0
+    assert reference.main(["--wrong"]) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_drift_is_told_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in PAGES.items():
+        (tmp_path / name).write_text(text)
+    assert reference.differences(tmp_path) == []
+    for name, old, new in (
+        ("topics.md", "| 30 days |", "| 31 days |"),
+        ("settings.md", "| MEMSTREAM_IN_FLIGHT | 64 |", "| MEMSTREAM_IN_FLIGHT | 65 |"),
+        ("cli.md", "[--until-idle ", "[--until-tired "),
+        ("metrics.md", "| `memstream_lag` |", "| `memstream_leg` |"),
+        ("collections.md", "evidence[].turn_id", "evidence[].turn"),
+        ("records.md", "| `turn_number` |", "| `turn_count` |"),
+        ("http.md", "| `GET /v1/digest` |", "| `GET /v1/digests` |"),
+    ):
+        assert old in PAGES[name], name
+        (tmp_path / name).write_text(PAGES[name].replace(old, new, 1))
+        assert reference.differences(tmp_path) == [name]
+        monkeypatch.setattr(reference, "differences", lambda name=name: [name])
+        assert reference.main(["--check"]) == 1
+        assert name in capsys.readouterr().err
+        monkeypatch.undo()
+        reference.write(tmp_path)
+        assert (tmp_path / name).read_text() == PAGES[name]
+
+
+def test_a_table_that_the_code_does_not_have_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        reference.filled("<!-- generated: wishes -->\n<!-- end -->")
+
+
+def test_every_table_stands_on_a_page() -> None:
+    every = set[str]().union(*(generated(page) for page in PAGES))
+    records = {f"fields of {published.name}" for published in PUBLISHED}
+    stored = {f"fields of {name}" for name in STORED}
+    assert every == set(reference.TABLES) | records | stored
+    assert records == {name for name in generated("records.md") if name.startswith("fields of ")}
+    assert stored == {name for name in generated("collections.md") if name.startswith("fields of ")}
+
+
+def test_every_setting_is_described() -> None:
+    rows = re.findall(r"^\| ([A-Z_]+) \| [^|]+ \| (.+) \|$", PAGES["settings.md"], re.MULTILINE)
+    assert [name for name, _ in rows] == [variable(field) for field in Settings.model_fields]
+
+
+def test_the_file_of_the_example_shows_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGES["settings.md"], re.DOTALL)
+    (tmp_path / "memstream.toml").write_text(example)
+    monkeypatch.chdir(tmp_path)
+    for field in Settings.model_fields:
+        monkeypatch.delenv(variable(field), raising=False)
+    settings, policy = load()
+    assert settings.broker == "kafka://localhost:9092"
+    assert policy == MemoryPolicy()
+
+
+def test_every_command_has_a_row_and_a_text() -> None:
+    rows = re.findall(r"^\| `memstream (\w+)", PAGES["cli.md"], re.MULTILINE)
+    assert list(dict.fromkeys(rows)) == list(COMMANDS)
+    headings = " ".join(re.findall(r"^### (.+)$", PAGES["cli.md"], re.MULTILINE))
+    assert set(re.findall(r"\w+", headings)) >= set(COMMANDS)
+
+
+def test_every_topic_has_a_row() -> None:
+    for topic in catalogue():
+        assert f"`{topic.name}`" in PAGES["topics.md"]
+
+
+def test_the_example_ids_are_those_of_the_code() -> None:
+    session, owner = ids.session_key("acme", "u1", "s1"), ids.owner_key("acme", "user", "u1")
+    observation = ids.observation_id(session, "t1", "user", "Works at  Stripe")
+    fact = ids.fact_id(owner, observation)
+    shown = re.findall(r"^\| (\w+)(?: \(version 1\))? \| .+ \| `([0-9a-f-]+)` \|$", PAGES["ids.md"], re.MULTILINE)
+    assert shown == [
+        ("content_hash", ids.content_hash("Works at  Stripe")),
+        ("observation_id", observation),
+        ("episode_id", ids.episode_id(observation)),
+        ("fact_id", fact),
+        ("event_id", ids.event_id(fact, 1)),
+    ]
