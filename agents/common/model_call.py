@@ -84,7 +84,7 @@ class ModelCaller:
 
 
 def model_breaker(tenant_id: str) -> str:
-    """One breaker a tenant, as in the observer: a tenant whose model is dead holds up nobody else."""
+    """Name the breaker of a tenant: a tenant whose model is dead holds up nobody else."""
     return f"model:{tenant_id}"
 
 

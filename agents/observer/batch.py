@@ -9,23 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic import JsonValue
-
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.language.text import quote_in_folded
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
 from ...schemas import ids
-from ...schemas.cloudevents import CloudEvent, rfc3339
-from ...schemas.collections import WORKING
 from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
-from ...schemas.outcomes import DeletePoints, OutPoint, OutRecord, PutPoints, Source, Write
-from ...schemas.topics import OBSERVATIONS
 from ...schemas.turns import SENSITIVITIES, Owner, Role, Turn
-from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
+from ..common.model_call import model_breaker
 from ..common.structured_output import ParsedItems
 from ..common.turn_routing import occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
@@ -127,11 +121,6 @@ async def ask(
         parse=prompt.form.parse,
     )
     return await calls.call(model_breaker(tenant_id), lambda: completions.complete(request), give_up_after=patience)
-
-
-def model_breaker(tenant_id: str) -> str:
-    """One breaker a tenant: a tenant whose model is dead holds up nobody else."""
-    return f"model:{tenant_id}"
 
 
 def conclude(
@@ -310,48 +299,3 @@ def _cause(
     used = answer.usage
     usage = TokenUsage(calls=used.calls, input_tokens=used.input_tokens, output_tokens=used.output_tokens)
     return ObservedBy(model=answer.model, prompt=prompt.name, usage=usage if with_usage else None)
-
-
-# ---------------------------------------------------------------------------------------------- what goes out
-def observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[OutRecord, ...]:
-    """One record a turn on memory.observations, keyed by owner."""
-    records = []
-    for item in observed:
-        session_key = ids.session_key(item.tenant_id, item.user_id, item.session_id)
-        owner_key = item.owner.key(item.tenant_id)
-        event = CloudEvent(
-            id=ids.observed_id(session_key, item.turn_id),
-            source="/memstream/observer",
-            type="memstream.turn.observed.v1",
-            subject=owner_key,
-            time=now,
-        )
-        records.append(OutRecord.of(OBSERVATIONS.name, owner_key, item, event))
-    return tuple(records)
-
-
-def projection(before: WorkingSet, after: WorkingSet, item: BatchTurn, *, now: datetime) -> tuple[Write, ...]:
-    """The working set for readers in Qdrant: what is in it, and nothing that is not."""
-    turn = item.turn
-    writes: list[Write] = []
-    common: dict[str, JsonValue] = {
-        "tenant_id": turn.tenant_id,
-        "owner_key": item.owner.key(turn.tenant_id),
-        "user_id": turn.user_id,
-        "session_id": turn.session_id,
-        "turn_number": after.turn,
-        "updated_at": rfc3339(now),
-    }  # what StoredWorkingEntry has beside an entry's own fields; all of it was checked when the turn was decoded
-    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in after.entries)
-    if points:
-        writes.append(PutPoints(collection=WORKING, points=points))
-    kept = {entry.entry_id for entry in after.entries}
-    gone = tuple(entry.entry_id for entry in before.entries if entry.entry_id not in kept)
-    if gone:
-        writes.append(DeletePoints(collection=WORKING, tenant_id=turn.tenant_id, ids=gone))
-    return tuple(writes)
-
-
-def source_of(record: Record, event_id: str) -> Source:
-    position = record.position
-    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)

@@ -1,23 +1,23 @@
-"""The observer. The way of a turn through it, from top to bottom:
+"""The observer. The way of an event through it, from top to bottom:
 
-route    decode; refused turns leave as dead letters; a lane per session
+route    decode (events.py); a lane per session
 decide   misplaced? → sent again to its partition, done
-         seen before? → done
-         then, as after every event of a session, the question: is it time to observe?
-           no  → the turn becomes a waiting row, and the event is done (a reminder will ask again)
-           yes → rounds of several turns: ask the model, check its quotes, apply to the working set
-         a flush_important → then what counts of the working set goes to the reflector, as episodes.keep
+         the next action (next_action.py), again and again until the rest waits:
+           observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
+           wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py)
+         a command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
-publish  one record a turn on memory.observations; none where the working set is alone
+publish  one record a turn on memory.observations; none where the working set is the only tier
 
-One writer: of the table working_set, the collection `working` and memory.observations.
+The observer is the only writer of the table working_set, the collection `working` and the topic memory.observations.
+Outcomes are built in decisions.py.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -25,74 +25,39 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
-from ...memory.working_set.observe_trigger import (
-    COMPANY,
-    ObserveNow,
-    UnobservedTurns,
-    WaitReason,
-    time_to_observe,
-    turns_that_fit,
-)
+from ...memory.working_set.observe_trigger import COMPANY, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
-from ...schemas.cloudevents import REKEYED_HEADER
-from ...schemas.commands import Command
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
-from ...schemas.turns import Owner, Turn
-from ...streams.engine.codec import decode
-from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.process_exit import LeaseLost
 from ...streams.engine.retry import Calls, Interrupted
 from ...streams.log.port import Record
+from ..common.model_call import model_breaker
 from ..common.store_writes import apply_writes
-from ..common.turn_routing import decode_turn, is_misplaced, was_rekeyed
-from .batch import (
-    BatchTurn,
-    UndecodableTurn,
-    ask,
-    conclude,
-    model_breaker,
-    observed_records,
-    projection,
-    prompt_for,
-    source_of,
-)
-from .commands import answer_records, status_of
+from ..common.turn_routing import decode_turn, is_misplaced
+from . import decisions
+from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
+from .commands import status_of
+from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
-from .rows import REFUSED_KEPT, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, routed
+from .next_action import EventProgress, Surroundings, next_action
+from .rows import SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
 from .turn_source import TurnSource
 
 log = structlog.get_logger(__name__)
-SENT_AGAIN_MAX_BYTES = 1_000_000
-"""Of key, value and headers. What a topic takes by default (1 048 588) has to hold the batch around them too; a
-producer whose record was refused as too large no longer knows its sequence, so none is tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnEvent:
-    turn: Turn
-    owner: Owner
-    session_key: str
-
-
-@dataclass(frozen=True, slots=True)
-class SessionCommand:
-    command: Command
-    session_key: str
-
-
-Work = TurnEvent | SessionCommand
-Step = tuple[SessionRow, Decision]
-"""A decision, and the session after it."""
 
 
 class Observer:
-    """See the module. `send_durably` is for what is sent beside outcomes: re-sent turns and reminders. What the worker
-    has still to do: `has_queued_successor(partition, session key)`, whether another event of the session is queued, and
-    `ahead(partition)`, how much of memory.turns is to come; None while that is not known."""
+    """The stage; see the module.
+
+    `send_durably` sends what no outcome holds: turns that are sent again, and reminders.
+    `has_queued_successor(partition, session key)`: whether the worker has queued another event of the session.
+    `ahead(partition)`: how much of memory.turns is still to come, None while that is not known.
+    """
 
     name: Literal["observer"] = "observer"
     reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)
@@ -124,124 +89,56 @@ class Observer:
         self._has_queued_successor = has_queued_successor
         self._now = now
         self._sessions = Sessions()
-        self._waiting = DeferredSessions(
+        self._deferred = DeferredSessions(
             policy=policy.observe, ahead=ahead, send_durably=send_durably, now=now, monotonic=monotonic
         )
-        calls.on_breaker_closed(self._model_is_back)
+        calls.on_breaker_closed(self._wake_sessions)
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
         return True
 
-    def route(self, record: Record) -> RoutedEvent[Work]:
-        if record.position.topic == COMMANDS_SESSION.name:
-            command = decode(record, Command)
-            if command.session is None:
-                raise Poison("invalid", "session: a command on memory.commands.session needs one")
-            return RoutedEvent(command.key, SessionCommand(command, command.key))
-        turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
-        key = turn.session_key
-        return RoutedEvent(key, TurnEvent(turn, owner, key))
+    def route(self, record: Record) -> RoutedEvent[SessionEvent]:
+        return routed(record, self._policy.routing)
 
-    def last(self, work: Work, rows: Rows) -> Decision | None:
+    def last(self, work: SessionEvent, rows: Rows) -> Decision | None:
         raw = rows.row(work.session_key)
         last = self._sessions.parsed(work.session_key, raw).last
         return None if raw is None or last is None else Decision(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: SessionEvent, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         key, partition = work.session_key, record.position.partition
         if is_misplaced(record, key, partitions=self._partitions):
-            await self._misplaced(work, record)
+            await self._send_again(work, record)
             return
-        session = self._sessions.of(rows, key)  # nobody else writes its row while this event runs
-        new = self._new(work, record, session)
-        asked = (
-            isinstance(work, SessionCommand)
-            and status_of(work.command, self._policy.tiers, now=self._now()) == "applied"
-        )
-        model_away, budget_left, asked_for = False, True, 0.0
-        alone = 0  # so many turns are asked one by one, because together their answer was unusable
-        while True:
-            held_back = self._waiting.held_back(key)
-            question = UnobservedTurns(
-                turns=session.waiting + (new is not None),
-                tokens=session.waiting_tokens + (0 if new is None else new.tokens),
-                has_queued_successor=self._has_queued_successor(partition, key),
-                behind=self._waiting.behind(partition),
-                ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
-                asked=asked or alone > 0,
-                model_away=model_away
-                or held_back == "model_away"
-                or self._calls.breaker_open(model_breaker(_tenant_of(key))),
-                budget_left=budget_left and held_back != "budget",
-            )
-            answer = time_to_observe(question, self._policy.observe)
-            if not isinstance(answer, ObserveNow):
-                break
-            pending = self._next_turns(session, key, rows, new, at_most=1 if alone else answer.turns)
-            if isinstance(pending, UndecodableTurn):
-                session, decided = self._refused(session, key, pending, pending.poison, work, record)
-                yield decided
-                continue
-            try:
-                session, decided = await self._observed(session, key, pending, work, record)
-            except Poison as refused:
-                if len(pending) > 1:
-                    self._metrics.counted("asked_one_by_one")
-                    alone = len(pending)  # only those that fail alone are dead letters
-                    continue
-                session, decided = self._refused(session, key, pending[0], refused, work, record)
-            except (LeaseLost, Interrupted):
-                raise  # the partition goes away: nothing is decided here any more
-            except OverBudget as over:
-                budget_left, asked_for = False, over.retry_after or 0.0
-                continue
-            except Transient as away:
-                model_away, asked_for = True, away.retry_after or 0.0
-                continue
-            yield decided
-            alone = max(0, alone - 1)
-            if any(item.n is None for item in pending):
-                new = None
-        if new is not None:
-            session, decided = self._deferred(session, key, new, record, answer.reason)
-            yield decided
-        self._waiting.remember(session, key, partition, answer.reason, asked_for=asked_for)
+        progress = self._begin(work, record, rows)
+        while isinstance(action := self._next_action(progress, key, partition), ObserveNow):
+            progress, decision = await self._observe(progress, action.turns, work, record, rows)
+            if decision is not None:
+                yield decision
+        session = progress.session
+        if progress.new is not None:
+            session, decision = self._defer(session, progress.new, action.reason, work, record)
+            yield decision
+        self._deferred.remember(session, key, partition, action.reason, asked_for=progress.retry_after)
         if isinstance(work, SessionCommand) and work.command.command_id not in session.commands:
-            _, decided = self._answered(session, key, work.command, record)
-            yield decided
+            yield self._answer(session, work, record)
 
-    async def _misplaced(self, work: Work, record: Record) -> None:
-        """Order among such turns is order of arrival. No table is touched: it belongs to another partition."""
-        if isinstance(work, SessionCommand):
-            raise Poison("invalid", "the command lies on another partition than murmur2 of its session key says")
-        if was_rekeyed(record):
-            raise Poison(
-                "invalid",
-                f"sent again with {REKEYED_HEADER} and still on another partition than murmur2 of "
-                "its session key says: does every producer know the right partition count?",
-            )
-        again = OutRecord(
-            topic=TURNS.name,
-            key=work.session_key.encode(),
-            value=record.value,
-            headers=(*record.headers, (REKEYED_HEADER, b"1")),
-            timestamp=record.timestamp,
-        )
-        if again.size > SENT_AGAIN_MAX_BYTES:
-            raise Poison(
-                "oversized",
-                f"it lies on the wrong partition and is too large to be sent again: key, value and headers have "
-                f"{again.size} bytes; at most {SENT_AGAIN_MAX_BYTES} are. Leave headers out, or set the key",
-            )
-        await self._send_durably(again)
+    async def _send_again(self, work: SessionEvent, record: Record) -> None:
+        """Send a misplaced turn to its partition. No row is written: the table's partition belongs to another key."""
+        await self._send_durably(resent_record(work, record))
         self._metrics.counted("rekeyed")
 
-    def _new(self, work: Work, record: Record, session: SessionRow) -> BatchTurn | None:
-        """The turn of this event when it has to be observed still."""
+    def _begin(self, work: SessionEvent, record: Record, rows: Rows) -> EventProgress:
+        session = self._sessions.of(rows, work.session_key)  # nobody else writes the row while this event runs
         if isinstance(work, SessionCommand):
-            return None
+            status = status_of(work.command, self._policy.tiers, now=self._now())
+            return EventProgress(session, new=None, requested=status == "applied")
+        return EventProgress(session, new=self._unseen_turn(work, record, session), requested=False)
+
+    def _unseen_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
+        """This event's turn, unless the session had it before."""
         turn_id = work.turn.turn_id
         if turn_id in session.seen or refused_mark(turn_id, record.position.offset) in session.refused:
             if session.last is None or not same_source(session.last.source, record.position):
@@ -249,11 +146,43 @@ class Observer:
             return None
         return BatchTurn.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
 
-    def _next_turns(
-        self, session: SessionRow, key: str, rows: Rows, new: BatchTurn | None, *, at_most: int
+    def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
+        around = Surroundings(
+            has_queued_successor=self._has_queued_successor(partition, key),
+            behind=self._deferred.behind(partition),
+            breaker_open=self._calls.breaker_open(model_breaker(ids.split(key)[0])),
+            held_back=self._deferred.held_back(key),
+        )
+        return next_action(progress, around, self._policy.observe)
+
+    async def _observe(
+        self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
+    ) -> tuple[EventProgress, Decision | None]:
+        """Observe the oldest turns of the session in one call. No decision: another action may help."""
+        turns = self._oldest_turns(progress, work.session_key, rows, at_most=at_most)
+        if isinstance(turns, UndecodableTurn):
+            session, decision = self._refuse(progress.session, turns, turns.poison, work, record)
+            return replace(progress, session=session), decision
+        try:
+            session, decision = await self._ask_about(progress.session, turns, work, record)
+        except Poison as poison:
+            if len(turns) > 1:
+                self._metrics.counted("asked_one_by_one")
+                return progress.one_by_one(len(turns)), None
+            session, decision = self._refuse(progress.session, turns[0], poison, work, record)
+        except (LeaseLost, Interrupted):
+            raise  # the partition goes to another worker, which decides
+        except OverBudget as error:
+            return progress.without_budget(error.retry_after), None
+        except Transient as error:
+            return progress.without_model(error.retry_after), None
+        return progress.after(session, turns), decision
+
+    def _oldest_turns(
+        self, progress: EventProgress, key: str, rows: Rows, *, at_most: int
     ) -> tuple[BatchTurn, ...] | UndecodableTurn:
-        """Waiting turns first, in their order, then the new one: as many as one prompt takes."""
-        pending: list[BatchTurn] = []
+        """Waiting turns in their order, then this event's: as many as one prompt takes."""
+        session, turns = progress.session, list[BatchTurn]()
         for n in range(session.waiting_from, min(session.waiting_next, session.waiting_from + at_most)):
             raw = rows.row(waiting_key(key, n))
             if raw is None:
@@ -263,84 +192,56 @@ class Observer:
             try:
                 turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
             except Poison as poison:
-                return tuple(pending) if pending else UndecodableTurn(waiting.turn_id, record, n, poison)
-            pending.append(BatchTurn.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
-        if new is not None and len(pending) < at_most:
-            pending.append(new)
-        return tuple(pending[: turns_that_fit([item.tokens for item in pending], self._policy.observe)])
+                return tuple(turns) if turns else UndecodableTurn(waiting.turn_id, record, n, poison)
+            turns.append(BatchTurn.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
+        if progress.new is not None and len(turns) < at_most:
+            turns.append(progress.new)
+        return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._policy.observe)])
 
-    async def _observed(
-        self, session: SessionRow, key: str, pending: Sequence[BatchTurn], work: Work, record: Record
+    async def _ask_about(
+        self, session: SessionRow, turns: tuple[BatchTurn, ...], work: SessionEvent, record: Record
     ) -> Step:
-        """A round: ask, check, apply."""
-        prompt = prompt_for(session, pending, self._policy)
-        tenant_id = pending[0].turn.tenant_id
+        prompt = prompt_for(session, turns, self._policy)
         answer = await ask(
             prompt,
-            tenant_id=tenant_id,
+            tenant_id=turns[0].turn.tenant_id,
             completions=self._completions,
             calls=self._calls,
             patience=self._policy.observe.patience,
         )
-        done = conclude(session, pending, prompt, answer, self._policy)
-        for name in done.counted:
+        batch = conclude(session, turns, prompt, answer, self._policy)
+        for name in batch.counted:
             self._metrics.counted(name)
-        now = self._now()
-        return self._decided(
-            _without_waiting(done.session, pending),
-            key,
-            Outcome(
-                source=source_of(record, _event_id(work)),
-                cleanup=_waiting_keys(key, pending),
-                writes=projection(session.working, done.session.working, pending[-1], now=now),
-                records=() if self._policy.tiers.working_only else observed_records(done.observed, now=now),
-                tenant_id=tenant_id,
-            ),
-            seen=pending,
+        source = source_of(record, work.event_id)
+        return self._kept(
+            decisions.observed(
+                session, work.session_key, batch, turns, source=source, policy=self._policy, now=self._now()
+            )
         )
 
-    def _refused(
-        self,
-        session: SessionRow,
-        key: str,
-        item: BatchTurn | UndecodableTurn,
-        refused: Poison,
-        work: Work,
-        record: Record,
+    def _refuse(
+        self, session: SessionRow, turn: BatchTurn | UndecodableTurn, poison: Poison, work: SessionEvent, record: Record
     ) -> Step:
-        """A dead letter under the turn's own coordinates. It takes no number and leaves the list of seen ids, so that
-        it can be put back."""
-        position = item.record.position
-        self._metrics.refused(position.topic, refused.reason)
+        position = turn.record.position
+        self._metrics.refused(position.topic, poison.reason)
         log.warning(
             "turn_refused",
             topic=position.topic,
             partition=position.partition,
             offset=position.offset,
-            reason=refused.reason,
-            why=str(refused)[:300],
+            reason=poison.reason,
+            why=str(poison)[:300],
         )
-        session = _without_waiting(session, (item,)).model_copy(
-            update={
-                "seen": session.seen.remove(item.turn_id),
-                "refused": (*session.refused, refused_mark(item.turn_id, position.offset))[-REFUSED_KEPT:],
-            }
-        )
-        letter = dead_letter(item.record, stage=self.name, reason=refused.reason, error=refused, attempts=1)
-        outcome = Outcome(
-            source=source_of(record, _event_id(work)),
-            cleanup=_waiting_keys(key, (item,)),
-            records=(letter,),
-            tenant_id=_tenant_of(key),
-        )
-        return self._decided(session, key, outcome)
+        source = source_of(record, work.event_id)
+        return self._kept(decisions.refused(session, work.session_key, turn, poison, source=source))
 
-    def _deferred(self, session: SessionRow, key: str, item: BatchTurn, record: Record, reason: WaitReason) -> Step:
-        """The turn becomes a row of its own, written before the session's row that counts it."""
+    def _defer(
+        self, session: SessionRow, turn: BatchTurn, reason: WaitReason, work: SessionEvent, record: Record
+    ) -> Step:
         self._metrics.counted("deferred")
-        position = item.record.position
-        tell = log.debug if reason in COMPANY else log.info  # a backlog has a line for each of its turns
-        tell(
+        position = turn.record.position
+        log_line = log.debug if reason in COMPANY else log.info  # a backlog would log a line for each of its turns
+        log_line(
             "turn_deferred",
             topic=position.topic,
             partition=position.partition,
@@ -348,41 +249,22 @@ class Observer:
             waiting=session.waiting + 1,
             why=reason,
         )
-        row_key = waiting_key(key, session.waiting_next)
-        waiting = WaitingTurn.of(item.record, turn_id=item.turn_id, deferred_at=self._now())
-        session = session.model_copy(
-            update={
-                "waiting_next": session.waiting_next + 1,
-                "waiting_tokens": session.waiting_tokens + item.tokens,
-                "waiting_ends": session.waiting_ends or item.turn.ends_session,
-                "waiting_last": item.turn_id,
-            }
-        )
-        outcome = Outcome(source=source_of(record, item.turn.turn_id), before=(row_key,), tenant_id=item.turn.tenant_id)
-        session, decided = self._decided(session, key, outcome, seen=(item,))
-        return session, replace(decided, before={row_key: waiting.to_bytes()})
+        source = source_of(record, work.event_id)
+        return self._kept(decisions.deferred(session, work.session_key, turn, source=source, now=self._now()))
 
-    def _answered(self, session: SessionRow, key: str, command: Command, record: Record) -> Step:
-        """The command's result, and what a flush makes episodes of."""
-        return self._decided(
-            session.model_copy(update={"commands": session.commands.add(command.command_id)}),
-            key,
-            Outcome(
-                source=source_of(record, command.command_id),
-                records=answer_records(command, session, self._policy, now=self._now()),
-                tenant_id=command.tenant_id,
-            ),
+    def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> Decision:
+        source = source_of(record, work.event_id)
+        step = decisions.answered(
+            session, work.session_key, work.command, source=source, policy=self._policy, now=self._now()
         )
+        return self._kept(step)[1]
 
-    def _decided(self, session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[BatchTurn] = ()) -> Step:
-        ids_seen = session.seen
-        for item in seen:
-            if item.n is None:
-                ids_seen = ids_seen.add(item.turn.turn_id)
-        session = session.model_copy(update={"seen": ids_seen, "last": outcome})
-        raw = session.to_bytes()
-        self._sessions.keep(key, raw, session)
-        return session, Decision(outcome, key, raw)
+    def _kept(self, step: Step) -> Step:
+        """Keep the parsed row for the session's next event."""
+        session, decision = step
+        assert decision.row is not None
+        self._sessions.keep(decision.key, decision.row, session)
+        return step
 
     # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
@@ -393,30 +275,13 @@ class Observer:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        self._waiting.found(partitions, rows)
+        self._deferred.found(partitions, rows)
 
-    def _model_is_back(self, breaker: str) -> None:
+    def _wake_sessions(self, breaker: str) -> None:
+        """The breaker closed: the tenant's model answers again."""
         component, _, tenant_id = breaker.partition(":")
         if component == "model":
-            self._waiting.wake(tenant_id)
+            self._deferred.wake(tenant_id)
 
     async def background(self) -> None:
-        await self._waiting.run()
-
-
-def _tenant_of(session_key: str) -> str:
-    return ids.split(session_key)[0]
-
-
-def _without_waiting(session: SessionRow, pending: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:
-    """The session when these turns no longer wait."""
-    waited = [item for item in pending if item.n is not None]
-    return session.without_waiting(len(waited), tokens=sum(item.tokens for item in waited))
-
-
-def _waiting_keys(key: str, pending: Sequence[BatchTurn | UndecodableTurn]) -> tuple[str, ...]:
-    return tuple(waiting_key(key, item.n) for item in pending if item.n is not None)
-
-
-def _event_id(work: Work) -> str:
-    return work.turn.turn_id if isinstance(work, TurnEvent) else work.command.command_id
+        await self._deferred.run()

@@ -145,6 +145,12 @@ Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 within a partition. Raises Transient (LeaseLost) when the broker is away, Fatal for a record that it never takes."""
 
 
+def source_of(record: Record, event_id: str) -> Source:
+    """Return the coordinates of an event for its outcome."""
+    position = record.position
+    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)
+
+
 def same_source(source: Source, position: Position) -> bool:
     return (source.topic, source.partition, source.offset) == (position.topic, position.partition, position.offset)
 

@@ -158,7 +158,7 @@ async def test_a_model_that_is_back_wakes_nobody_who_waits_for_company() -> None
     world = ObserverWorld(AwayModel(), policy=policy(patience=60.0), breaker=BreakerPolicy(failures=1, probe_after=0.0))
     world.unread = 1_000
     await said(world, 1, queued=0)
-    world.observer._model_is_back("model:acme")
+    world.observer._wake_sessions("model:acme")
     assert await world.reminders() == []
 
 

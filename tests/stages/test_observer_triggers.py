@@ -30,7 +30,7 @@ async def say(it: ObserverWorld, first: int, last: int, text: str = A_HUNDRED_TO
 async def reminded(it: ObserverWorld) -> int:
     """Deliver the commands that are due; how many there were."""
     before = len(it.harness.on(COMMANDS_SESSION.name))
-    for record in list(it.observer._waiting.due(50)):
+    for record in list(it.observer._deferred.due(50)):
         await it.harness.send_durably(record)
     sent = it.harness.on(COMMANDS_SESSION.name)[before:]
     for record in sent:
@@ -129,8 +129,8 @@ class TestBudget:
         it = self.spent()
         await say(it, 1, 1)
         self.left = True
-        later = it.observer._waiting._now
-        it.observer._waiting._now = lambda: later() + timedelta(days=1)
+        later = it.observer._deferred._now
+        it.observer._deferred._now = lambda: later() + timedelta(days=1)
         assert await reminded(it) == 1
         assert len(it.observed()) == 1
 

@@ -338,7 +338,7 @@ class ObserverWorld:
     async def reminders(self) -> list[OutRecord]:
         """What the stage would send itself now."""
         before = len(self.harness.on(COMMANDS_SESSION.name))
-        for record in self.observer._waiting.due(1_000):
+        for record in self.observer._deferred.due(1_000):
             await self.harness.send_durably(record)
         return self.harness.on(COMMANDS_SESSION.name)[before:]
 

@@ -1,0 +1,159 @@
+"""What the observer decides, as outcomes; pure.
+
+Each function takes the session's row and returns the row after the decision, and the decision itself: the row to
+write, the points of the collection `working`, the records to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from ...memory.policies import MemoryPolicy
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent, rfc3339
+from ...schemas.collections import WORKING
+from ...schemas.commands import Command
+from ...schemas.errors import Poison
+from ...schemas.observations import Observed
+from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, PutPoints, Source, Write
+from ...schemas.topics import OBSERVATIONS
+from ...schemas.working_set import WorkingSet
+from ...streams.engine.dead_letters import dead_letter
+from ...streams.engine.handler import Decision
+from .batch import Batch, BatchTurn, UndecodableTurn
+from .commands import SOURCE, answer_records
+from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, waiting_key
+
+Step = tuple[SessionRow, Decision]
+"""The session after a decision, and the decision."""
+
+
+def observed(
+    before: SessionRow,
+    key: str,
+    batch: Batch,
+    turns: Sequence[BatchTurn],
+    *,
+    source: Source,
+    policy: MemoryPolicy,
+    now: datetime,
+) -> Step:
+    """The turns of a batch are observed: one record a turn, none where the working set is the only tier."""
+    outcome = Outcome(
+        source=source,
+        cleanup=_waiting_keys(key, turns),
+        writes=_projection(before.working, batch.session.working, turns[-1], now=now),
+        records=() if policy.tiers.working_only else _observed_records(batch.observed, now=now),
+        tenant_id=turns[-1].turn.tenant_id,
+    )
+    return _decision(_without_waiting(batch.session, turns), key, outcome, seen=turns)
+
+
+def refused(before: SessionRow, key: str, turn: BatchTurn | UndecodableTurn, poison: Poison, *, source: Source) -> Step:
+    """The turn becomes a dead letter under its own coordinates. It takes no number and leaves the list of seen ids, so
+    that it can be put back."""
+    position = turn.record.position
+    session = _without_waiting(before, (turn,)).model_copy(
+        update={
+            "seen": before.seen.remove(turn.turn_id),
+            "refused": (*before.refused, refused_mark(turn.turn_id, position.offset))[-REFUSED_KEPT:],
+        }
+    )
+    outcome = Outcome(
+        source=source,
+        cleanup=_waiting_keys(key, (turn,)),
+        records=(dead_letter(turn.record, stage="observer", reason=poison.reason, error=poison, attempts=1),),
+        tenant_id=ids.split(key)[0],
+    )
+    return _decision(session, key, outcome)
+
+
+def deferred(before: SessionRow, key: str, turn: BatchTurn, *, source: Source, now: datetime) -> Step:
+    """The turn waits in a row of its own, which is written before the session's row that counts it."""
+    row_key = waiting_key(key, before.waiting_next)
+    session = before.model_copy(
+        update={
+            "waiting_next": before.waiting_next + 1,
+            "waiting_tokens": before.waiting_tokens + turn.tokens,
+            "waiting_ends": before.waiting_ends or turn.turn.ends_session,
+            "waiting_last": turn.turn_id,
+        }
+    )
+    outcome = Outcome(source=source, before=(row_key,), tenant_id=turn.turn.tenant_id)
+    session, decision = _decision(session, key, outcome, seen=(turn,))
+    waiting = WaitingTurn.of(turn.record, turn_id=turn.turn_id, deferred_at=now)
+    return session, replace(decision, before={row_key: waiting.to_bytes()})
+
+
+def answered(
+    before: SessionRow, key: str, command: Command, *, source: Source, policy: MemoryPolicy, now: datetime
+) -> Step:
+    """The command has its result; a flush also has its commands to the reflector."""
+    session = before.model_copy(update={"commands": before.commands.add(command.command_id)})
+    outcome = Outcome(
+        source=source,
+        records=answer_records(command, before, policy, now=now),
+        tenant_id=command.tenant_id,
+    )
+    return _decision(session, key, outcome)
+
+
+def _decision(session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[BatchTurn] = ()) -> Step:
+    seen_ids = session.seen
+    for turn in seen:
+        if turn.n is None:
+            seen_ids = seen_ids.add(turn.turn_id)
+    session = session.model_copy(update={"seen": seen_ids, "last": outcome})
+    return session, Decision(outcome, key, session.to_bytes())
+
+
+def _without_waiting(session: SessionRow, turns: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:
+    waited = [turn for turn in turns if turn.n is not None]
+    return session.without_waiting(len(waited), tokens=sum(turn.tokens for turn in waited))
+
+
+def _waiting_keys(key: str, turns: Sequence[BatchTurn | UndecodableTurn]) -> tuple[str, ...]:
+    return tuple(waiting_key(key, turn.n) for turn in turns if turn.n is not None)
+
+
+def _observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[OutRecord, ...]:
+    """One record a turn on memory.observations, keyed by owner."""
+    records = []
+    for item in observed:
+        session_key = ids.session_key(item.tenant_id, item.user_id, item.session_id)
+        owner_key = item.owner.key(item.tenant_id)
+        event = CloudEvent(
+            id=ids.observed_id(session_key, item.turn_id),
+            source=SOURCE,
+            type="memstream.turn.observed.v1",
+            subject=owner_key,
+            time=now,
+        )
+        records.append(OutRecord.of(OBSERVATIONS.name, owner_key, item, event))
+    return tuple(records)
+
+
+def _projection(before: WorkingSet, after: WorkingSet, last: BatchTurn, *, now: datetime) -> tuple[Write, ...]:
+    """The working set for readers in Qdrant: put every entry that is in it, delete every entry that left it."""
+    turn = last.turn
+    common: dict[str, JsonValue] = {
+        "tenant_id": turn.tenant_id,
+        "owner_key": last.owner.key(turn.tenant_id),
+        "user_id": turn.user_id,
+        "session_id": turn.session_id,
+        "turn_number": after.turn,
+        "updated_at": rfc3339(now),
+    }  # the fields of StoredWorkingEntry that an entry does not have; all were checked when the turn was decoded
+    writes: list[Write] = []
+    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in after.entries)
+    if points:
+        writes.append(PutPoints(collection=WORKING, points=points))
+    present = {entry.entry_id for entry in after.entries}
+    gone = tuple(entry.entry_id for entry in before.entries if entry.entry_id not in present)
+    if gone:
+        writes.append(DeletePoints(collection=WORKING, tenant_id=turn.tenant_id, ids=gone))
+    return tuple(writes)

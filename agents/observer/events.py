@@ -1,0 +1,87 @@
+"""The events of the observer, decoded: a turn, or a command on a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...memory.policies import RoutingPolicy
+from ...schemas.cloudevents import REKEYED_HEADER
+from ...schemas.commands import Command
+from ...schemas.errors import Poison
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import COMMANDS_SESSION, TURNS
+from ...schemas.turns import Owner, Turn
+from ...streams.engine.codec import decode
+from ...streams.engine.handler import RoutedEvent
+from ...streams.log.port import Record
+from ..common.turn_routing import decode_turn, was_rekeyed
+
+RESENT_MAX_BYTES = 1_000_000
+"""The largest record that is sent again: key, value and headers. A topic takes 1 048 588 bytes by default, which must
+hold the batch around them too. A producer whose record was refused as too large has lost its sequence, so the observer
+does not try."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    turn: Turn
+    owner: Owner
+    session_key: str
+
+    @property
+    def event_id(self) -> str:
+        return self.turn.turn_id
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCommand:
+    command: Command
+    session_key: str
+
+    @property
+    def event_id(self) -> str:
+        return self.command.command_id
+
+
+SessionEvent = TurnEvent | SessionCommand
+
+
+def routed(record: Record, policy: RoutingPolicy) -> RoutedEvent[SessionEvent]:
+    """Decode a record; its lane is its session key. Raises Poison."""
+    if record.position.topic == COMMANDS_SESSION.name:
+        command = decode(record, Command)
+        if command.session is None:
+            raise Poison("invalid", "session: a command on memory.commands.session needs one")
+        return RoutedEvent(command.key, SessionCommand(command, command.key))
+    turn, owner = decode_turn(record, default_scope=policy.scope)
+    return RoutedEvent(turn.session_key, TurnEvent(turn, owner, turn.session_key))
+
+
+def resent_record(event: SessionEvent, record: Record) -> OutRecord:
+    """Return the record that puts a misplaced turn on the partition of its session key.
+
+    The value is equal in every byte, the timestamp and the other headers stay. Raises Poison for a command, for a turn
+    that was sent again before, and for one that is too large.
+    """
+    if isinstance(event, SessionCommand):
+        raise Poison("invalid", "the command lies on another partition than murmur2 of its session key says")
+    if was_rekeyed(record):
+        raise Poison(
+            "invalid",
+            f"sent again with {REKEYED_HEADER} and still on another partition than murmur2 of "
+            "its session key says: does every producer know the right partition count?",
+        )
+    resent = OutRecord(
+        topic=TURNS.name,
+        key=event.session_key.encode(),
+        value=record.value,
+        headers=(*record.headers, (REKEYED_HEADER, b"1")),
+        timestamp=record.timestamp,
+    )
+    if resent.size > RESENT_MAX_BYTES:
+        raise Poison(
+            "oversized",
+            f"it lies on the wrong partition and is too large to be sent again: key, value and headers have "
+            f"{resent.size} bytes; at most {RESENT_MAX_BYTES} are. Leave headers out, or set the key",
+        )
+    return resent

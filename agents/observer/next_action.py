@@ -1,0 +1,76 @@
+"""What the observer does next for a session while it handles one event; pure.
+
+The stage asks after every step, does what the answer says, and asks again until the answer is `Wait`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...memory.policies import ObservePolicy
+from ...memory.working_set.observe_trigger import ObserveNow, UnobservedTurns, Wait, time_to_observe
+from .batch import BatchTurn
+from .reminders import HeldBack
+from .rows import SessionRow
+
+
+@dataclass(frozen=True, slots=True)
+class EventProgress:
+    """How far one event has come. Each step makes a new one."""
+
+    session: SessionRow
+    """The session's row after the last decision."""
+    new: BatchTurn | None
+    """This event's own turn, until it is observed or refused."""
+    requested: bool
+    """This event is a command that asks for the observation."""
+    alone: int = 0
+    """So many turns are still observed one by one, because the answer for all of them was unusable."""
+    model_away: bool = False
+    budget_left: bool = True
+    retry_after: float = 0.0
+    """Seconds that the model's server or the budget asked for."""
+
+    def after(self, session: SessionRow, done: tuple[BatchTurn, ...]) -> EventProgress:
+        """These turns are observed or refused."""
+        new = None if any(item.n is None for item in done) else self.new
+        return replace(self, session=session, new=new, alone=max(0, self.alone - 1))
+
+    def one_by_one(self, turns: int) -> EventProgress:
+        """Only a turn that fails alone becomes a dead letter."""
+        return replace(self, alone=turns)
+
+    def without_model(self, retry_after: float | None) -> EventProgress:
+        return replace(self, model_away=True, retry_after=retry_after or 0.0)
+
+    def without_budget(self, retry_after: float | None) -> EventProgress:
+        return replace(self, budget_left=False, retry_after=retry_after or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the worker knows beside the session's row. It may change with every call of a model."""
+
+    has_queued_successor: bool
+    """Another event of the session is queued."""
+    behind: bool
+    """The session's partition has a backlog."""
+    breaker_open: bool
+    held_back: HeldBack | None
+
+
+def next_action(progress: EventProgress, around: Surroundings, policy: ObservePolicy) -> ObserveNow | Wait:
+    """Return how many turns to observe now, oldest first, or why the rest waits."""
+    session, new = progress.session, progress.new
+    unobserved = UnobservedTurns(
+        turns=session.waiting + (new is not None),
+        tokens=session.waiting_tokens + (0 if new is None else new.tokens),
+        has_queued_successor=around.has_queued_successor,
+        behind=around.behind,
+        ends_session=session.waiting_ends or (new is not None and new.turn.ends_session),
+        asked=progress.requested or progress.alone > 0,
+        model_away=progress.model_away or around.breaker_open or around.held_back == "model_away",
+        budget_left=progress.budget_left and around.held_back != "budget",
+    )
+    action = time_to_observe(unobserved, policy)
+    return ObserveNow(1) if isinstance(action, ObserveNow) and progress.alone else action
