@@ -19,7 +19,8 @@ from starlette.types import Receive, Scope, Send
 from ..schemas import ids
 from ..schemas.facts import FactUpdated
 from ..schemas.turns import Owner, Sensitivity, up_to
-from ..streams.log.fanout import Begin, Ended, Offsets, OffsetsLost, Select, TooManyReaders, TopicFanout, TopicReader
+from ..streams.log.fanout import Begin, Ended, OffsetsLost, Select, TooManyReaders, TopicFanout, TopicReader
+from ..streams.log.offsets import Offsets
 from ..streams.log.port import Record
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits

@@ -1,4 +1,4 @@
-"""What a chat service imports.
+"""The client that a chat service imports. It needs pydantic and httpx; Kafka needs `memstream[kafka]`.
 
 from memstream.client import STATE, connect
 

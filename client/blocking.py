@@ -1,4 +1,4 @@
-"""The client for code without async: the same calls, made in a thread of their own, with or without a running loop."""
+"""The client for code without async: the same calls, made in a thread of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class BlockingMemory:
-    """See `Memory` and `Api`; what they raise is raised here. Threads may share it."""
+    """Blocking calls of `Memory` and `Api`, which raise the same errors. Several threads may share one object."""
 
     def __init__(self, memory: Memory, loop: asyncio.AbstractEventLoop) -> None:
         self._memory, self._loop = memory, loop
@@ -31,35 +31,35 @@ class BlockingMemory:
     def produce(self, turn: TurnLike) -> Position:
         return self._wait(self._memory.produce(turn))
 
-    def recall(self, cue: str | None = None, **asked: JsonValue) -> Recalled:
-        return self._wait(self._memory.api.recall(cue, **asked))
+    def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
+        return self._wait(self._memory.api.recall(cue, **fields))
 
-    def context(self, cue: str | None = None, **asked: JsonValue) -> Context:
-        return self._wait(self._memory.api.context(cue, **asked))
+    def context(self, cue: str | None = None, **fields: JsonValue) -> Context:
+        return self._wait(self._memory.api.context(cue, **fields))
 
-    def rehydrate(self, episode_id: str, **asked: JsonValue) -> Verbatim:
-        return self._wait(self._memory.api.rehydrate(episode_id, **asked))
+    def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
+        return self._wait(self._memory.api.rehydrate(episode_id, **fields))
 
-    def digest(self, **asked: JsonValue) -> Digest | None:
-        return self._wait(self._memory.api.digest(**asked))
+    def digest(self, **fields: JsonValue) -> Digest | None:
+        return self._wait(self._memory.api.digest(**fields))
 
-    def facts(self, **asked: JsonValue) -> list[Fact]:
-        async def all_() -> list[Fact]:
-            return [fact async for fact in self._memory.api.facts(**asked)]
+    def facts(self, **fields: JsonValue) -> list[Fact]:
+        async def collect() -> list[Fact]:
+            return [fact async for fact in self._memory.api.facts(**fields)]
 
-        return self._wait(all_())
+        return self._wait(collect())
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> Iterator[Update]:
-        """Waits for the next one; close the iterator to break off."""
-        told = self._memory.updates(after=after, tenant_id=tenant_id, owner=owner)
+        """Yield changes of facts and wait for the next one. Close the iterator to stop."""
+        updates = self._memory.updates(after=after, tenant_id=tenant_id, owner=owner)
         try:
             while True:
-                yield self._wait(anext(told))
+                yield self._wait(anext(updates))
         finally:
-            if self._loop.is_running():  # else the client was closed, and this with it
-                self._wait(told.aclose())
+            if self._loop.is_running():  # else the client is closed, and the generator with it
+                self._wait(updates.aclose())
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
@@ -74,7 +74,7 @@ class BlockingMemory:
 def connect_blocking(
     address: str, *, api: str | None = None, token: str | None = None, timeout: float = TIMEOUT
 ) -> Iterator[BlockingMemory]:
-    """As `connect`."""
+    """Open a blocking client; see `connect`."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="memstream-client", daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""What a caller can do something about; everything that leaves memstream.client is one of these."""
+"""Exceptions of the client. Everything that leaves `memstream.client` is one of these."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from ..schemas.errors import Poison, StageError, Transient
 
 
 class ClientError(Exception):
-    """Base of what the client raises."""
+    """Base class of the client's exceptions."""
 
 
 class InvalidTurn(ClientError):
-    """The turn breaks the contract, the message says where. Nothing was sent."""
+    """The turn breaks the contract; the message says where. The client sent nothing."""
 
 
 class TooLarge(InvalidTurn):
-    """The turn is larger than the contract or the broker allows. Nothing was kept of it."""
+    """The turn is larger than the contract or the broker allows. No part of it was stored."""
 
 
 class Unavailable(ClientError):
-    """The broker or the server did not answer in time. A turn may have arrived all the same: send it again with the
-    same turn_id, then it counts once."""
+    """The broker or the server did not answer in time. A turn may have arrived. Send it again with the same
+    `turn_id`: memory counts it once."""
 
 
 class Misconfigured(ClientError):
-    """An address, a topic or a credential is wrong: trying again helps nobody."""
+    """An address, a topic, a credential or an installation is wrong. A retry does not help."""
 
 
 class NotFound(Misconfigured):
-    """The server has no such record, for who asks."""
+    """The server has no such record for this caller."""
 
 
 class PositionLost(ClientError):
-    """The log does not hold what follows the position any more (retention, or the topic was made anew). Begin with
+    """The log no longer holds what follows the position: retention deleted it, or the topic was made again. Begin with
     STATE."""
 
 
 class Refused(ClientError):
-    """The server refuses what was asked. `problem` is its answer (RFC 9457)."""
+    """The server refuses the request. `problem` holds its problem details (RFC 9457)."""
 
-    def __init__(self, told: str, *, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(told)
+    def __init__(self, detail: str, *, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(detail)
         self.status = status
         self.problem = problem
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Errors of the log as the client's."""
+def translate_errors() -> Iterator[None]:
+    """Raise the log's errors as the client's."""
     try:
         yield
     except Poison as error:

@@ -1,6 +1,7 @@
-"""memstream's HTTP interface, called: turns in, recall, context, digest and facts out. Every call here may be made
-twice (a turn counts once by its turn_id, the others read), so each is tried again while the server is away, within its
-time.
+"""Client of memstream's HTTP interface: it sends turns and reads recall, context, digest and facts.
+
+Every call may be repeated: memory counts a turn once by its `turn_id`, and all other calls read. The client therefore
+repeats a call while the server is unavailable, until the call's timeout.
 """
 
 from __future__ import annotations
@@ -28,44 +29,45 @@ from .errors import (
     Refused,
     TooLarge,
     Unavailable,
-    translated,
+    translate_errors,
 )
-from .turns import TurnLike, checked
+from .turns import TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
-"""Seconds between two tries, doubled, with full jitter; a server's Retry-After is believed up to WAIT_MAX."""
+"""Seconds between two tries, doubled each time, with full jitter. A server's Retry-After counts up to WAIT_MAX."""
 PAGE = 100
-"""Facts of one page."""
-AWAY = frozenset({429, 502, 503, 504})
+"""Facts per page."""
+RETRYABLE = frozenset({429, 502, 503, 504})
+"""Status codes after which the client repeats a call."""
 NO_RECORD = "urn:memstream:problem:not-found"
 M = TypeVar("M", bound=BaseModel)
 
 
 class Missing(BaseModel):
-    """A part of memory that did not answer."""
+    """A part of memory that did not answer, and why."""
 
     part: str
     why: str
 
 
 class Recalled(BaseModel):
-    """Best first. With something missing it is what could be found, not what there is."""
+    """Answer of recall, best item first. If parts are `missing`, the items are those of the other parts."""
 
     items: tuple[RecalledItem, ...]
     missing: tuple[Missing, ...] = ()
 
 
 class Context(BaseModel):
-    """`text` is for the system prompt, as it is: what is remembered stands in it as data."""
+    """Text for the system prompt. Use it unchanged: it frames the memory as data."""
 
     text: str
     tokens: int = 0
-    """As they were estimated."""
+    """Estimated tokens of `text`."""
     missing: tuple[Missing, ...] = ()
 
 
 class Verbatim(BaseModel):
-    """`verbatim_content` None: there is nothing to give, `nothing` says why (whole, gone, damaged)."""
+    """Original words of an episode. If `verbatim_content` is None, `nothing` says why: whole, gone or damaged."""
 
     episode_id: str
     verbatim_content: str | None
@@ -76,11 +78,11 @@ class Verbatim(BaseModel):
 
 
 class Api:
-    """Calls of one server. Answers keep fields that this version does not know, in `model_extra`.
+    """Calls to one server. Answers keep unknown fields in `model_extra`.
 
     Args:
-        http: with the base address and the credential.
-        timeout: seconds for one call with all its tries.
+        http: HTTP client with base address and credential.
+        timeout: seconds for one call including its retries.
     """
 
     def __init__(self, *, http: httpx.AsyncClient, timeout: float) -> None:
@@ -89,40 +91,44 @@ class Api:
 
     async def produce(self, turn: TurnLike) -> Position:
         """See `Turns.produce`."""
-        with translated():
-            _, value = checked(turn)
+        with translate_errors():
+            _, value = encode_turn(turn)
         answer = await self.call("POST", "/v1/turns", content=value, headers={"content-type": "application/json"})
-        written = decoded(_Written, answer)
+        written = decode(_Written, answer)
         return Position(written.topic, written.partition, written.offset)
 
-    async def recall(self, cue: str | None = None, **asked: JsonValue) -> Recalled:
-        """What memory has for a cue. `asked` are the fields of `POST /v1/recall`: tenant, user, session, limit …"""
-        return decoded(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **asked}))
+    async def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
+        """Recall memory for a cue. `fields` are those of `POST /v1/recall`: tenant, user, session, limit …"""
+        return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **fields}))
 
-    async def context(self, cue: str | None = None, **asked: JsonValue) -> Context:
-        """What memory has, rendered for a prompt. `asked` are the fields of `POST /v1/context`."""
-        return decoded(Context, await self.call("POST", "/v1/context", json={"cue": cue, **asked}))
+    async def context(self, cue: str | None = None, **fields: JsonValue) -> Context:
+        """Render memory for a prompt. `fields` are those of `POST /v1/context`."""
+        return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **fields}))
 
-    async def rehydrate(self, episode_id: str, **asked: JsonValue) -> Verbatim:
-        """The words of an episode of which a gist is left. `asked`: tenant, ceiling. Each call is logged. Raises
-        NotFound for an episode that is not there, or may not be read."""
-        where = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
-        return decoded(Verbatim, await self.call("GET", where, params=asked))
+    async def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
+        """Read the original words of an episode that was reduced to a gist. The server logs each call.
 
-    async def digest(self, **asked: JsonValue) -> Digest | None:
-        """The summary of what is known and has happened; None until there is one that may be read. `asked` are the
-        parameters of `GET /v1/digest`: tenant, user, scope and id, ceiling."""
+        `fields` are tenant and ceiling. Raises NotFound for an episode that does not exist or may not be read.
+        """
+        path = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
+        return decode(Verbatim, await self.call("GET", path, params=fields))
+
+    async def digest(self, **fields: JsonValue) -> Digest | None:
+        """Read the summary of an owner's memory, or None if there is none that may be read.
+
+        `fields` are the parameters of `GET /v1/digest`: tenant, user, scope and id, ceiling.
+        """
         try:
-            answer = await self.call("GET", "/v1/digest", params=asked)
+            answer = await self.call("GET", "/v1/digest", params=fields)
         except NotFound:
             return None
-        return decoded(Digest, answer)
+        return decode(Digest, answer)
 
-    async def facts(self, **asked: JsonValue) -> AsyncGenerator[Fact]:
-        """Facts as they stand, page by page. `asked` are the parameters of `GET /v1/facts`: tenant, user, state …"""
-        params: dict[str, JsonValue] = {"limit": PAGE} | asked
+    async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
+        """Yield current facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant, user, state …"""
+        params: dict[str, JsonValue] = {"limit": PAGE} | fields
         while True:
-            page = decoded(_Page, await self.call("GET", "/v1/facts", params=params))
+            page = decode(_Page, await self.call("GET", "/v1/facts", params=params))
             for fact in page.items:
                 yield fact
             if page.next is None:
@@ -130,7 +136,7 @@ class Api:
             params["cursor"] = page.next
 
     async def call(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """A call that may be made twice. Raises what `refused` makes of the answer."""
+        """Make a call, and repeat it while the server is unavailable. Raises what `error_of` returns for the answer."""
         wait = WAIT_FIRST
         last: Exception | str = "no answer"
         try:
@@ -139,19 +145,19 @@ class Api:
                     try:
                         answer = await self.http.request(method, path, **request)
                     except httpx.TransportError as error:
-                        last, asked = f"{type(error).__name__} {error}".rstrip(), 0.0
+                        last, retry_after = f"{type(error).__name__} {error}".rstrip(), 0.0
                     else:
                         if answer.is_success:
                             return answer
-                        error_ = refused(answer)
-                        if answer.status_code not in AWAY:
-                            raise error_
-                        last, asked = error_, _seconds(answer.headers)
-                    await asyncio.sleep(max(asked, random.uniform(0, wait)))
+                        problem = error_of(answer)
+                        if answer.status_code not in RETRYABLE:
+                            raise problem
+                        last, retry_after = problem, _retry_after(answer.headers)
+                    await asyncio.sleep(max(retry_after, random.uniform(0, wait)))
                     wait = min(2 * wait, WAIT_MAX)
         except TimeoutError:
             raise Unavailable(
-                f"{self.http.base_url}: {last} (is `memstream serve` up, and the address right?)"
+                f"{self.http.base_url}: {last} (does `memstream serve` run, and is the address right?)"
             ) from None
 
 
@@ -166,37 +172,39 @@ class _Written(BaseModel):
     offset: int
 
 
-def decoded(model: type[M], answer: httpx.Response) -> M:
+def decode(model: type[M], answer: httpx.Response) -> M:
+    """Read an answer as `model`. Raises Misconfigured: another server is at this address."""
     try:
         return model.model_validate_json(answer.content, extra="allow")
     except ValidationError as error:
-        raise Misconfigured(f"{answer.url} does not answer as memstream does: {error.error_count()} errors") from None
+        raise Misconfigured(f"{answer.url} does not answer as memstream: {error.error_count()} errors") from None
 
 
-def refused(answer: httpx.Response) -> ClientError:
-    """The exception for an error's problem details (RFC 9457)."""
+def error_of(answer: httpx.Response) -> ClientError:
+    """Return the exception for an error answer with problem details (RFC 9457)."""
     try:
         problem = answer.json()
     except ValueError:
         problem = None
     problem = problem if isinstance(problem, Mapping) else {}
-    told = str(problem.get("detail") or f"{answer.status_code} {answer.reason_phrase}")
+    detail = str(problem.get("detail") or f"{answer.status_code} {answer.reason_phrase}")
     match answer.status_code:
         case 404 if problem.get("type") == NO_RECORD:
-            return NotFound(told)
+            return NotFound(detail)
         case 401 | 403 | 404:
-            return Misconfigured(told)
+            return Misconfigured(detail)
         case 410:
-            return PositionLost(told)
+            return PositionLost(detail)
         case 413:
-            return TooLarge(told)
+            return TooLarge(detail)
         case 422 if answer.url.path.endswith("/turns"):
-            return InvalidTurn(told)
-        case status if status in AWAY:
-            return Unavailable(told)
-    return Refused(told, status=answer.status_code, problem=problem)
+            return InvalidTurn(detail)
+        case status if status in RETRYABLE:
+            return Unavailable(detail)
+    return Refused(detail, status=answer.status_code, problem=problem)
 
 
-def _seconds(headers: httpx.Headers) -> float:
-    told = headers.get("retry-after", "")
-    return min(float(told[:4]), WAIT_MAX) if told.isascii() and told.isdigit() else 0.0
+def _retry_after(headers: httpx.Headers) -> float:
+    """Return the seconds that the server asks for, at most WAIT_MAX; 0 without a number of seconds."""
+    text = headers.get("retry-after", "")
+    return min(float(text[:4]), WAIT_MAX) if text.isascii() and text.isdigit() else 0.0

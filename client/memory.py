@@ -1,9 +1,9 @@
-"""What a chat service holds: `async with connect("kafka://localhost:9092", api="http://localhost:8080") as memory`."""
+"""Connection of a chat service to memory: `connect` and the `Memory` that it opens."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -11,40 +11,41 @@ import httpx
 
 from ..schemas.turns import Owner
 from ..streams.log.broker_url import EMBEDDED, KAFKA, embedded_folder, is_embedded, kafka_servers
-from ..streams.log.embedded import EmbeddedLog
 from ..streams.log.port import Log, Position
-from .errors import Misconfigured, translated
+from .errors import Misconfigured, translate_errors
 from .http_client import Api
 from .sse_updates import HttpUpdates
 from .turns import LogTurns, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
 TIMEOUT = 10.0
-"""Seconds that one call to a broker or a server may take, with all its tries."""
+"""Seconds that one call to a broker or a server may take, including its retries."""
 HTTP = ("http://", "https://")
 PORT_MAX = 65_535
+EXTRA_OF = {KAFKA: "kafka", EMBEDDED: "server"}
+"""Address scheme → the extra of the package that it needs."""
 
 
 class Groups(Protocol):
-    """Makes members of consumer groups."""
+    """Factory of consumer group members."""
 
     def __call__(self, *, group: str, after: str) -> Group: ...
 
 
 class Memory:
-    """Turns in, changes of facts out, over the log or over HTTP; what is read, over HTTP (`api`)."""
+    """One open connection. It sends turns and yields changes of facts, over the log or HTTP; `api` reads memory."""
 
     def __init__(self, *, turns: Turns, updates: Updates, groups: Groups, api: Api | None) -> None:
         self._turns, self._updates, self._groups, self._api = turns, updates, groups, api
 
     async def produce(self, turn: TurnLike) -> Position:
-        """See `Turns.produce`."""
+        """Send a turn; see `Turns.produce`."""
         return await self._turns.produce(turn)
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        """See `Updates.updates`."""
+        """Yield changes of facts; see `Updates.updates`."""
         return self._updates.updates(after=after, tenant_id=tenant_id, owner=owner)
 
     async def handle(
@@ -56,14 +57,19 @@ class Memory:
         tenant_id: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """See `Group.run`. As a member of a consumer group, which keeps the position itself; over Kafka only."""
+        """Handle changes of facts as a member of a consumer group, which stores the position; see `Group.run`.
+
+        Kafka only.
+        """
         await self._groups(group=group, after=after).run(handler, tenant_id=tenant_id, owner=owner)
 
     @property
     def api(self) -> Api:
-        """Recall, context, digest, facts. Raises Misconfigured without an address of a server."""
+        """Calls of recall, context, digest and facts. Raises Misconfigured if `connect` got no server."""
         if self._api is None:
-            raise Misconfigured('what is remembered is read over HTTP: connect(…, api="http://host:port")')
+            raise Misconfigured(
+                'memory is read over HTTP: give the address of the server, connect(…, api="http://host:port")'
+            )
         return self._api
 
 
@@ -71,34 +77,39 @@ class Memory:
 async def connect(
     address: str, *, api: str | None = None, token: str | None = None, timeout: float = TIMEOUT
 ) -> AsyncIterator[Memory]:
-    """One client for a service, for as long as it lives.
+    """Open one client. A service opens one and keeps it as long as it runs.
 
     Args:
-        address: where turns go and changes come from: `kafka://host:port[,host:port]`, `embedded:///folder`, or
-            `http(s)://host:port` of `memstream serve`.
-        api: the server that is asked for what is remembered; `address` itself when that is one.
+        address: place to send turns to and to read changes from: `kafka://host:port[,host:port]` (needs
+            `memstream[kafka]`), `embedded:///folder` (needs `memstream[server]`), or `http(s)://host:port` of
+            `memstream serve`.
+        api: address of the server that `Memory.api` calls; by default `address`, if that is a server.
         token: the server's bearer token.
-        timeout: seconds, for each call with its tries.
+        timeout: seconds for each call including its retries.
+
+    Raises:
+        Misconfigured: an address or the token is wrong, or an extra of the package is not installed.
+        Unavailable: the broker does not answer.
     """
     server = address if address.startswith(HTTP) else api
     async with AsyncExitStack() as stack:
-        called = None
+        calls = None
         if server is not None:
             http = await stack.enter_async_context(_http(server, token, timeout))
-            called = Api(http=http, timeout=timeout)
+            calls = Api(http=http, timeout=timeout)
             if server == address:
-                yield Memory(turns=called, updates=HttpUpdates(api=called), groups=_no_groups, api=called)
+                yield Memory(turns=calls, updates=HttpUpdates(api=calls), groups=_no_groups, api=calls)
                 return
-        with translated():
+        with translate_errors():
             log = _log(address, timeout)
             await log.start()
         stack.push_async_callback(log.close)
         turns, updates = LogTurns(log=log), LogUpdates(log=log)
-        yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=called)
+        yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=calls)
 
 
 def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
-    """Raises Misconfigured for what no request could carry; with a token it does not repeat it."""
+    """Open an HTTP client. Raises Misconfigured, without the token in its text, if no request could carry it."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
@@ -110,22 +121,36 @@ def _http(address: str, token: str | None, timeout: float) -> httpx.AsyncClient:
     elif token.isascii() and token.isprintable() and token.split() == [token]:
         credential = {"authorization": f"Bearer {token}"}
     else:
-        raise Misconfigured("the token is empty, or has characters that none has: a line break at its end?")
+        raise Misconfigured("the token is empty or has a character that no token has (a line break at its end?)")
     return httpx.AsyncClient(base_url=url, headers=credential, timeout=timeout, follow_redirects=False)
 
 
 def _log(address: str, timeout: float) -> Log:
+    """Make the log of an address, not started. Its module is imported here: the light client has not all it needs."""
     if not address.startswith((KAFKA, EMBEDDED)):
         raise Misconfigured(f"{address!r}: expected {KAFKA}host:port, {EMBEDDED}/folder or {HTTP[0]}host:port")
-    if is_embedded(address):
-        return EmbeddedLog(folder=embedded_folder(address))
-    from ..streams.log.kafka import KafkaLog  # only who uses it pays for it
+    with _needs_extra(address):
+        if is_embedded(address):
+            from ..streams.log.embedded import EmbeddedLog
 
-    return KafkaLog(servers=kafka_servers(address), timeout=timeout, client_id="memstream-client")
+            return EmbeddedLog(folder=embedded_folder(address))
+        from ..streams.log.kafka import KafkaLog
+
+        return KafkaLog(servers=kafka_servers(address), timeout=timeout, client_id="memstream-client")
+
+
+@contextmanager
+def _needs_extra(address: str) -> Iterator[None]:
+    """Raise Misconfigured, with the extra of this address, if a module of another package is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = EXTRA_OF[EMBEDDED if is_embedded(address) else KAFKA]
+        raise Misconfigured(f"{address} needs {error.name}: pip install 'memstream[{extra}]'") from error
 
 
 def _no_groups(*, group: str, after: str) -> Group:
-    raise Misconfigured(f"{group}: only Kafka has consumer groups; keep the position of each update instead")
+    raise Misconfigured(f"{group}: only Kafka has consumer groups; store the position of each update instead")
 
 
 def _groups(address: str, log: Log, timeout: float) -> Groups:

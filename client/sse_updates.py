@@ -1,12 +1,15 @@
-"""The changes of facts over HTTP: server-sent events of `GET /v1/facts/updates`, resumed by Last-Event-ID.
+"""Changes of facts over HTTP: server-sent events of `GET /v1/facts/updates`, resumed by Last-Event-ID.
 
-The guarantee is that of updates.py, kept in the same way: the id of an event is a position, and who resumes asks for
-LOOK_BACK records before it, without telling them, to know what was told. One thing less: STATE is read from the store,
-which has a change before it is told. Who is restarted at the very end of the state may be told such a version again."""
+The guarantee is that of updates.py, kept in the same way: the id of an event is a position, and a subscriber that
+resumes also reads the LOOK_BACK records before it, to learn which versions it has had. One case differs: the server
+reads STATE from the store, which has a change before the log does. A subscriber that restarts exactly at the end of
+the state may get such a version twice.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -14,14 +17,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import httpx
-import structlog
 
 from ..schemas.facts import FactUpdated
 from ..schemas.turns import Owner
-from ..streams.log.fanout import Offsets
+from ..streams.log.offsets import Offsets
 from ..streams.log.partitioner import partition_for
 from .errors import PositionLost, Unavailable
-from .http_client import Api, refused
+from .http_client import Api, error_of
 from .updates import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
@@ -32,19 +34,19 @@ from .updates import (
     Seen,
     Update,
     UpdateFilter,
-    from_position,
-    looked_back,
+    read_position,
+    step_back,
 )
 
 PATH, CHANGE = "/v1/facts/updates", "fact.updated"
 SILENCE = 60.0
-"""Seconds without a byte, then the connection is taken for dead; the server says something every 15."""
-logger = structlog.get_logger(__name__)
+"""Seconds without a byte after which the connection counts as dead. The server sends a comment every 15 seconds."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a stream. One without data tells a place alone."""
+    """One event of a stream. A block without data carries only a position."""
 
     id: str | None
     event: str
@@ -52,7 +54,7 @@ class Block:
 
 
 class HttpUpdates:
-    """`Updates` from a server. The server filters; a tenant may be left out when the token has one alone."""
+    """`Updates` from a server, which filters. The tenant may be omitted if the token has exactly one."""
 
     def __init__(self, *, api: Api, look_back: int = LOOK_BACK) -> None:
         self._api = api
@@ -61,42 +63,45 @@ class HttpUpdates:
     async def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        asked = {"tenant": tenant_id} | ({"scope": owner.scope, "id": owner.id} if owner is not None else {})
-        whose = {name: value for name, value in asked.items() if value is not None}
-        wanted, seen, begun = UpdateFilter(tenant_id, owner), Seen(), Offsets(())
+        options = {"tenant": tenant_id} | ({"scope": owner.scope, "id": owner.id} if owner is not None else {})
+        query = {name: value for name, value in options.items() if value is not None}
+        selection, seen, begun = UpdateFilter(tenant_id, owner), Seen(), Offsets(())
         if after in (STATE, NOW, BEGINNING):
-            blocks = self._blocks(whose | {"from": BEGINNING if after == BEGINNING else NOW}, None)
+            blocks = self._blocks(query | {"from": BEGINNING if after == BEGINNING else NOW}, None)
         else:
-            begun = from_position(after)
-            blocks = await self._resumed(whose, begun)
+            begun = read_position(after)
+            blocks = await self._resumed(query, begun)
         async with aclosing(blocks):
             if after == STATE:
-                here = (await anext(blocks)).id  # a change is stored before it is told: the state has all before it
+                position = (await anext(blocks)).id  # the state has all before it: the store gets a change first
                 held: Update | None = None
-                async with aclosing(self._api.facts(**whose, state="all")) as facts:
+                async with aclosing(self._api.facts(**query, state="all")) as facts:
                     async for fact in facts:
                         if seen.is_new(fact):
                             if held is not None:
                                 yield held
                             held = Update(fact, None, None)
                 if held is not None:
-                    yield replace(held, position=here)
+                    yield replace(held, position=position)
             async for block in blocks:
                 if block.event != CHANGE or block.id is None:
                     continue
-                event = wanted.event(block.data.encode(), where=block.id)
-                if event is not None and seen.is_new(event.fact) and _is_after(begun, event, from_position(block.id)):
+                event = selection.event(block.data.encode(), where=block.id)
+                if event is not None and seen.is_new(event.fact) and _is_after(begun, event, read_position(block.id)):
                     yield Update(event.fact, event, block.id)
 
     async def _resumed(self, query: Mapping[str, str], begun: Offsets) -> AsyncGenerator[Block]:
-        """From as far before a place as the log still goes back. The place itself is asked for first: it may lie beyond
-        the end of a log that was made anew, where one before it does not. Raises PositionLost."""
-        async with aclosing(self._blocks(query, begun.token())) as held:
-            await anext(held)
+        """Open the stream up to LOOK_BACK records before a position, as far back as the log still goes.
+
+        The position itself is requested first: it may lie beyond the end of a log that was made again, while one before
+        it does not. Raises PositionLost.
+        """
+        async with aclosing(self._blocks(query, begun.token())) as blocks:
+            await anext(blocks)
         for back in (self._look_back, self._look_back // 10, self._look_back // 100, 0):
-            blocks = self._blocks(query, looked_back(begun, back).token())
+            blocks = self._blocks(query, step_back(begun, back).token())
             try:
-                await anext(blocks)  # it tells where the stream begins, nothing else
+                await anext(blocks)  # the first block carries only the position
                 return blocks
             except PositionLost:
                 if not back:
@@ -104,7 +109,7 @@ class HttpUpdates:
         raise AssertionError
 
     async def _blocks(self, query: Mapping[str, str], last: str | None) -> AsyncGenerator[Block]:
-        """On and on: a stream that ends is taken up after its last id. Raises Unavailable when none began in time."""
+        """Yield blocks without end; reopen a stream after its last id. Raises Unavailable if none starts in time."""
         wait, began, until = BACKOFF_FIRST, False, time.monotonic() + self._api.timeout
         silence = httpx.Timeout(self._api.timeout, read=SILENCE)
         while True:
@@ -113,8 +118,8 @@ class HttpUpdates:
                 async with self._api.http.stream("GET", PATH, params=query, headers=headers, timeout=silence) as answer:
                     if not answer.is_success:
                         await answer.aread()
-                        raise refused(answer)
-                    async with aclosing(parsed(answer.aiter_bytes())) as blocks:
+                        raise error_of(answer)
+                    async with aclosing(parse_blocks(answer.aiter_bytes())) as blocks:
                         async for block in blocks:
                             wait, began, last = BACKOFF_FIRST, True, block.id or last
                             yield block
@@ -122,21 +127,23 @@ class HttpUpdates:
                 if not began and time.monotonic() > until:
                     raise Unavailable(f"{self._api.http.base_url}: {type(error).__name__} {error}") from error
                 if wait == BACKOFF_FIRST:
-                    logger.warning("updates_away", error=repr(error))
+                    logger.warning("updates_away: %r", error)
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 
 
 def _is_after(begun: Offsets, event: FactUpdated, places: Offsets) -> bool:
-    """Whether the record of this event, which lies before `places`, lies behind `begun`. Its partition is its owner
-    key's."""
+    """Whether the event's record, the last one before `places`, lies after `begun`. Its key is its owner's."""
     p = partition_for(event.owner.key(event.tenant_id).encode(), len(places.offsets))
     return places.of(p) > begun.of(p)
 
 
-async def parsed(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Block]:
-    """Blocks of `text/event-stream`, without a cut one at the end. Lines end with LF or CRLF, as this server's do: the
-    other ends that Unicode has (and httpx's lines know) may stand in the text of a fact."""
+async def parse_blocks(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Block]:
+    """Parse `text/event-stream` into blocks; drop an incomplete one at the end.
+
+    Lines end with LF or CRLF, as this server's do. httpx would also split at the other line ends of Unicode, which the
+    text of a fact may contain.
+    """
     rest, fields = b"", dict[str, str]()
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""Turns on their way in: read as the observer will read them, appended under their session's key."""
+"""Turns as the client sends them: validated as the observer validates them, appended under their session's key."""
 
 from __future__ import annotations
 
@@ -10,42 +10,47 @@ from ..schemas.errors import Poison
 from ..schemas.turns import Turn, turn_value
 from ..streams.engine.turn_sender import TurnSender, read_turn
 from ..streams.log.port import Log, Position
-from .errors import translated
+from .errors import translate_errors
 
 TurnLike = Turn | Mapping[str, Any]
-"""As the contract has it (README, "Turns"); fields that it does not know are kept."""
-ON_THE_WAY = 1_000
-"""Turns that may wait for their acknowledgement at once; further calls wait for room."""
+"""A turn of the contract (docs/reference/records.md). Unknown fields are sent along."""
+UNACKED_MAX = 1_000
+"""Turns that may wait for their acknowledgement at once. Further calls wait for a free place."""
 
 
 class Turns(Protocol):
-    """A way for turns into memory."""
+    """A transport that takes turns into memory."""
 
     async def produce(self, turn: TurnLike) -> Position:
-        """Where the turn lies, once that is durable. To send it again is harmless: the same turn_id of a session counts
-        once. Raises InvalidTurn, TooLarge, Unavailable, Misconfigured."""
+        """Send a turn and return its position in the log once it is durable.
+
+        Sending a turn again is harmless: memory counts a `turn_id` of a session once.
+
+        Raises:
+            InvalidTurn, TooLarge, Unavailable, Misconfigured.
+        """
         ...
 
 
 class LogTurns:
-    """Turns straight onto the log: acknowledged by all replicas, by an idempotent producer, on the partition that
-    murmur2 gives the session's key. Turns of one session lie in the order of their calls."""
+    """`Turns` on the log itself. An idempotent producer writes them, all replicas acknowledge them, and murmur2 of the
+    session's key chooses the partition. Turns of one session keep the order of the calls."""
 
     def __init__(self, *, log: Log) -> None:
         self._sender = TurnSender(log, "client")
-        self._room = asyncio.Semaphore(ON_THE_WAY)
+        self._places = asyncio.Semaphore(UNACKED_MAX)
 
     async def produce(self, turn: TurnLike) -> Position:
-        with translated():
-            read, value = checked(turn)
-            async with self._room:
-                return await self._sender.send(read, value)
+        with translate_errors():
+            validated, value = encode_turn(turn)
+            async with self._places:
+                return await self._sender.send(validated, value)
 
 
-def checked(turn: TurnLike) -> tuple[Turn, bytes]:
-    """The turn and the bytes that will lie on the topic. Raises Poison."""
+def encode_turn(turn: TurnLike) -> tuple[Turn, bytes]:
+    """Validate a turn and encode it as the topic will hold it. Raises Poison."""
     try:
         value = turn.to_bytes() if isinstance(turn, Turn) else turn_value(dict(turn))
-    except (TypeError, ValueError, RecursionError) as error:  # no JSON: a set, a lone surrogate, a circle
-        raise Poison("undecodable", f"the turn is no JSON: {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:  # a set, a lone surrogate, a circular reference
+        raise Poison("undecodable", f"the turn cannot be written as JSON: {error}") from None
     return read_turn(value), value

@@ -1,16 +1,17 @@
-"""The changes of facts, read from the log: typed, each once, from a position that the caller keeps.
+"""Changes of facts, read from the log: typed, each once, from a position that the caller stores.
 
-The guarantee, for one subscriber: nothing is missing of what it asked for, nothing comes twice, and the versions of a
-fact rise; also when it starts again from the position of the last update that it handled, and when the broker was away.
+Guarantee for one subscriber: no change that it selected is missing, none comes twice, and the versions of a fact rise.
+This also holds if it restarts from the position of the last update that it handled, and if the broker was unavailable.
 
-Why it holds: offsets of a partition are read without holes. A record that a worker sent again is known by (fact_id,
-version). Who resumes first reads LOOK_BACK records before its position, without telling them, to know what was told. A
-worker sends a turn's changes again only while it has not acknowledged that turn, and so within this many records.
+Reason: offsets of a partition are read without gaps. The pair (fact_id, version) identifies a record that a worker sent
+again. A subscriber that resumes first reads the LOOK_BACK records before its position, to learn which versions it has
+had. A worker repeats a turn's changes only until it has acknowledged that turn, so within this many records.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -18,50 +19,51 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import structlog
 from pydantic import ValidationError
 
 from ..schemas.errors import Transient
 from ..schemas.facts import Fact, FactUpdated
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from ..schemas.turns import Owner
-from ..streams.log.fanout import Offsets, PositionedRecord
+from ..streams.log.offsets import Offsets, PositionedRecord
 from ..streams.log.port import Log
-from .errors import Misconfigured, PositionLost, translated
+from .errors import Misconfigured, PositionLost, translate_errors
 
 STATE, BEGINNING, NOW = "state", "beginning", "now"
-"""Where one may begin without a position: with every fact as it stands (memory.facts), with all that
-memory.facts.updated still holds, or with what comes next."""
+"""Starting points without a position: every current fact (memory.facts) and then its changes, every change that
+memory.facts.updated still holds, or only new changes."""
 LOOK_BACK = 2_000
-"""Records of a partition. A worker has at most 1 000 turns and 1 000 commands of a partition that it has published and
-not acknowledged (streams/engine/lanes.py), and most of them change no fact or one."""
+"""Records of a partition. A worker has at most 1 000 turns and 1 000 commands of a partition published but not
+acknowledged (streams/engine/lanes.py), and most of them change one fact or none."""
 SEEN_MAX = 1_000_000
-"""Facts whose version is remembered, those seen last (at most 150 MB)."""
+"""Facts whose version a subscriber remembers, the most recent ones (at most 150 MB)."""
 BACKOFF_FIRST, BACKOFF_MAX = 0.1, 10.0
-"""Seconds between two tries while the broker is away; doubled, with full jitter."""
-log = structlog.get_logger(__name__)
+"""Seconds between two attempts while the broker is unavailable, doubled each time, with full jitter."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A fact as it is after a change; `event` tells the change, None in the state at the beginning."""
+    """A fact after a change. `event` describes the change; it is None for facts of the initial state."""
 
     fact: Fact
     event: FactUpdated | None
     position: str | None
-    """To be kept once this update is handled: what follows it is read after a restart. None while the state at the
-    beginning is told, which begins anew when it was cut off; its last one has a position."""
+    """Position to store once this update is handled; a restart continues after it. None inside the initial state, which
+    starts again if it is interrupted. The last fact of the state has a position."""
 
 
 class Updates(Protocol):
-    """A way to the changes of facts."""
+    """A transport of the changes of facts."""
 
     def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        """On and on, those of one owner in their order; `after` is STATE, BEGINNING, NOW or a position. See the
-        guarantee above. Raises PositionLost; Unavailable when the log cannot be reached at the beginning. Who breaks
-        off closes it (contextlib.aclosing)."""
+        """Yield changes without end, those of one owner in their order, with the guarantee above.
+
+        `after` is STATE, BEGINNING, NOW or a position. A caller that stops early closes the generator
+        (contextlib.aclosing). Raises PositionLost, and Unavailable if the log does not answer at the start.
+        """
         ...
 
 
@@ -72,21 +74,23 @@ class Group(Protocol):
     """A member of a consumer group."""
 
     async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
-        """On and on, one after the other; an update counts as handled when the handler returns. Ends with what the
-        handler raises, and then that update comes again. Raises PositionLost; Unavailable when the group cannot be
-        joined in time."""
+        """Call `handler` with one change after the other, without end.
+
+        An update counts as handled when the handler returns. If the handler raises, `run` raises the same exception
+        and the update comes again later. Raises PositionLost, and Unavailable if joining the group takes too long.
+        """
         ...
 
 
 @dataclass(slots=True)
 class Seen:
-    """The highest version told of each fact."""
+    """The highest version of each fact that the subscriber has had."""
 
     limit: int = SEEN_MAX
     _versions: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def is_new(self, fact: Fact) -> bool:
-        """Whether this version is higher than all before; from now on it is not."""
+        """Whether this version is higher than every earlier one. Remembers it."""
         if fact.version <= self._versions.get(fact.fact_id, 0):
             return False
         self._versions[fact.fact_id] = fact.version
@@ -98,36 +102,37 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFilter:
-    """Whose facts."""
+    """Selection of facts by tenant and owner; None selects all."""
 
     tenant_id: str | None
     owner: Owner | None
 
-    def takes(self, fact: Fact) -> bool:
+    def accepts(self, fact: Fact) -> bool:
         owner = self.owner
-        mine = owner is None or (owner.scope, owner.id) == (fact.owner.scope, fact.owner.id)
-        return mine and self.tenant_id in (None, fact.tenant_id)
+        owned = owner is None or (owner.scope, owner.id) == (fact.owner.scope, fact.owner.id)
+        return owned and self.tenant_id in (None, fact.tenant_id)
 
     def event(self, value: bytes | None, *, where: object) -> FactUpdated | None:
-        """The change; None: another's, or none that this version can read, which is logged."""
+        """Decode a change. None: the filter excludes it, or this version cannot read it, which is logged."""
         try:
             event = FactUpdated.model_validate_json(value or b"", extra="allow")
         except ValidationError:
-            log.warning("update_unreadable", where=str(where))
+            logger.warning("update_unreadable: %s", where)
             return None
-        return event if self.takes(event.fact) else None
+        return event if self.accepts(event.fact) else None
 
     def state(self, value: bytes, *, where: object) -> Fact | None:
+        """Decode a fact of the state. None as for `event`."""
         try:
             fact = Fact.model_validate_json(value, extra="allow")
         except ValidationError:
-            log.warning("fact_unreadable", where=str(where))
+            logger.warning("fact_unreadable: %s", where)
             return None
-        return fact if self.takes(fact) else None
+        return fact if self.accepts(fact) else None
 
 
 class LogUpdates:
-    """`Updates` from the log itself. No consumer group: any number may read, and nobody else keeps the position."""
+    """`Updates` from the log itself, without a consumer group: any number may read; the caller stores the position."""
 
     def __init__(self, *, log: Log, look_back: int = LOOK_BACK) -> None:
         self._log = log
@@ -136,20 +141,20 @@ class LogUpdates:
     async def updates(
         self, *, after: str = NOW, tenant_id: str | None = None, owner: Owner | None = None
     ) -> AsyncGenerator[Update]:
-        wanted, seen = UpdateFilter(tenant_id, owner), Seen()
-        with translated():
+        selection, seen = UpdateFilter(tenant_id, owner), Seen()
+        with translate_errors():
             begun = await self._begin(after)
-            known_from = looked_back(begun, self._look_back)
+            known_from = step_back(begun, self._look_back)
             if after == STATE:
                 held: Update | None = None
-                async with aclosing(self._facts(wanted)) as facts:
+                async with aclosing(self._facts(selection)) as facts:
                     async for fact in facts:
                         if seen.is_new(fact):
                             if held is not None:
                                 yield held
                             held = Update(fact, None, None)
-                begun = await self._begin(NOW)  # behind every change that the state shows: it was told first
-                async with aclosing(self._between(known_from, begun, wanted)) as events:
+                begun = await self._begin(NOW)  # after all that the state shows: this topic gets a change first
+                async with aclosing(self._between(known_from, begun, selection)) as events:
                     async for event in events:
                         if seen.is_new(event.fact):
                             if held is not None:
@@ -158,41 +163,43 @@ class LogUpdates:
                 if held is not None:
                     yield replace(held, position=begun.token())
             else:
-                async with aclosing(self._between(known_from, begun, wanted)) as events:
+                async with aclosing(self._between(known_from, begun, selection)) as events:
                     async for event in events:
                         seen.is_new(event.fact)
-            async with aclosing(self._following(begun)) as following:
-                async for told in following:
-                    change = wanted.event(told.record.value, where=told.record.position)
+            async with aclosing(self._records_after(begun)) as records:
+                async for positioned in records:
+                    change = selection.event(positioned.record.value, where=positioned.record.position)
                     if change is not None and seen.is_new(change.fact):
-                        yield Update(change.fact, change, told.places.token())
+                        yield Update(change.fact, change, positioned.places.token())
 
-    async def _facts(self, wanted: UpdateFilter) -> AsyncGenerator[Fact]:
-        """Every fact as it stands; what is not compacted yet comes before it, in rising versions."""
+    async def _facts(self, selection: UpdateFilter) -> AsyncGenerator[Fact]:
+        """Yield every current fact. Older versions that are not compacted yet come before it, in rising order."""
         async with aclosing(self._log.read(FACTS.name)) as records:
             async for record in records:
                 if record.value is None:
                     continue  # erased
-                fact = wanted.state(record.value, where=record.position)
+                fact = selection.state(record.value, where=record.position)
                 if fact is not None:
                     yield fact
 
-    async def _between(self, start: Offsets, end: Offsets, wanted: UpdateFilter) -> AsyncGenerator[FactUpdated]:
+    async def _between(self, start: Offsets, end: Offsets, selection: UpdateFilter) -> AsyncGenerator[FactUpdated]:
         async with aclosing(self._log.read(FACTS_UPDATED.name, start=dict(enumerate(start.offsets)))) as records:
             async for record in records:
                 if record.position.offset < end.of(record.position.partition):
-                    event = wanted.event(record.value, where=record.position)
+                    event = selection.event(record.value, where=record.position)
                     if event is not None:
                         yield event
 
-    async def _following(self, places: Offsets) -> AsyncGenerator[PositionedRecord]:
-        """Records from this place on, for ever."""
+    async def _records_after(self, places: Offsets) -> AsyncGenerator[PositionedRecord]:
+        """Yield records from this position on, without end."""
         wait = BACKOFF_FIRST
         while True:
             try:
                 starts = Offsets(await self._log.starts(FACTS_UPDATED.name))
                 if places.behind(starts):
-                    raise PositionLost(f"{FACTS_UPDATED.name} does not hold what follows any more: begin with STATE")
+                    raise PositionLost(
+                        f"{FACTS_UPDATED.name} no longer holds what follows the position: begin with STATE"
+                    )
                 start = dict(enumerate(places.offsets))
                 async with aclosing(self._log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
                     async for record in records:
@@ -200,30 +207,32 @@ class LogUpdates:
                         yield PositionedRecord(record, places)
             except Transient as error:
                 if wait == BACKOFF_FIRST:
-                    log.warning("updates_away", error=str(error))
+                    logger.warning("updates_away: %s", error)
             await asyncio.sleep(random.uniform(0, wait))
             wait = min(2 * wait, BACKOFF_MAX)
 
     async def _begin(self, after: str) -> Offsets:
         ends = Offsets(await self._log.ends(FACTS_UPDATED.name))
         if not ends.offsets:
-            raise Misconfigured(f"there is no topic {FACTS_UPDATED.name}: run `memstream topics create`")
+            raise Misconfigured(f"the topic {FACTS_UPDATED.name} does not exist: run `memstream topics create`")
         if after in (STATE, NOW):
             return ends
         if after == BEGINNING:
             return Offsets(await self._log.starts(FACTS_UPDATED.name))
-        places = from_position(after)
+        places = read_position(after)
         if ends.behind(places):
-            raise PositionLost(f"{FACTS_UPDATED.name} ends before the position: was it made anew? Begin with STATE")
+            raise PositionLost(f"{FACTS_UPDATED.name} ends before the position (was it made again?): begin with STATE")
         return places.at_least(dict.fromkeys(range(len(ends.offsets)), 0))
 
 
-def looked_back(places: Offsets, records: int) -> Offsets:
+def step_back(places: Offsets, records: int) -> Offsets:
+    """Return the offsets `records` earlier, at least 0."""
     return Offsets(tuple(max(0, offset - records) for offset in places.offsets))
 
 
-def from_position(position: str) -> Offsets:
+def read_position(position: str) -> Offsets:
+    """Read a position of an update. Raises Misconfigured."""
     try:
         return Offsets.read(position)
     except ValueError:
-        raise Misconfigured("this is no position; one is told with each update, or begin with STATE") from None
+        raise Misconfigured("this is not a position: use `Update.position`, or begin with STATE") from None

@@ -9,8 +9,6 @@ record it was given.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,13 +17,11 @@ from typing import Literal
 import structlog
 
 from ...schemas.errors import StageError, Transient
-from .port import Log, Position, Record
+from .offsets import Offsets, PositionedRecord
+from .port import Log, Record
 
 log = structlog.get_logger(__name__)
 
-TOKEN_VERSION = "1."
-TOKEN_MAX = 16 * 1024
-OFFSET_DIGITS = 19
 CANCEL_AGAIN = 0.2
 """Seconds."""
 CLOSE = 100
@@ -46,61 +42,7 @@ class TooManyReaders(Exception):
     """As many follow as may."""
 
 
-# ------------------------------------------------------------------------------------------------ places
-@dataclass(frozen=True, slots=True)
-class Offsets:
-    """By partition the offset of the next record. Partitions that the topic got later begin at 0."""
-
-    offsets: tuple[int, ...]
-
-    def of(self, partition: int) -> int:
-        return self.offsets[partition] if partition < len(self.offsets) else 0
-
-    def after(self, position: Position) -> Offsets:
-        return self.at_least({position.partition: position.offset + 1})
-
-    def at_least(self, other: Offsets | dict[int, int]) -> Offsets:
-        """The later of both, partition by partition."""
-        given = dict(enumerate(other.offsets)) if isinstance(other, Offsets) else other
-        count = max(len(self.offsets), max(given, default=-1) + 1)
-        return Offsets(tuple(max(self.of(p), given.get(p, 0)) for p in range(count)))
-
-    def behind(self, other: Offsets) -> dict[int, int]:
-        """Partition → offset, where there is something between this place and the other."""
-        return {p: self.of(p) for p, end in enumerate(other.offsets) if self.of(p) < end}
-
-    def token(self) -> str:
-        """Opaque for readers; `read` takes it back."""
-        text = ",".join(map(str, self.offsets))
-        return TOKEN_VERSION + base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
-
-    @classmethod
-    def read(cls, token: str) -> Offsets:
-        """ValueError when it is no token."""
-        version, rest = token[: len(TOKEN_VERSION)], token[len(TOKEN_VERSION) :]
-        if version != TOKEN_VERSION or len(token) > TOKEN_MAX or not token.isascii():
-            raise ValueError("is no place that was given here")
-        try:
-            parts = base64.urlsafe_b64decode(rest + "=" * (-len(rest) % 4)).decode("ascii").split(",")
-        except (binascii.Error, ValueError) as error:
-            raise ValueError("is no place that was given here") from error
-        if not all(part.isdigit() and len(part) <= OFFSET_DIGITS for part in parts):
-            raise ValueError("is no place that was given here")
-        places = cls(tuple(map(int, parts)))
-        if places.token() != token:  # base64 passes over what is none
-            raise ValueError("is no place that was given here")
-        return places
-
-
 Begin = Offsets | Literal["beginning", "now"]
-
-
-@dataclass(frozen=True, slots=True)
-class PositionedRecord:
-    """A record, and the place after it."""
-
-    record: Record
-    places: Offsets
 
 
 # ------------------------------------------------------------------------------------------------ the shared reader

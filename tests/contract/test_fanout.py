@@ -13,13 +13,12 @@ import pytest
 from memstream.streams.log.fanout import (
     Begin,
     FanoutBounds,
-    Offsets,
     OffsetsLost,
-    PositionedRecord,
     TooManyReaders,
     TopicFanout,
     TopicReader,
 )
+from memstream.streams.log.offsets import Offsets, PositionedRecord
 from memstream.streams.log.port import Log, Record, TopicWanted
 
 PARTITIONS = 3

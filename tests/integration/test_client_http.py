@@ -32,7 +32,8 @@ from memstream.client import (
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.fanout import Offsets, TopicFanout
+from memstream.streams.log.fanout import TopicFanout
+from memstream.streams.log.offsets import Offsets
 from memstream.streams.log.port import TopicWanted
 from tests.support.api_server import OPEN, app_over, entry
 from tests.support.fact_publisher import Teller, Told, make_topics

@@ -26,7 +26,7 @@ from memstream.client import (
     connect,
     errors,
 )
-from memstream.client.sse_updates import Block, parsed
+from memstream.client.sse_updates import Block, parse_blocks
 from memstream.streams.log.port import Position
 from tests.support.record_builders import stored_fact
 
@@ -263,6 +263,6 @@ def test_blocks_are_read_whatever_the_pieces_are(texts: list[str], size: int, en
             yield raw[begin : begin + size]
 
     async def read() -> list[Block]:
-        return [block async for block in parsed(chunks())]
+        return [block async for block in parse_blocks(chunks())]
 
     assert asyncio.run(read()) == [Block(f"p{n}", "fact.updated", text) for n, text in enumerate(texts)]

@@ -20,7 +20,7 @@ from memstream.schemas.errors import Transient
 from memstream.schemas.topics import FACTS_UPDATED
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.fanout import Offsets
+from memstream.streams.log.offsets import Offsets
 from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.record_builders import stored_fact
 
@@ -170,7 +170,7 @@ async def test_fields_of_a_later_version_are_kept_and_what_cannot_be_read_is_pas
 
 @pytest.mark.parametrize("position", ["", "1.", "2.MQ", "state ", "1.٣"])
 async def test_what_is_no_position_is_refused(log: EmbeddedLog, position: str) -> None:
-    with pytest.raises(Misconfigured, match="no position"):
+    with pytest.raises(Misconfigured, match="not a position"):
         await take(log, 1, after=position)
 
 
@@ -188,7 +188,7 @@ async def test_a_position_before_what_the_log_holds_is_lost(log: EmbeddedLog) ->
     shortened = Shortened(folder=log._folder)
     await shortened.start()
     try:
-        with pytest.raises(PositionLost, match="does not hold what follows"):
+        with pytest.raises(PositionLost, match="no longer holds what follows"):
             await take(shortened, 1, after=Offsets((0, 0, 0)).token())
     finally:
         await shortened.close()

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.schemas.errors import Transient
-from memstream.streams.log.fanout import CLOSE, TOKEN_MAX, FanoutBounds, Offsets, OffsetsLost, TopicFanout
+from memstream.streams.log.fanout import CLOSE, FanoutBounds, OffsetsLost, TopicFanout
+from memstream.streams.log.offsets import TOKEN_MAX, Offsets
 from memstream.streams.log.port import Log, Position, Record
 
 OFFSETS = st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=64).map(tuple)
