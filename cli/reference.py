@@ -27,6 +27,7 @@ from ..api.openapi import document
 from ..memory.policies import MemoryPolicy
 from ..recall.recall_events import PublisherMetrics
 from ..schemas import tables
+from ..schemas.generate import PUBLISHED
 from ..schemas.tables import table
 from ..streams.engine.metrics import Metrics
 from .main import COMMANDS, cli
@@ -155,11 +156,16 @@ def routes() -> str:
     """Routes of `memstream serve`, from its OpenAPI document."""
     made = document(bare_app())
     rows = [
-        [f"`{method.upper()} {path}`", operation["summary"], ", ".join(_inputs(operation, made)) or "–"]
+        [
+            f"`{method.upper()} {path}`",
+            operation["summary"],
+            ", ".join(_inputs(operation, made)) or "–",
+            "; ".join(_answers(operation, made)),
+        ]
         for path, methods in made["paths"].items()
         for method, operation in methods.items()
     ]
-    return table(("route", "does", "takes"), rows)
+    return table(("route", "does", "takes", "answers"), rows)
 
 
 def _inputs(operation: Json, made: Json) -> Iterator[str]:
@@ -170,9 +176,30 @@ def _inputs(operation: Json, made: Json) -> Iterator[str]:
     schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     if "oneOf" in schema:
         yield "a turn, or a list of turns"
-    elif "$ref" in schema:
-        for name in made["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]:
-            yield f"`{name}`"
+    else:
+        yield from _names(schema, made)
+
+
+def _answers(operation: Json, made: Json) -> Iterator[str]:
+    """What each answer that is no error has: its fields, the record that it is, or its media type."""
+    for status, answer in operation["responses"].items():
+        if not status.startswith("2"):
+            continue
+        content = answer.get("content", {})
+        schema = content.get("application/json", {}).get("schema", {})
+        names = list(_names(schema.get("anyOf", [schema])[0], made)) or [f"`{media}`" for media in content]
+        yield f"{status}: {', '.join(names)}"
+
+
+def _names(schema: Json, made: Json) -> Iterator[str]:
+    """Fields of an object; a record of its own page stands for itself."""
+    if "$ref" not in schema:
+        return
+    record = schema["$ref"].rpartition("/")[2]
+    if record in {published.contract.__name__ for published in PUBLISHED}:
+        yield f"a `{record}`"
+    else:
+        yield from (f"`{name}`" for name in made["components"]["schemas"][record]["properties"])
 
 
 # ------------------------------------------------------------------------------------------------ pages
