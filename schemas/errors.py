@@ -1,7 +1,7 @@
-"""The three kinds of error that may leave a handler; every other exception counts as `Fatal`.
+"""The kinds of error that adapters, codecs and stages raise. Every other exception counts as `Fatal`.
 
-Adapters and codecs translate what their libraries raise into these, so that the boundary
-(streams/engine/error_boundary.py) is the only place that decides what becomes of an event.
+Adapters and codecs translate the errors of their libraries into these kinds. The error boundary
+(streams/engine/error_boundary.py) and the lanes (streams/engine/lanes.py) decide by kind what becomes of an event.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ DeadLetterReason = Literal["undecodable", "invalid", "oversized", "refused_by_mo
 
 
 class StageError(Exception):
-    """Base of the three kinds."""
+    """Base of all kinds. `remedy`: what a person can do about it; empty where there is nothing to do."""
+
+    remedy: str = ""
 
 
 class Poison(StageError):
-    """This record can never be handled: it goes to the dead letters under `reason`, then it is acknowledged."""
+    """A record that can never be handled. It becomes a dead letter with `reason`, then it is acknowledged."""
 
     def __init__(self, reason: DeadLetterReason, message: str) -> None:
         super().__init__(message)
@@ -24,9 +26,10 @@ class Poison(StageError):
 
 
 class Transient(StageError):
-    """The outside world is away: try again later. `retry_after` is what the server asked for, in seconds.
+    """A component does not answer now; the call is tried again later.
 
-    `component` names who is away (`model`, `embedder`, `store`, `broker`), and `remedy` what a person can do.
+    `component`: which one (`model`, `embedder`, `store`, `broker`, …). `retry_after`: seconds that the server asked
+    for, if it did.
     """
 
     def __init__(self, component: str, message: str, *, retry_after: float | None = None, remedy: str = "") -> None:
@@ -36,17 +39,32 @@ class Transient(StageError):
         self.remedy = remedy
 
 
-class OverBudget(Transient):
-    """The budget allows no call now; `retry_after` says when asking again can help. Nobody is away: it is no failure of
-    a model, and nothing is dropped, the work waits."""
+class OverBudget(StageError):
+    """The budget allows no call now. No component failed: the work waits, and nothing is dropped.
+
+    `retry_after`: seconds after which another attempt can succeed.
+    """
 
     def __init__(self, message: str, *, retry_after: float, remedy: str = "") -> None:
-        super().__init__("budget", message, retry_after=retry_after, remedy=remedy)
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.remedy = remedy
+
+
+class Relinquished(StageError):
+    """This worker gives the event up without a decision; the event is redelivered, here or to another worker.
+
+    No component failed and the record is not at fault. The worker exits 3 when it ends for this.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class Fatal(StageError):
-    """A broken invariant or a wrong setting: the worker stops with this message and commits nothing."""
+    """A broken invariant or a wrong setting. The worker stops with this message and commits nothing more."""
 
 
 class LaterVersion(Fatal):
-    """What this stage itself has stored was written by a later version of memstream; no event is to blame."""
+    """A row of this stage was written by a later version of memstream. The event in hand is not at fault."""

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 import structlog
 
-from ...schemas.errors import Poison, Transient
+from ...schemas.errors import OverBudget, Poison, Transient
 from ..openai_errors import MODEL, RateLimited
 from ..ports import Completion, CompletionRequest, Completions
 
@@ -103,7 +103,7 @@ class FallbackCompletions:
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
         """See the port. Of several failures the one leaves that asks for the least time."""
-        failures: list[Transient] = []
+        failures: list[Transient | OverBudget] = []
         for link in self._links:
             began = self._clock()
             if not link.may_be_asked(began):
@@ -125,7 +125,7 @@ class FallbackCompletions:
                 link.end(probe)
         try:
             return await self._last.complete(request)
-        except Transient as failure:
+        except (Transient, OverBudget) as failure:
             raise min([*failures, failure], key=lambda each: each.retry_after or 0.0) from failure
 
     async def close(self) -> None:

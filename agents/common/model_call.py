@@ -12,8 +12,7 @@ from ...adapters.ports import Completion, CompletionRequest, Completions, Messag
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.observations import TokenUsage
 from ...schemas.tasks import Task
-from ...streams.engine.process_exit import LeaseLost
-from ...streams.engine.retry import Calls, Interrupted
+from ...streams.engine.retry import Calls
 from .tier_spending import TierSpending
 
 A = TypeVar("A")
@@ -51,7 +50,7 @@ class ModelCaller:
     patience: float
 
     async def ask(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A] | CallStopped:
-        """Raises Fatal, and Transient where this worker must let go of the event."""
+        """Raises Fatal and Relinquished."""
         paused = self.spending.paused(question.task)
         if paused is not None:
             return CallStopped("paused", str(paused))
@@ -62,8 +61,6 @@ class ModelCaller:
         except OverBudget as over:
             return CallStopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
         except Transient as away:
-            if isinstance(away, LeaseLost | Interrupted):
-                raise
             remedy = f" ({away.remedy})" if away.remedy else ""
             why = f"the model is away, it is tried again: {away}{remedy}"
             asked_for = away.retry_after if (away.retry_after or 0.0) > self.patience else None

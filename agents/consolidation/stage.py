@@ -31,7 +31,7 @@ from ...memory.upkeep.consolidation import counted, due
 from ...memory.upkeep.summaries import heard
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
-from ...schemas.errors import Transient
+from ...schemas.errors import Relinquished, Transient
 from ...schemas.outcomes import Outcome, OutRecord, Source, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...schemas.turns import Owner
@@ -301,7 +301,7 @@ class Consolidation:
             for reminder in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
                 try:
                     await self._remind(reminder)
-                except Transient as away:  # due again after the pause
+                except (Transient, Relinquished) as away:  # due again after the pause
                     log.warning("reminder_not_sent", why=str(away))
             await asyncio.sleep(TICK)
 

@@ -35,7 +35,7 @@ from ...memory.working_set.observe_trigger import (
     time_to_observe,
 )
 from ...schemas import ids
-from ...schemas.errors import Transient
+from ...schemas.errors import Relinquished, Transient
 from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
 from ...streams.log.port import RecordAhead
@@ -192,6 +192,6 @@ class DeferredSessions:
             for record in self.due(round(COMMANDS_PER_SECOND * TICK)):
                 try:
                     await self._send_durably(record)
-                except Transient as away:  # due again after the pause
+                except (Transient, Relinquished) as away:  # due again after the pause
                     log.warning("reminder_not_sent", why=str(away))
             await asyncio.sleep(TICK)

@@ -32,8 +32,7 @@ from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source, source_of
 from ...streams.engine.metrics import StageMetrics
-from ...streams.engine.process_exit import LeaseLost
-from ...streams.engine.retry import Calls, Interrupted
+from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker
 from ..common.store_writes import apply_writes
@@ -170,8 +169,6 @@ class Observer:
                 self._metrics.counted("asked_one_by_one")
                 return progress.one_by_one(len(turns)), None
             session, decision = self._refuse(progress.session, turns[0], poison, work, record)
-        except (LeaseLost, Interrupted):
-            raise  # the partition goes to another worker, which decides
         except OverBudget as error:
             return progress.without_budget(error.retry_after), None
         except Transient as error:

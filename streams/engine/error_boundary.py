@@ -21,9 +21,8 @@ from typing import TypeVar
 
 import structlog
 
-from ...schemas.errors import Fatal, LaterVersion, Poison, StageError, Transient
+from ...schemas.errors import Fatal, LaterVersion, Poison, StageError
 from ..log.port import Position
-from .process_exit import LeaseLost
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -50,11 +49,9 @@ def decoded(route: Callable[[], T]) -> T:
 
 
 async def failure_of(work: Awaitable[None]) -> Exception | None:
-    """Await `work`; what left it instead of raising it. Losing the lease passes through."""
+    """Await `work` and return the exception that it raised, if any."""
     try:
         await work
-    except LeaseLost:
-        raise
     except Exception as failure:
         return failure
     return None
@@ -113,8 +110,11 @@ class ErrorBoundary:
         handle: Callable[[], Awaitable[None]],
         refuse: Callable[[Poison, int], Awaitable[None]],
     ) -> None:
-        """Returns when the event may be acknowledged. Raises LeaseLost and Transient (the lanes give it another try,
-        or to the next owner of the partition) and what is fatal."""
+        """Return when the event may be acknowledged.
+
+        Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
+        next owner, and everything that stops the worker.
+        """
         try:
             await handle()
         except Poison as poison:
@@ -157,7 +157,7 @@ class ErrorBoundary:
 
 
 def unexpected(error: BaseException) -> bool:
-    """An exception that counts as a death of the record: nobody expected it, or an invariant broke."""
-    return not isinstance(error, (Poison, Transient, LeaseLost, LaterVersion, asyncio.CancelledError)) and (
-        isinstance(error, Fatal) or not isinstance(error, StageError)
-    )
+    """Whether an exception counts as a crash caused by the record: a broken invariant, or no error of ours."""
+    if isinstance(error, StageError):
+        return isinstance(error, Fatal) and not isinstance(error, LaterVersion)
+    return not isinstance(error, asyncio.CancelledError)

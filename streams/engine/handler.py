@@ -117,7 +117,7 @@ class Stage(Protocol[W]):
 
     def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         """One outcome after the other; each is applied in full before the next one is asked for. Yields nothing for
-        an event that was applied before or is a duplicate. Raises Poison, Transient, Fatal."""
+        an event that was applied before or is a duplicate. Raises Poison, Transient, Relinquished, Fatal."""
         ...
 
     async def store(self, outcome: Outcome) -> None:
@@ -142,7 +142,7 @@ Committed = Callable[[str, int], int | None]
 KNOWN_APPLIED_MAX = 10_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
 """Hand a record to the producer; the inner awaitable ends when it is durable. Order of the calls is the log's order
-within a partition. Raises Transient (LeaseLost) when the broker is away, Fatal for a record that it never takes."""
+within a partition. Raises LeaseLost, Transient when the broker is away, Fatal for a record that it never takes."""
 
 
 def source_of(record: Record, event_id: str) -> Source:

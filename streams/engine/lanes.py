@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import Fatal, OverBudget, Relinquished, Transient
 from .error_boundary import failure_of
 from .process_exit import LeaseLost
 
@@ -289,22 +289,20 @@ class Lanes(Generic[T]):
 
     async def _one(self, slot: Slot[T]) -> None:
         while True:
-            try:
-                failure = await failure_of(self._handle(slot.item))
-            except LeaseLost as lost:
-                # Perhaps no longer ours: either the group takes a heartbeat again (handle it again) or it has moved
-                # on (drain starts a new epoch, the owner gets the event).
-                log.warning("lease_lost", topic=slot.tp[0], partition=slot.tp[1], offset=slot.offset, why=str(lost))
+            failure = await failure_of(self._handle(slot.item))
+            if failure is None:
+                break
+            if isinstance(failure, LeaseLost):
+                # The group takes a heartbeat again: the event is handled again. Or it has moved on: drain starts a new
+                # epoch, and the partition's owner gets the event.
+                log.warning("lease_lost", topic=slot.tp[0], partition=slot.tp[1], offset=slot.offset, why=str(failure))
                 if not await self._lease_back(slot.epoch):
                     if slot.epoch is self._epoch:
                         self._break(slot.epoch)
                     return
                 continue
-            if failure is None:
-                break
-            if isinstance(failure, Transient):
-                # A wait that was cut short because partitions go away, or a call that nobody wrapped: once more here,
-                # or with the partition's next owner.
+            if isinstance(failure, Relinquished | Transient | OverBudget):
+                # Once more here, or with the partition's next owner.
                 await asyncio.sleep(random.uniform(0, TRANSIENT_PAUSE))
                 if slot.epoch is not self._epoch:
                     return

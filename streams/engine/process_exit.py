@@ -16,7 +16,7 @@ from collections.abc import Callable
 import structlog
 from aiokafka.errors import KafkaError
 
-from ...schemas.errors import Transient
+from ...schemas.errors import OverBudget, Relinquished, StageError, Transient
 
 log = structlog.get_logger(__name__)
 
@@ -31,24 +31,24 @@ BROKEN = 4
 ExitProcess = Callable[[int], None]
 
 
-class LeaseLost(Transient):
-    """The group coordinator has not answered this process for as long as others may take its partitions over."""
+class LeaseLost(Relinquished):
+    """Other workers may own this worker's partitions: the group coordinator has not answered it for that long."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("broker", message, remedy="wait, or look at the broker's log; the worker rejoins by itself")
+        super().__init__(message, remedy="wait, or look at the broker's log; the worker rejoins by itself")
 
 
 def exit_code_for(reason: BaseException | None) -> int:
     """The exit code of a worker that ended for `reason` (None: asked to)."""
     if reason is None:
         return DONE
-    away = Transient | ConnectionError | TimeoutError | KafkaError
-    return UNREACHABLE if isinstance(reason, away) else BROKEN
+    unreachable = Transient | Relinquished | OverBudget | ConnectionError | TimeoutError | KafkaError
+    return UNREACHABLE if isinstance(reason, unreachable) else BROKEN
 
 
 def tell_end(reason: BaseException) -> None:
     """The last line of a worker that ends for `reason`."""
-    remedy = {"remedy": reason.remedy} if isinstance(reason, Transient) and reason.remedy else {}
+    remedy = {"remedy": reason.remedy} if isinstance(reason, StageError) and reason.remedy else {}
     log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
 
 

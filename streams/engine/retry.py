@@ -17,8 +17,7 @@ from typing import Literal, TypeVar
 import structlog
 import tenacity
 
-from ...schemas.errors import OverBudget, Poison, Transient
-from .process_exit import LeaseLost
+from ...schemas.errors import Poison, Relinquished, Transient
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -29,8 +28,8 @@ PROBE_GRACE = 0.2
 takes must not use up every probe while the store would take all others."""
 
 
-class Interrupted(Transient):
-    """The wait was cut short because partitions go away: the event comes again, here or elsewhere."""
+class Interrupted(Relinquished):
+    """A wait for a component was cut short because partitions are revoked."""
 
 
 class _GaveUp(Exception):
@@ -233,7 +232,7 @@ class Calls:
             if interruptions == self._interruptions:
                 await self._sleep(_Sleeper(name, for_breaker), seconds)
             if interruptions != self._interruptions:
-                raise Interrupted(name, f"partitions go away while {name} is waited for") from last
+                raise Interrupted(f"partitions go away while {name} is waited for") from last
 
         async def attempt() -> T:
             nonlocal last, grace, failed
@@ -258,11 +257,9 @@ class Calls:
             try:
                 return await attempt()  # mostly it is there; tenacity, told of the first failure, costs more than that
             except Transient as failure:
-                if not _goes_away(failure):
-                    raise
                 failed = failure
             retrying = tenacity.AsyncRetrying(
-                retry=tenacity.retry_if_exception(_goes_away),
+                retry=tenacity.retry_if_exception_type(Transient),
                 wait=pause_after,
                 stop=lambda state: too_late(state.upcoming_sleep),
                 before_sleep=lambda state: self._on_retry(name.partition(":")[0]),
@@ -282,15 +279,14 @@ class Calls:
             result = await make()
             heard = True
         except Transient as failure:
-            if _goes_away(failure):
-                heard = True
-                now, asked = self._clock(), self._asked(failure)
-                opened = breaker.failed(now, took=now - began, probe=probe, asked=asked, cause=failure.__cause__)
-                if opened or name in self._away:
-                    self._away[name] = f"{failure} ({failure.remedy})" if failure.remedy else str(failure)
-                if opened:
-                    log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
-                log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
+            heard = True
+            now, asked = self._clock(), self._asked(failure)
+            opened = breaker.failed(now, took=now - began, probe=probe, asked=asked, cause=failure.__cause__)
+            if opened or name in self._away:
+                self._away[name] = f"{failure} ({failure.remedy})" if failure.remedy else str(failure)
+            if opened:
+                log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
+            log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
             raise
         except Poison:  # it answered
             heard = True
@@ -336,9 +332,3 @@ class Calls:
                 sleeper.wake.set()
         for listener in self._closed_listeners:
             listener(name)
-
-
-def _goes_away(failure: BaseException) -> bool:
-    """A failure of the component, which may go away by itself. Not the lease, a wait that was cut short, or a budget
-    that is spent."""
-    return isinstance(failure, Transient) and not isinstance(failure, LeaseLost | Interrupted | OverBudget)

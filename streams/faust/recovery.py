@@ -29,7 +29,7 @@ from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 from mode import Service
 
-from ...schemas.errors import Fatal, Transient
+from ...schemas.errors import Fatal, Relinquished, Transient
 from .bulk_load import READ_WAIT, BulkLoad, ChangelogSource, load
 from .bulk_writes import BulkWrites
 from .changelog_check import (
@@ -103,7 +103,7 @@ class StageRecovery(Recovery):
                 continue
             except ServiceStopped:
                 return
-            except (Fatal, Transient) as error:
+            except (Fatal, Transient, Relinquished) as error:
                 await self.app.crash(error)
                 return
 

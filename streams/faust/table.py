@@ -210,7 +210,7 @@ class DurableTable(faust.Table):
             with self.store_errors():
                 yield
         except (Transient, Fatal) as error:
-            if error.__cause__ is None:  # not of the store: RowTooLarge, LeaseLost
+            if error.__cause__ is None:  # not of the store: RowTooLarge
                 raise
             self.broken = error
             self.app.add_future(self.app.crash(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,10 +13,11 @@ from pydantic import JsonValue
 from memstream.memory.policies import ConsolidationPolicy
 from memstream.schemas import ids
 from memstream.schemas.commands import FactsApply
-from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.errors import Poison, StageError, Transient
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
+from memstream.streams.engine.process_exit import LeaseLost
 from tests.support.consolidation_world import KEY, Consolidating, proposal
 from tests.support.embedded_stage import open_bench
 from tests.support.record_builders import NOW
@@ -191,6 +193,32 @@ async def test_a_model_that_is_away_defers_the_run_and_is_asked_again(it: Consol
     it.time.seconds += 10
     await it.remind()
     assert len(it.reminders()) == sent
+
+
+@pytest.mark.parametrize("failure", [LeaseLost("no answer from the group coordinator"), Transient("broker", "away")])
+async def test_a_reminder_that_cannot_be_sent_does_not_end_the_timers(
+    it: Consolidating, monkeypatch: pytest.MonkeyPatch, failure: StageError
+) -> None:
+    await it.episodes("Drank tea")
+    it.model.away = Transient("model", "503")
+    await it.bench.run(await it.due())
+    attempts: list[object] = []
+
+    async def fail(record: object) -> None:
+        attempts.append(record)
+        raise failure
+
+    monkeypatch.setattr(it.stage, "_send_durably", fail)
+    it.time.seconds += 0.1
+    timers = asyncio.create_task(it.stage.background())
+    try:
+        async with asyncio.timeout(5):
+            while not attempts:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not timers.done()
+    finally:
+        timers.cancel()
 
 
 async def test_an_answer_that_cannot_be_used_is_a_dead_letter_and_the_turn_counts(it: Consolidating) -> None:

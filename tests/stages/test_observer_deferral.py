@@ -12,6 +12,7 @@ from memstream.schemas import ids
 from memstream.schemas.commands import Command
 from memstream.schemas.errors import Transient
 from memstream.schemas.topics import COMMANDS_SESSION, RESULTS
+from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import BreakerPolicy, Interrupted
 from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import SESSION, AwayModel, ObserverWorld, deferred, item, policy
@@ -293,7 +294,7 @@ async def test_reminders_are_sent_at_no_more_than_fifty_a_second() -> None:
 
 
 async def test_a_broker_that_is_away_does_not_end_the_reminders(monkeypatch: pytest.MonkeyPatch) -> None:
-    failures = [Transient("broker", "away")]
+    failures = [LeaseLost("no answer from the group coordinator"), Transient("broker", "away")]
 
     async def send(self: StageHarness, record: object) -> None:
         if failures:
@@ -307,6 +308,7 @@ async def test_a_broker_that_is_away_does_not_end_the_reminders(monkeypatch: pyt
     try:
         async with asyncio.timeout(5):
             while failures:
+                world.clock.seconds += 1
                 await asyncio.sleep(0.005)
             world.clock.seconds += 1
             while not world.harness.on(COMMANDS_SESSION.name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,8 @@ from memstream.adapters.completions.fallbacks import PROBE_AFTER, FallbackComple
 from memstream.adapters.completions.offline import OfflineCompletions
 from memstream.adapters.completions.openai import OpenAICompletions
 from memstream.adapters.completions.router import CompletionsByTask
-from memstream.adapters.ports import Completions
-from memstream.schemas.errors import Poison, Transient
+from memstream.adapters.ports import Completion, CompletionRequest, Completions
+from memstream.schemas.errors import OverBudget, Poison, Transient
 from tests.support.completion_requests import Ledger, consolidate, observe
 from tests.support.model_server import (
     Answer,
@@ -125,6 +126,19 @@ class TestWhoIsAsked:
         with pytest.raises(Transient, match="soon back") as caught:
             await answered_by(chain)
         assert caught.value.retry_after == 2
+
+    async def test_a_last_one_that_is_over_budget_is_a_failure_like_others(
+        self, server: ModelServer, models: Models, ledger: Ledger
+    ) -> None:
+        class OverBudgetCompletions(OfflineCompletions):
+            async def complete(self, request: CompletionRequest[Any]) -> Completion[Any]:
+                raise OverBudget("the day's tokens are spent", retry_after=3600.0)
+
+        models.told["first"] = error(503, "soon back", retry_after="2")
+        first = OpenAICompletions(model="first", api_key="k", base_url=server.base_url, timeout=0.3, sink=ledger)
+        with pytest.raises(Transient, match="soon back"):
+            await answered_by(FallbackCompletions([first, OverBudgetCompletions(sink=ledger)], patience=0.0))
+        await first.close()
 
     async def test_the_last_is_asked_each_time(
         self, chain: FallbackCompletions, models: Models, server: ModelServer

@@ -15,8 +15,9 @@ from faust import App
 from faust.types import TP
 from yarl import URL
 
-from memstream.schemas.errors import Fatal, Transient
+from memstream.schemas.errors import Fatal, OverBudget, Transient
 from memstream.streams.engine.process_exit import BROKEN, DONE, UNREACHABLE, ExitTimer, LeaseLost, exit_code_for
+from memstream.streams.engine.retry import Interrupted
 from memstream.streams.faust.app import MAX_REQUEST, AppSettings, StageApp, create_app
 from memstream.streams.faust.table import MAX_VALUE, DurableTable
 from memstream.streams.faust.transports import kafka
@@ -103,6 +104,8 @@ def test_the_partitioner_is_javas() -> None:
         (None, DONE),
         (Transient("broker", "away"), UNREACHABLE),
         (LeaseLost("lapsed"), UNREACHABLE),
+        (Interrupted("partitions go away"), UNREACHABLE),
+        (OverBudget("spent", retry_after=1.0), UNREACHABLE),
         (ConnectionRefusedError(), UNREACHABLE),
         (KafkaConnectionError(), UNREACHABLE),
         (CommitFailedError(), UNREACHABLE),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.schemas.errors import DeadLetterReason, Fatal, Poison, Transient
+from memstream.schemas.errors import DeadLetterReason, Fatal, LaterVersion, OverBudget, Poison, Transient
 from memstream.streams.engine.error_boundary import (
     DEATHS_MAX,
     LETTERS_IN_A_ROW_MAX,
@@ -23,6 +23,7 @@ from memstream.streams.engine.error_boundary import (
     unexpected,
 )
 from memstream.streams.engine.process_exit import LeaseLost
+from memstream.streams.engine.retry import Interrupted
 from memstream.streams.log.port import Position
 from tests.support.counting_stage import Counted, Counting
 from tests.support.stage_harness import StageHarness, Topics
@@ -145,6 +146,7 @@ async def test_a_record_that_comes_again_after_its_letter_does_not_stop_the_work
     [
         Transient("store", "away"),
         LeaseLost("gone"),
+        Interrupted("partitions go away"),
         Fatal("the collection has another embedder"),
         RuntimeError("from table, store or broker"),
         OSError("disk full"),
@@ -195,6 +197,7 @@ class Failing(Counting):
         ("decide", Fatal("a broken invariant"), True),
         ("decide", Transient("model", "away"), False),
         ("decide", LeaseLost("gone"), False),
+        ("decide", Interrupted("partitions go away"), False),
         ("route", RecursionError("odd"), True),
         ("store", RuntimeError("odd"), False),
         ("store", Fatal("another writer lives"), False),
@@ -265,6 +268,9 @@ def test_counts_that_nobody_asked_for_in_a_week_are_dropped(tmp_path: Path) -> N
         (Poison("invalid", "x"), False),
         (Transient("store", "x"), False),
         (LeaseLost("x"), False),
+        (Interrupted("x"), False),
+        (OverBudget("x", retry_after=1.0), False),
+        (LaterVersion("x"), False),
     ],
 )
 def test_what_nobody_expected(error: Exception, expected: bool) -> None:
@@ -337,15 +343,13 @@ async def test_it_stops_exactly_at_twenty_in_a_row(
 
 
 # --------------------------------------------------------------------------------------------------------------- edges
-async def test_failures_are_handed_over_and_the_lease_passes_through() -> None:
+async def test_failures_are_handed_over() -> None:
     async def raising(error: Exception) -> None:
         raise error
 
     make: Callable[[Exception], Awaitable[None]] = raising
-    failure = ValueError("x")
-    assert await failure_of(make(failure)) is failure
-    with pytest.raises(LeaseLost):
-        await failure_of(make(LeaseLost("gone")))
+    for failure in (ValueError("x"), LeaseLost("gone")):
+        assert await failure_of(make(failure)) is failure
 
 
 def test_a_decoder_lets_nothing_out_but_poison_and_what_nobody_expected() -> None:

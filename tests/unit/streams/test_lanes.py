@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memstream.schemas.errors import Transient
+from memstream.schemas.errors import OverBudget, StageError, Transient
 from memstream.streams.engine.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
 from memstream.streams.engine.process_exit import LeaseLost
+from memstream.streams.engine.retry import Interrupted
 
 TOPIC_A, TOPIC_B = "a", "b"
 
@@ -279,7 +280,10 @@ async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
     assert world.committed == {(TOPIC_A, 0): 1}
 
 
-async def test_a_wait_cut_short_by_a_revocation_is_no_failure() -> None:
+@pytest.mark.parametrize(
+    "failure", [Interrupted("partitions go away"), Transient("store", "away"), OverBudget("spent", retry_after=1.0)]
+)
+async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageError) -> None:
     world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
     waiting = asyncio.Event()
     interrupted = asyncio.Event()
@@ -287,7 +291,7 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure() -> None:
     async def handle(item: tuple[TP, int]) -> None:
         waiting.set()
         await interrupted.wait()
-        raise Transient("store", "away")
+        raise failure
 
     world.lanes._handle = handle
     world.lanes._interrupt = interrupted.set

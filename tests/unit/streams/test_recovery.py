@@ -15,7 +15,7 @@ from faust.tables.recovery import Recovery, ServiceStopped
 from faust.types import TP, RecordMetadata
 
 from memstream.schemas.errors import Transient
-from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, exit_code_for
+from memstream.streams.engine.process_exit import BROKEN, UNREACHABLE, LeaseLost, exit_code_for
 from memstream.streams.faust.app import StageApp
 from memstream.streams.faust.changelog_check import MARKER_KEY, ChangelogLost, Marker
 from memstream.streams.faust.recovery import StageRecovery
@@ -458,6 +458,21 @@ async def test_what_is_lost_stops_the_worker_and_is_nobodys_death(app: StageApp)
     assert exit_code_for(app.crash_reason) == BROKEN
     assert "memstream tables accept-loss test" in str(app.crash_reason)
     assert str(app.conf.tabledir) in str(app.crash_reason)
+
+
+async def test_a_lease_that_is_lost_in_a_recovery_ends_the_worker(
+    app: StageApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovery, _, _ = await assigned(app, {}, end=0)
+
+    def check_lease() -> None:
+        raise LeaseLost("no answer from the group coordinator")
+
+    monkeypatch.setattr(app, "check_lease", check_lease)
+    recovery.signal_recovery_start.set()
+    await asyncio.wait_for(recovery._restart_recovery.fun(recovery), 10)
+    assert isinstance(app.crash_reason, LeaseLost)
+    assert exit_code_for(app.crash_reason) == UNREACHABLE
 
 
 async def test_the_app_uses_it(app: StageApp) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.schemas.errors import Poison, Transient
+from memstream.schemas.errors import OverBudget, Poison, Transient
 from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import Breaker, BreakerPolicy, Calls, Interrupted, RetryPolicy
 
@@ -105,7 +105,13 @@ async def test_who_gives_up_does_not_wait_for_a_server_that_asks_for_longer() ->
 
 @pytest.mark.parametrize(
     "error",
-    [Poison("refused_by_model", "no"), LeaseLost("gone"), Interrupted("store", "a call within"), RuntimeError("odd")],
+    [
+        Poison("refused_by_model", "no"),
+        LeaseLost("gone"),
+        Interrupted("a call within"),
+        OverBudget("spent", retry_after=1.0),
+        RuntimeError("odd"),
+    ],
 )
 async def test_what_is_not_transient_leaves_at_once(error: Exception) -> None:
     world = World(breaker=STRICT)
