@@ -247,7 +247,7 @@ async def test_other_kinds(it: Consolidating) -> None:
     await it.bench.run(it.bench.record(EPISODES_RECORDED.name, KEY, b"{"))
     assert len(it.bench.sent) == sent
     assert it.bench.refused == ["invalid", "undecodable"]
-    assert not it.stage.letters(COMMANDS.name)
+    assert not it.stage.writes_dead_letters(COMMANDS.name)
     await it.bench.run(it.command(command_id="late", expires_at=NOW))
     assert it.bench.results()[-1].status == "expired"
 
