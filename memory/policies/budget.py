@@ -92,9 +92,13 @@ class CustomTier:
     """The tier `custom`. All of it must be set when it is chosen."""
 
     phases: tuple[Phase, ...] | None = None
+    """Phases of consolidation that run: `light`, `standard`, `deep`."""
     tokens: int | None = None
+    """Tokens that a tenant may spend in a day."""
     cost: float | None = None
+    """USD that a tenant may spend in a day."""
     on_exceed: OnExceed | None = None
+    """What happens at the ceiling: `pause` or `log`."""
 
     def __post_init__(self) -> None:
         for phase in self.phases or ():
@@ -112,8 +116,11 @@ class ObservationBudget:
     """What a tenant's observations may cost in a day; None: as much as is said."""
 
     tokens: int | None = None
+    """Tokens that a tenant's observations may cost in a day. Unset: no ceiling."""
     cost: float | None = None
+    """USD that they may cost in a day. Unset: no ceiling."""
     on_exceed: OnExceed = "pause"
+    """What happens at the ceiling: `pause` or `log`."""
 
     def __post_init__(self) -> None:
         Ceiling(self.tokens, self.cost, self.on_exceed)
@@ -146,9 +153,9 @@ class BudgetPolicy:
     custom: CustomTier = field(default_factory=CustomTier)
     observation: ObservationBudget = field(default_factory=ObservationBudget)
     prices: Mapping[str, Price] = field(default_factory=dict)
-    """By model; what stands here goes before what is known."""
+    """USD a million tokens, by model: `input` and `output`. They go before the prices that are known."""
     max_output_tokens: int = 8_192
-    """That an answer may have under a ceiling that pauses: what is set aside for it, and what its server is told."""
+    """Tokens of an answer where the line pauses: what is set aside for it, and what its server is told."""
 
     def __post_init__(self) -> None:
         at_least("budget.max_output_tokens", self.max_output_tokens, 256)

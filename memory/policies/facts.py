@@ -17,12 +17,17 @@ class ConfidencePolicy:
     """How sure we are of a fact, 0–1."""
 
     permanent: float = 0.8
+    """Confidence of a fact from a permanent observation."""
     persistent: float = 0.7
+    """Confidence of a fact from a persistent observation."""
     assistant_discount: float = 0.2
+    """How much less it is when an assistant said it."""
     tool_discount: float = 0.3
+    """How much less it is when a tool said it."""
     reinforcement: float = 0.05
+    """What each further turn adds, up to 1."""
     consolidated: float = 0.5
-    """Of a consolidated fact for which the model named none."""
+    """Confidence of a consolidated fact for which the model named none."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -34,14 +39,19 @@ class ConflictPolicy:
     """When two statements meet (memory-model §6). The zones of similarity belong to the embedder."""
 
     hot: float | None = 0.95
+    """Similarity from which two statements are in the zone HOT."""
     near_dup: float = 0.85
+    """Similarity from which they are in the zone NEAR-DUP."""
     conflict_check: float = 0.40
+    """Similarity above which they are in the zone CONFLICT-CHECK; below is COLD."""
     neighbours: int = 5
+    """Nearest facts that a statement is compared with."""
     lexical: bool = False
-    """True for the hashing embedder: NEAR-DUP by token Jaccard, and there is no HOT."""
+    """Set by the embedder: true for `hashing`, where NEAR-DUP is the Jaccard index of words and there is no HOT."""
     jaccard_near_dup: float = 0.8
+    """Share of common words from which two statements are NEAR-DUP, with `lexical`."""
     locale: str = "en"
-    """The pack that statements are taken apart with (memory/locales)."""
+    """Language pack that takes statements apart."""
 
     def __post_init__(self) -> None:
         bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
@@ -60,33 +70,39 @@ class ConsolidationPolicy:
     """When episodes become facts, and how much one run reads and proposes."""
 
     trigger: ConsolidationTrigger = "capture"
-    """`capture`: after enough of `episodes` and `turns`; `schedule`: `every` so many seconds in which anything came;
-    `manual`: by command alone."""
+    """`capture`: a run starts after enough `episodes` and `turns`; `schedule`: every so many seconds (`every`) in which
+    anything came; `manual`: by command alone."""
     every: float = 3_600.0
+    """Seconds between runs of a schedule."""
     episodes: int = 5
+    """New episodes from which a run starts."""
     turns: int = 4
+    """Turns since the last run that are needed for the next."""
     on_eviction: bool = True
+    """True: a persistent entry that left the working set starts a run, too."""
     notes_tokens: int = 40_000
-    """Of what was observed, in place of `episodes`: so many start a run too; 0: none do. A token is taken as 4
-    bytes of UTF-8."""
+    """Tokens of observations that start a run in place of `episodes`; 0: none do. A token is 4 bytes of UTF-8."""
     max_episodes: int = 20
+    """Episodes that one run shows the model."""
     max_facts: int = 60
+    """Facts that one run shows the model."""
     max_pairs: int = 20
-    """Pending facts that one run shows the judge."""
+    """Pending facts that one run shows the judge, at most 20."""
     summary_turns: int = 4
-    """Turns of a session that no summary has taken, from which one is written; 0: never."""
+    """Turns of a session without a summary from which one is written; 0: never."""
     summary_tokens: int = 8_000
-    """Of the turns that one summary is made of; a larger turn is shown alone."""
+    """Tokens of the turns of one summary. A larger turn is shown alone."""
     promote_days: float = 7.0
-    """Age from which an episode that was recalled often enough is proposed as a fact."""
+    """Age in days from which an often recalled episode is proposed as a fact."""
     promote_recalls: int = 3
+    """Recalls that this needs."""
     cluster: int = 5
     """Related episodes from which an insight may be drawn; 0: none is looked for."""
     cluster_similarity: float = 0.5
     """Cosine from which two episodes are related."""
     after_run: float = 2.0
-    """Seconds after a run until prune, hygiene and digest follow, one after the other: what the run proposed should be
-    written by then."""
+    """Seconds after a run until prune, hygiene and digest follow, one after the other. By then the run's proposals
+    should be written."""
 
     def __post_init__(self) -> None:
         one_of("consolidation.trigger", self.trigger, ConsolidationTrigger)
@@ -108,15 +124,15 @@ class PrunePolicy:
     """When facts are looked through for what should go, and what is protected then."""
 
     facts: int = 20
-    """Active facts of an owner from which it is worth a call; 0: never."""
+    """Active facts of an owner from which pruning asks the model; 0: never."""
     changed: int = 5
-    """Changes of facts since the last time."""
+    """Changes of facts since the last time that it needs."""
     max_facts: int = 100
-    """Facts in one call."""
+    """Facts in one call, at most 100."""
     protected_reinforcements: int = 5
-    """So often said again, a fact goes only when it is contradicted."""
+    """A fact that was said again so often goes only when it is contradicted."""
     protected_confidence: float = 0.8
-    """From here on a fact goes only when it is contradicted, or said word for word by another."""
+    """From this confidence a fact goes only when it is contradicted, or another says it word for word."""
 
     def __post_init__(self) -> None:
         for name in ("facts", "changed"):
@@ -131,12 +147,13 @@ class DigestPolicy:
     """What a digest is made of, and how long it may be."""
 
     enabled: bool = True
-    """Whether one is made after a run; by command it always is."""
+    """True: a digest is made after a run. A command always makes one."""
     facts: int = 30
-    """The facts with most reinforcement."""
+    """Facts that it is made of: those with most reinforcement."""
     episodes: int = 10
-    """The most significant of the recent episodes."""
+    """Recent episodes that it is made of: the most significant."""
     tokens: int = 400
+    """Tokens of a digest, at most 400."""
 
     def __post_init__(self) -> None:
         between("digest.facts", self.facts, 0, 100)
@@ -154,13 +171,14 @@ class SharingPolicy:
     """Off until a group is named: what was told to one user's memory is nobody else's unless an operator says so."""
 
     group: str = ""
-    """Of each tenant, the group that facts are shared with; its members name it when they read (`groups`)."""
+    """Group of each tenant that facts are shared with; its members name it in `groups` when they read. Empty: nothing
+    is shared."""
     users: int = 3
-    """Distinct users whose active facts say it."""
+    """Distinct users whose active facts say it, at least 2."""
     categories: tuple[Category, ...] = ("knowledge",)
-    """What is about the world, not about a person."""
+    """Categories that are shared."""
     ceiling: Sensitivity = "public"
-    """The most sensitive that is shared; never secret."""
+    """The most sensitive that is shared: `public` or `internal`."""
 
     def __post_init__(self) -> None:
         plain = len(self.group) <= GROUP_MAX and not any(unicodedata.category(each) in NO_ID for each in self.group)

@@ -15,16 +15,22 @@ class CapturePolicy:
     """What of a turn is shown to the model, and how much may come back."""
 
     enabled: bool = True
+    """False: nothing is observed, and no model is asked."""
     roles: tuple[Role, ...] = ("user", "assistant")
+    """Roles whose messages are shown to the model."""
     threshold: float = 0.4
     """Importance below which an observation stays in the working set."""
     max_per_turn: int = 3
+    """Observations of a turn, at most."""
     max_assistant_chars: int = 500
+    """Characters of an assistant's message that are shown."""
     context_messages: int = 6
+    """Earlier messages that are shown for context, at most."""
     context_tokens: int = 2_000
+    """Tokens of the earlier messages together, at most. A token is 4 characters."""
     source: str = ""
-    """`package.module:function`, pure, `(Turn) -> str | None`: the text that is shown of a turn in place of its
-    messages; None: nothing of it. Empty: the messages of `roles`."""
+    """`package.module:function`, pure, `(Turn) -> str | None`: makes the text that is shown of a turn in place of its
+    messages. None: the turn shows nothing. Empty: the messages of `roles` are shown."""
 
     def __post_init__(self) -> None:
         unit("capture.threshold", self.threshold)
@@ -45,21 +51,22 @@ class ObservePolicy:
     """When a session's unobserved turns are shown to the model."""
 
     together: int = 8
-    """Turns of a session in one call; 1 = one by one (MEMSTREAM_OBSERVE_TOGETHER)."""
+    """Turns of a session in one call, at most 64; 1: one by one. MEMSTREAM_OBSERVE_TOGETHER sets it."""
     patience: float = 60.0
     """Seconds that a turn waits for a model that is away before it is deferred; also the pause before the next try."""
     unobserved_tokens: int = 0
-    """Observe when this many tokens wait, in one call as far as it goes; 0 = every turn at once. A token is taken as 4
-    characters. The usual number is 30 000."""
+    """Observe a session when so many tokens wait, in one call as far as they fit; 0: every turn at once. A token is 4
+    characters. 30 000 is usual."""
     idle: float = 600.0
-    """Seconds without a turn after which a session is observed that has fewer tokens."""
+    """Seconds without a turn after which a session with fewer tokens is observed."""
     round_tokens: int = 8_000
-    """Of the turns in one call; a turn that is larger is shown alone."""
+    """Tokens of the turns in one call. A larger turn is shown alone."""
     backlog: int = 16
-    """Unread events of a partition beyond which its sessions wait for company: two full rounds. With 12 partitions some
-    200 turns, three seconds of 64 calls at a time that take a second each."""
+    """Unread events of a partition beyond which its sessions wait for further turns, to be observed together. The
+    default is two full rounds: with 12 partitions some 200 turns, three seconds of 64 calls at a time that take a
+    second each."""
     company: float = 600.0
-    """Seconds that a turn waits for company at most, however long the backlog lasts."""
+    """Seconds that a turn waits for further turns, at most."""
 
     def __post_init__(self) -> None:
         between("observe.together", self.together, 1, ROUND_TURNS_MAX)
@@ -85,11 +92,11 @@ class RoutingPolicy:
     """Which observations go beyond the working set, and whose they are."""
 
     significance: float = 0.6
-    """Importance from which a lasting observation is an episode."""
+    """Importance from which a lasting observation becomes an episode."""
     scope: Scope = "user"
-    """`episodic.scope`: the owner of what is learnt when the turn names no scope."""
+    """Who owns what is learnt where the turn names no scope: `user`, `agent`, `org` or `group`."""
     episodes_kept: int = 200
-    """Per owner; beyond, the oldest that are consolidated go. 0: all are kept."""
+    """Episodes of an owner. Beyond, the oldest that are consolidated go. 0: all are kept."""
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)
@@ -105,7 +112,9 @@ class DecayPolicy:
     """How attention fades by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
 
     strategy: DecayStrategy = "power-law"
+    """How salience fades by turns: `power-law`, `exponential` or `none`."""
     rate: float = 0.5
+    """How fast it fades."""
 
     def __post_init__(self) -> None:
         one_of("decay.strategy", self.strategy, DecayStrategy)
@@ -117,7 +126,9 @@ class WorkingSetPolicy:
     """Size of the working set. Capacity 7: Miller 1956."""
 
     capacity: int = 7
+    """Entries of a session's working set, at most 64."""
     max_pinned: int = 2
+    """Entries that may be pinned."""
     decay: DecayPolicy = field(default_factory=DecayPolicy)
 
     def __post_init__(self) -> None:
@@ -131,9 +142,9 @@ class WorkingSetPolicy:
 @dataclass(frozen=True, slots=True)
 class SessionLogPolicy:
     flush_threshold: float = 0.6
-    """`flush_important`: importance from which working entries become episodes."""
+    """Importance from which `flush_important` makes working entries episodes."""
     keep: int = 20
-    """`compact`: so many of a session's newest turns are left out."""
+    """Newest turns of a session that `compact` leaves out."""
 
     def __post_init__(self) -> None:
         unit("session_log.flush_threshold", self.flush_threshold)

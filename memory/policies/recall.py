@@ -20,13 +20,15 @@ class FusionPolicy:
     """
 
     k: float = 10.0
+    """k of Reciprocal Rank Fusion."""
     dense: float = 1.0
+    """Weight of the vectors."""
     windowed: float = 1.0
-    """Of the vectors of messages embedded with their neighbours."""
+    """Weight of the vectors of messages with their neighbours."""
     lexical: float = 2.0
-    """A list of weight 0 is not asked for."""
+    """Weight of the words. A list of weight 0 is not asked for."""
     speaker: float = 0.3
-    """What messages of the speaker whom a cue names get besides, as a share of the greatest rrf; 0 = no preference."""
+    """What messages of a speaker whom the cue names get on top, as a share of the greatest rrf; 0: nothing."""
 
     def __post_init__(self) -> None:
         above_zero("fusion.k", self.k)
@@ -43,12 +45,19 @@ class CompositePolicy:
     """The weights of the profile `composite`, one a part of the score; together 1."""
 
     similarity: float = 0.35
+    """Weight of the match. The weights add up to 1."""
     strength: float = 0.25
+    """Weight of strength."""
     recency: float = 0.10
+    """Weight of recency."""
     emotion: float = 0.15
+    """Weight of emotion."""
     links: float = 0.10
+    """Weight of links."""
     importance: float = 0.05
+    """Weight of importance."""
     recency_half_life_hours: float = 24.0
+    """Half-life of recency, in hours."""
 
     def __post_init__(self) -> None:
         weights = [getattr(self, name) for name in self.__dataclass_fields__ if name != "recency_half_life_hours"]
@@ -63,30 +72,38 @@ class RecallPolicy:
     """How memory is read: what is asked for, how it is ranked, how long a part may take."""
 
     profile: RankingProfile = "memstream"
+    """How scores are made: `memstream`, `classic` or `composite`."""
     fusion: FusionPolicy = field(default_factory=FusionPolicy)
     """Of the profiles memstream and composite."""
     composite: CompositePolicy = field(default_factory=CompositePolicy)
     pool: int = 100
     """Candidates of one search."""
     limit: int = 10
+    """Items of an answer, at most 100."""
     semantic_match: float = 0.4
+    """Share of the match in a fact's score."""
     working_match: float = 0.2
+    """Share of the match in a working entry's score."""
     episodic_match: float = 0.3
+    """Share of the match in an episode's score."""
     reinforcements: int = 10
-    """From so many on, a fact's reinforcement counts in full."""
+    """Reinforcements from which a fact's reinforcement counts in full."""
     confidence_half_life_days: float = 180.0
+    """Half-life of a fact's confidence, in days."""
     recency_half_life_days: float = 7.0
+    """Half-life of recency, in days."""
     stability_days: float = 14.0
-    """Of strength (Ebbinghaus 1885), where a record has none of its own; by `stability_growth` more at each recall."""
+    """Stability of strength (Ebbinghaus 1885) in days, where a record has none of its own."""
     stability_growth: float = 1.5
+    """Factor by which each recall raises it."""
     duplicate_overlap: float = 0.6
-    """An item goes when more than this share of its words stands in one of a higher tier."""
+    """An item goes when more than this share of its words stands in an item of a higher tier."""
     patience: float = 2.0
     """Seconds that one part of a read may take, from the read's start."""
     reranker: RerankerName = "rrf"
-    """Who puts what was found into its last order; `rrf`: nobody, fusion has done it."""
+    """Who orders what was found: `rrf` (fusion alone), `cross-encoder` or `model`."""
     rerank_pool: int = 30
-    """Candidates that it is shown."""
+    """Candidates that the reranker is shown, at most 100."""
     cross_encoder: str = "Xenova/ms-marco-MiniLM-L-6-v2"
     """Name or folder of the reranker `cross-encoder`."""
 

@@ -20,8 +20,11 @@ class TiersPolicy:
     refused here, at load; so without `episodic` there is the working set alone."""
 
     episodic: bool = True
+    """Episodes are kept. Off: the working set alone."""
     semantic: bool = True
+    """Facts are kept. It needs `episodic`."""
     digest: bool = True
+    """Digests are kept. It needs `semantic`."""
 
     def __post_init__(self) -> None:
         for needed, tier in pairwise(LONG_TIERS):

@@ -16,35 +16,36 @@ class HygienePolicy:
     """The janitor, what recalls leave behind, and the maintenance run (memory-model §§7, 8)."""
 
     enabled: bool = True
-    """False: nothing is culled, flagged or linked, whoever asks; recalls are not counted."""
+    """False: nothing is culled, flagged or linked, and recalls are not counted."""
     janitor: JanitorTrigger = "consolidation"
-    """When it comes by itself: after a run, after each captured turn, every `every_hours`, or only by command."""
+    """When the janitor comes by itself: `consolidation` (after a run), `capture` (after a turn), `schedule` (every
+    `every_hours`) or `manual` (by command alone)."""
     every_hours: float = 24.0
-    """Of the janitor `schedule`."""
+    """Hours between visits of the janitor `schedule`."""
     confidence_floor: float = 0.1
-    """A fact below this effective confidence is culled. 0: none is."""
+    """Effective confidence below which a fact is culled; 0: none is."""
     episode_turns: int = 500
-    """Turns of its owner after which a persistent episode is culled; 0: never by turns."""
+    """Turns of its owner after which a persistent episode is culled; 0: turns do not count."""
     episode_days: float = 90.0
-    """Days after which a persistent episode is culled; 0: never by days."""
+    """Days after which a persistent episode is culled; 0: days do not count."""
     episode_bounds: Bounds = "or"
-    """Whether one of the two is enough."""
+    """`or`: one of the two bounds is enough; `and`: both must be reached."""
     stale_days: float = 180.0
     """Days after which a permanent episode is flagged as stale; 0: never."""
     looked_at: int = 1_000
-    """Facts, and episodes, that one visit of the janitor looks at; the next one goes on where it ended."""
+    """Facts, and episodes, that one visit looks at. The next visit goes on where it ended."""
     at_once: int = 100
-    """Facts that one visit proposes to cull; the rest is the next one's."""
+    """Facts that one visit proposes to cull."""
     strength_floor: float = 0.05
-    """Maintenance culls persistent episodes below this strength; 0: none."""
+    """Strength below which maintenance culls a persistent episode; 0: none."""
     merge_similarity: float = 0.95
-    """Maintenance merges facts of one subject from this similarity on, where they say the same."""
+    """Similarity from which maintenance merges facts of one subject that say the same."""
     link_step: float = 0.1
     """What each recall of two records together adds to their link; a link of 1 grows no more."""
     links_together: int = 5
-    """The best so many of a recall are linked, each with each."""
+    """The best items of a recall that are linked, each with each."""
     links_kept: int = 256
-    """Per owner; the weakest makes room for what is recalled together. 0: no links are kept."""
+    """Links of an owner. Beyond, the weakest goes. 0: no links are kept."""
 
     def __post_init__(self) -> None:
         one_of("hygiene.janitor", self.janitor, JanitorTrigger)
@@ -68,23 +69,23 @@ class GistPolicy:
     """Old, faded, long episodes get a gist; their words go to the archive (memory-model §8)."""
 
     enabled: bool = True
-    """False: no episode is compressed. What is in the archive can be had still, and is kept its time."""
+    """False: no episode is compressed. What is archived stays available for its time."""
     by: GistMaker = "extract"
-    """Who makes it: the first sentences, or a model (task `gist`) where it may be asked."""
+    """Who makes a gist: `extract` (the first sentences) or `model` (task `gist`, where it may be asked)."""
     days: float = 30.0
-    """An episode's age from which it may be compressed."""
+    """Age in days from which an episode may be compressed."""
     strength: float = 0.2
-    """Below which it may be: what was recalled lately keeps its words."""
+    """Strength below which it may be compressed."""
     longer_than: int = 240
-    """Characters: what is no longer keeps its words."""
+    """Characters from which it is compressed."""
     chars: int = 160
     """Characters of a gist, at most."""
     at_once: int = 20
-    """Episodes that one visit of the janitor compresses: their words are in its outcome."""
+    """Episodes that one visit of the janitor compresses."""
     calls: int = 4
-    """Questions to a model in one visit; what is beyond is extracted."""
+    """Calls of a model in one visit; further gists are extracted."""
     retention_days: float = 365.0
-    """Days after the last access, else the making, after which the words go."""
+    """Days after the last access, else the making, after which the archived words go."""
 
     def __post_init__(self) -> None:
         one_of("gist.by", self.by, GistMaker)
