@@ -1,7 +1,6 @@
-"""What the model is asked for: the rules that it reads, the shape of its answer, how an item of it is read
-(docs/reference/models.md).
+"""The observer's rules for the model, and the schema of its answer (docs/reference/models.md).
 
-There are two forms: the whole, and the one of a deployment that keeps nothing beyond the working set.
+There are two forms: the whole one, and one for a working-only deployment.
 """
 
 from __future__ import annotations
@@ -107,8 +106,8 @@ class ObservationItem(Item):
 
 
 class WorkingItem(ObservationItem):
-    """The same where less is asked for: what is left out has one value for all. What a model says beyond is read as
-    ever."""
+    """An item of the working-only form: fields that the form leaves out have a default. Fields that a model adds are
+    read as in the whole form."""
 
     durability: Durability = "session"
     category: Category = "knowledge"
@@ -116,7 +115,7 @@ class WorkingItem(ObservationItem):
 
 
 class EssentialItem(Item):
-    """All that is asked for of one turn when the working set is alone (memory-model, section 3)."""
+    """What the working-only form asks for when one turn is shown."""
 
     content: Statement
     importance: Unit
@@ -125,14 +124,14 @@ class EssentialItem(Item):
 
 
 class EssentialItemOfTurn(EssentialItem):
-    """An answer to several turns says which one it is about."""
+    """What the working-only form asks for when several turns are shown."""
 
     turn: ShortId = None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """`rules` has a place for the cap per turn, `one` and `several` are the schemas of an answer to so many turns."""
+    """The rules, with a placeholder for the cap per turn, and the schemas of an answer to one and to several turns."""
 
     version: str
     rules: str
@@ -144,7 +143,7 @@ class AnswerForm:
         return self.one if turns == 1 else self.several
 
     def parse(self, value: JsonValue) -> ParsedItems[ObservationItem]:
-        """Raises ValueError when the outer shape is another."""
+        """Parse an answer. Raises ValueError when its outer shape is wrong."""
         return parse_items(value, TASK, self.item)
 
 

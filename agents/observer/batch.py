@@ -1,6 +1,6 @@
-"""A round: up to so many turns of one session, shown to the model in one call, become one outcome.
+"""A batch: turns of one session that the model sees in one call and that become one outcome.
 
-`ask` is the only effect (the call); everything after it is a pure function of the answer and the session's row.
+`ask` calls the model. Everything after it is a pure function of the answer and the session's row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 
 @dataclass(frozen=True, slots=True)
 class BatchTurn:
-    """A turn on its way to be observed: new, or read back from its waiting row (`n`)."""
+    """A turn to observe: this event's own, or one read from its waiting row `n`."""
 
     turn: Turn
     owner: Owner
@@ -62,7 +62,7 @@ class BatchTurn:
 
     @property
     def tokens(self) -> int:
-        """What a prompt shows of it."""
+        """Estimate of the tokens that a prompt shows of it."""
         return self.shown.tokens
 
 
@@ -79,7 +79,7 @@ class UndecodableTurn:
 
 @dataclass(frozen=True, slots=True)
 class ValidObservation:
-    """An item that counts: its place in the answer, the short id of its turn, and who said it."""
+    """A usable item: its place in the answer, the short id of its turn, and who said it."""
 
     place: int
     turn: str
@@ -89,7 +89,7 @@ class ValidObservation:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The turns of one round, and what came of them."""
+    """The result of a batch: the session after it, a record a turn, and names to count."""
 
     session: SessionRow
     observed: tuple[Observed, ...]
@@ -109,8 +109,8 @@ def prompt_for(session: SessionRow, pending: Sequence[BatchTurn], policy: Memory
 async def ask(
     prompt: ObservePrompt, *, tenant_id: str, completions: Completions, calls: Calls, patience: float
 ) -> Completion[ParsedItems[ObservationItem]] | None:
-    """The model's answer; None when nothing was said that it could be asked about. Raises Transient past `patience`
-    seconds, Poison when the answer is unusable after one repair."""
+    """Ask the model; None when the turns have no text to ask about. Raises Transient after `patience` seconds, Poison
+    when the answer is unusable after one repair."""
     if not prompt.policy.enabled or not any(turn.said for turn in prompt.turns):
         return None
     request = CompletionRequest(
@@ -130,7 +130,7 @@ def conclude(
     answer: Completion[ParsedItems[ObservationItem]] | None,
     policy: MemoryPolicy,
 ) -> Batch:
-    """Turn by turn, in the order of the answer: working set, records, context for the next prompt."""
+    """Apply the answer turn by turn: working set, records, context for the next prompt."""
     usable, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
     names = _Names(prompt)
@@ -147,7 +147,7 @@ def conclude(
             update={
                 "turns": session.turns + 1,
                 "working": applied.working,
-                # of what nobody downstream was told nothing becomes an episode later
+                # without a reflector no entry can become an episode
                 "origins": () if policy.tiers.working_only else origins,
                 "recent": recent_messages(session.recent, shown, policy.capture),
             }
@@ -173,7 +173,8 @@ def conclude(
 def _checked(
     prompt: ObservePrompt, answer: Completion[ParsedItems[ObservationItem]] | None, policy: MemoryPolicy
 ) -> tuple[list[ValidObservation], list[str]]:
-    """The items that may count: of a shown turn, with a quote from it, and not above the cap of their turn."""
+    """Return the usable items: of a shown turn, with a quote from it, within the cap of their turn; and names to
+    count."""
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
@@ -181,7 +182,7 @@ def _checked(
     per_turn: dict[str, set[tuple[str, str]]] = {}
     for place, item in answer.value.items:
         name = item.turn or "t1"
-        if len(prompt.turns) == 1 and name != "t1":  # which one is meant is no question
+        if len(prompt.turns) == 1 and name != "t1":  # it can only mean the one turn
             counted.append("unknown_id")
             name = "t1"
         turn = prompt.turn_ids.get(name) if item.turn or len(prompt.turns) == 1 else None
@@ -203,8 +204,8 @@ def _checked(
 
 
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
-    """Who said it: the most trusted captured role whose words, as they were shown, hold the quote. Words that a source
-    put in place of what was said are a tool's."""
+    """Return the most trusted role whose shown words hold the quote. Words that only a source function wrote count as a
+    tool's."""
     shown = _most_trusted(turn.folded, quote)
     if shown is None or turn.messages is None:
         return shown
@@ -212,7 +213,7 @@ def source_role(turn: ShownTurn, quote: str) -> Role | None:
 
 
 def speaker(turn: ShownTurn) -> Role | None:
-    """Who said what no quote was asked for: the most trusted of those who were shown."""
+    """Return the most trusted role that is shown, for an item without a quote."""
     return next((role for role in _ROLE_ORDER for who, _ in turn.said if who == role), None)
 
 
@@ -223,8 +224,8 @@ def _most_trusted(said: Sequence[tuple[Role, str]], quote: str) -> Role | None:
 
 
 class _Names:
-    """What `replaces` may name, as entry ids of now: the working entries that were shown, and the observations of this
-    answer that were applied. An entry that is said again may go by another id afterwards."""
+    """Short ids that `replaces` may name, with their present entry ids: the shown working entries, and observations of
+    this answer that were applied. A refresh may change the id of an entry."""
 
     def __init__(self, prompt: ObservePrompt) -> None:
         self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
@@ -280,7 +281,7 @@ def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:
 
 
 def _recorded(candidates: Sequence[EntryCandidate], applied: WorkingSetUpdate) -> tuple[Observation, ...]:
-    """The turn's observations, each with the observation that it replaced."""
+    """Return the turn's observations, each with the id of the observation that it replaced."""
     replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced}
     return tuple(
         candidate.observation.model_copy(

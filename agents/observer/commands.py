@@ -1,4 +1,4 @@
-"""Commands of a session: what becomes of one, its result, and the reminder that the observer sends itself."""
+"""Commands on a session: their status, their results, and the reminder that the observer sends itself."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .rows import SessionRow
 
 SOURCE = "/memstream/observer"
 REMINDER_LASTS = timedelta(days=7)
-"""As long as its topic keeps it."""
+"""The retention of its topic."""
 
 
 def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
-    """Why nothing is done for it; None when something can be."""
+    """Return why the command is refused; None when it is accepted."""
     if command.kind not in SESSION_KINDS:
         known = ", ".join(sorted(SESSION_KINDS))
         message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
@@ -57,31 +57,31 @@ def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultS
 def answer_records(
     command: Command, session: SessionRow, policy: MemoryPolicy, *, now: datetime
 ) -> tuple[OutRecord, ...]:
-    """The command's result, and before it what a flush has the reflector keep. `session`: as it stands when nothing
-    more is done for the command; its turns that wait still are told."""
+    """Return the command's result, preceded by the commands of a flush to the reflector. `session`: the row after
+    everything was done for the command; the result counts its waiting turns."""
     status = status_of(command, policy.tiers, now=now)
-    told: dict[str, JsonValue] = {"waiting": session.waiting}
-    sent: tuple[Command, ...] = ()
+    result_fields: dict[str, JsonValue] = {"waiting": session.waiting}
+    commands: tuple[Command, ...] = ()
     if command.kind == "flush_important" and status == "applied":
-        asked = FlushImportant.from_payload(command.args).threshold
-        threshold = policy.session_log.flush_threshold if asked is None else asked
+        requested = FlushImportant.from_payload(command.args).threshold
+        threshold = policy.session_log.flush_threshold if requested is None else requested
         done = flushed(session, command, threshold=threshold, issued_by=SOURCE, now=now)
-        sent = done.commands
-        told["entries"], told["left"] = done.entries, done.left
-        told["command_ids"] = [each.command_id for each in sent]
+        commands = done.commands
+        result_fields["entries"], result_fields["left"] = done.entries, done.left
+        result_fields["command_ids"] = [each.command_id for each in commands]
     result = CommandResult(
         command_id=command.command_id,
         status=status,
         error=refusal_of(command, policy.tiers),
         at=now,
-        result=told,
+        result=result_fields,
     )
     answer = result_record(result, source=SOURCE, subject=command.key)
-    return (*(command_record(each, source=SOURCE) for each in sent), answer)
+    return (*(command_record(each, source=SOURCE) for each in commands), answer)
 
 
 def reminder_record(session_key: str, reminder: SessionReminder, *, now: datetime) -> OutRecord:
-    """`observe` for this session. Its id is the same when another worker sends the same reminder."""
+    """Return the command `observe` for a session. Another worker that sends the same reminder gives it the same id."""
     tenant_id, user_id, session_id = ids.split(session_key)
     command = Command(
         command_id=ids.observe_command_id(session_key, reminder.last_turn_id, reminder.attempt),

@@ -1,17 +1,15 @@
-"""Which sessions wait, for what, and who asks the question for them when no event of theirs does.
+"""Sessions whose turns wait to be observed, and when the stage looks at them again.
 
-What ends a wait:
-
-| it waits for | asked again |
+| a session waits for | the stage looks again |
 |---|---|
-| the model | when the tenant's breaker closes, else after the pause |
-| the budget | when the day turns, or after the time that the budget names |
-| enough tokens | by its next event, else when it has fallen idle |
-| the event of its session that is queued | by that event, here or where its partition goes |
-| company that the backlog may bring | by its next event, when the backlog is read, or after `company` seconds |
-| (found in the table with its partition) | at once when a round is full or the session ended, else as for company |
+| the model | when the tenant's breaker closes, at the latest after the pause |
+| the budget | on the next day, or after the time that the budget names |
+| enough tokens | at its next event, at the latest when it is idle |
+| its queued event | at that event, here or on the partition's next worker |
+| more turns from a backlog (batch wait) | at its next event, at the end of the backlog, or after `company` seconds |
+| (found in the table at assignment) | at once when a batch is full or the session ended, else as in a batch wait |
 
-Nothing has an effect outside an event: asking is a command `observe` that the stage sends itself.
+To look again, the stage sends itself a command `observe`: only events have effects.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import structlog
 from ...memory.policies import ObservePolicy
 from ...memory.upkeep.budget import day_of
 from ...memory.working_set.observe_trigger import (
-    COMPANY,
+    BATCH_WAITS,
     ObserveNow,
     UnobservedTurns,
     Wait,
@@ -45,14 +43,14 @@ from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
 
 log = structlog.get_logger(__name__)
 TICK = 0.2
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for due reminders."""
 
 AheadOf = Callable[[int], RecordAhead | None]
-"""Of a partition of memory.turns; None: not known yet."""
+"""How much of a partition of memory.turns is to come; None: not known yet."""
 
 
 class DeferredSessions:
-    """See the module. In memory only; the table has the truth."""
+    """See the module. Held in memory; the table has the truth."""
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class DeferredSessions:
         self._day = day_of(now())
 
     def behind(self, partition: int) -> bool:
-        """Whether a session of this partition may expect company (`memory/working_set/observe_trigger.py`)."""
+        """Return whether the partition has a backlog that makes a batch wait worth it (`observe_trigger.is_behind`)."""
         ahead = self._ahead(partition)
         was = partition in self._behind
         if ahead is None:
@@ -81,7 +79,7 @@ class DeferredSessions:
             ahead.unread,
             held=ahead.held,
             was=was,
-            waiting=self._reminders.wait_for_company(partition),
+            waiting=self._reminders.count_batch_waits(partition),
             policy=self._policy,
         )
         if behind:
@@ -91,29 +89,29 @@ class DeferredSessions:
         return behind
 
     def held_back(self, key: str) -> HeldBack | None:
-        """For what this session is not asked about yet: its model's server wants more time than has passed since, or
-        the budget has nothing left before."""
+        """Return what holds the session back: its model's server asked for time that has not passed, or the budget is
+        spent."""
         return self._reminders.held_back(key)
 
-    def remember(
-        self, session: SessionRow, key: str, partition: int, reason: WaitReason, *, asked_for: float = 0.0
+    def note_wait(
+        self, session: SessionRow, key: str, partition: int, reason: WaitReason, *, retry_after: float = 0.0
     ) -> None:
-        """An event of this session ended with this answer. `asked_for`: so many seconds the model's server wants to be
-        left alone (Retry-After), or the budget has nothing left; nobody knows it any more in a process that starts."""
+        """Note why the session waits after one of its events. `retry_after`: seconds that the model's server or the
+        budget asked for; a new process does not know them."""
         if not session.waiting:
-            self._reminders.done(key)
-        elif reason in COMPANY:
-            self._wait(session, key, partition, due_in=self._policy.company, company=reason == "backlog")
+            self._reminders.remove(key)
+        elif reason in BATCH_WAITS:
+            self._wait(session, key, partition, due_in=self._policy.company, batch_wait=reason == "backlog")
         elif reason == "few_tokens":
-            self._reminders.heard(key)
+            self._reminders.restart_idle_clock(key)
             self._wait(session, key, partition, due_in=self._policy.idle)
         else:
             due_in, for_budget = self._policy.patience, reason == "budget"
-            self._wait(session, key, partition, due_in=due_in, asked_for=asked_for, for_budget=for_budget)
+            self._wait(session, key, partition, due_in=due_in, retry_after=retry_after, for_budget=for_budget)
 
-    def found(self, partitions: frozenset[int], rows: Rows) -> None:
-        """These partitions are ours now: looks for sessions with waiting turns. A waiting row alone says little: the
-        session's row counts it."""
+    def rediscover(self, partitions: frozenset[int], rows: Rows) -> None:
+        """Find the sessions with waiting turns in the partitions that are new. The session's row counts its waiting
+        turns: a waiting row that no session counts is ignored."""
         self._behind &= partitions
         for partition in self._reminders.assigned(partitions):
             found = {session_of_waiting_key(key) for key, _ in rows.scan(partition)} - {None}
@@ -131,17 +129,17 @@ class DeferredSessions:
                             last = rows.row(waiting_key(key, session.waiting_next - 1))
                             self._wait(session, key, partition, due_in=self._until_idle(last))
                         case Wait():
-                            self._wait(session, key, partition, due_in=self._policy.company, company=True)
+                            self._wait(session, key, partition, due_in=self._policy.company, batch_wait=True)
 
     def _until_idle(self, last: bytes | None) -> float:
-        """Seconds. `last`: the row of the session's last waiting turn; one that is missing is the observation's to
-        tell."""
+        """Return seconds. `last`: the row of the session's last waiting turn. A missing row is due now: the
+        observation reports it."""
         if last is None:
             return 0.0
         return seconds_until_idle(WaitingTurn.read(last).deferred_at, now=self._now(), policy=self._policy)
 
     def _in_a_backlog(self, session: SessionRow) -> ObserveNow | Wait:
-        """What the answer would be even in the middle of one."""
+        """Return the action as if the partition had a backlog."""
         question = UnobservedTurns(
             turns=session.waiting, tokens=session.waiting_tokens, ends_session=session.waiting_ends, behind=True
         )
@@ -154,8 +152,8 @@ class DeferredSessions:
         partition: int,
         *,
         due_in: float,
-        company: bool = False,
-        asked_for: float = 0.0,
+        batch_wait: bool = False,
+        retry_after: float = 0.0,
         for_budget: bool = False,
     ) -> None:
         self._reminders.wait(
@@ -164,22 +162,22 @@ class DeferredSessions:
             tenant_id=ids.split(key)[0],
             last_turn_id=session.waiting_last,
             due_in=due_in,
-            company=company,
-            asked_for=asked_for,
+            batch_wait=batch_wait,
+            retry_after=retry_after,
             for_budget=for_budget,
         )
 
     def wake(self, tenant_id: str) -> None:
-        """The tenant's model answers again."""
+        """Look at the tenant's sessions: its model answers again."""
         self._reminders.wake(tenant_id)
 
     def due(self, at_most: int) -> Iterator[OutRecord]:
-        """The commands whose time has come."""
+        """Yield the commands that are due."""
         today = day_of(self._now())
         if today != self._day:
             self._day = today
-            self._reminders.day_turned()
-        for partition in self._reminders.company():
+            self._reminders.release_budget_waits()
+        for partition in self._reminders.partitions_with_batch_waits():
             ahead = self._ahead(partition)
             if ahead is not None and ahead.unread <= self._policy.backlog and not self.behind(partition):
                 self._reminders.caught_up(partition)
@@ -187,11 +185,11 @@ class DeferredSessions:
             yield reminder_record(key, item, now=self._now())
 
     async def run(self) -> None:
-        """Asks for sessions that are due, at most 50 a second."""
+        """Send due reminders, at most 50 a second."""
         while True:
             for record in self.due(round(COMMANDS_PER_SECOND * TICK)):
                 try:
                     await self._send_durably(record)
-                except (Transient, Relinquished) as away:  # due again after the pause
-                    log.warning("reminder_not_sent", why=str(away))
+                except (Transient, Relinquished) as error:  # due again after the pause
+                    log.warning("reminder_not_sent", why=str(error))
             await asyncio.sleep(TICK)

@@ -1,8 +1,8 @@
-"""`flush_important`: working entries that count become episodes, whatever their durability; pure.
+"""`flush_important`: important working entries become episodes, whatever their durability; pure.
 
-The reflector is the one writer of episodes, so these go to it as `episodes.keep` commands: their ids are derived, and
-they lie in the outcome that answers the flush. An entry knows too little for an episode: the session's row keeps the
-origin of each that stands in the working set.
+The reflector is the only writer of episodes, so the observer sends it `episodes.keep` commands. Their ids are derived,
+and they are part of the outcome that answers the flush. An entry lacks fields that an episode needs: the session's row
+keeps the origin of every entry in the working set.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from .rows import EntryOrigin, SessionRow
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """What goes to the reflector."""
+    """The commands for the reflector, and counts."""
 
     commands: tuple[Command, ...]
     entries: int
-    """How many they hold."""
+    """Entries that the commands hold."""
     left: int
-    """Entries that count and have no origin: put there by an earlier version, or where the working set was alone."""
+    """Important entries without an origin: an earlier version or a working-only deployment put them there."""
 
 
 def origins_after(
     before: Iterable[EntryOrigin], new: Iterable[EntryOrigin], working: WorkingSet
 ) -> tuple[EntryOrigin, ...]:
-    """Those of the entries that stand after a turn. An entry that was said again stands for one of its observations
-    (memory/working_set/entries.py), and has the origin of that one."""
+    """Return the origins of the entries that are in the working set after a turn. A refreshed entry keeps one of its
+    observations (memory/working_set/entries.py), and the origin of that one."""
     standing = {entry.observation_id for entry in working.entries}
     known = {each.observation_id: each for each in (*before, *new)}
     return tuple(origin for observation_id, origin in known.items() if observation_id in standing)
 
 
 def flushed(session: SessionRow, flush: Command, *, threshold: float, issued_by: str, now: datetime) -> FlushResult:
-    """What of the working set goes into episodes, by owner: turns of one session may have several."""
-    assert flush.session is not None  # held by route
+    """Return the commands that turn important entries into episodes, grouped by owner: a session may have several."""
+    assert flush.session is not None  # route refuses a command without one
     user = Owner(scope="user", id=flush.session.user_id)
     origins = {origin.observation_id: origin for origin in session.origins}
     important = [entry for entry in session.working.entries if entry.importance >= threshold]
@@ -77,7 +77,7 @@ def _in_commands(kept: Sequence[KeptObservation]) -> Iterable[Sequence[KeptObser
 
 
 def _kept(entry: WorkingEntry, origin: EntryOrigin) -> KeptObservation:
-    """The observation as it was told, in the words that the entry has: saying it again may have spelt it otherwise."""
+    """Return the original observation with the entry's spelling, which a later turn may have changed."""
     observation = Observation(
         observation_id=entry.observation_id,
         entry_id=entry.entry_id,

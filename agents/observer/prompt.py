@@ -24,14 +24,15 @@ CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn as the prompt shows it: the captured roles, the user's words in full, the assistant's cut; without the
-    memories that were rendered into it, so that what was recalled is neither learnt again nor a quote's proof."""
+    """A turn as the prompt shows it: the captured roles, with the assistant's text cut to a limit. Recalled memories
+    that
+    were rendered into the turn are left out, so that they are neither learnt again nor quoted as evidence."""
 
     turn_id: str
     occurred_at: datetime
     said: tuple[tuple[Role, str], ...]
     messages: tuple[tuple[Role, str], ...] | None = None
-    """Where a source made the text that is shown: the turn's own messages, for who said what."""
+    """The turn's own messages, to tell who said what, when a source function made the text."""
 
     @classmethod
     def of(
@@ -52,12 +53,12 @@ class ShownTurn:
 
     @property
     def tokens(self) -> int:
-        """A token is taken as 4 characters."""
+        """Estimate of the tokens shown, at 4 characters a token."""
         return -(-sum(len(text) for _, text in self.said) // CHARACTERS_A_TOKEN)
 
     @cached_property
     def folded(self) -> tuple[tuple[Role, str], ...]:
-        """As quotes are compared with it."""
+        """The text in the form that quotes are compared in."""
         return tuple((role, folded(text)) for role, text in self.said)
 
     @cached_property
@@ -67,7 +68,7 @@ class ShownTurn:
 
 @dataclass(frozen=True)
 class ObservePrompt:
-    """What is sent, and what its short ids mean."""
+    """The messages for the model, and the records behind their short ids."""
 
     turns: tuple[ShownTurn, ...]
     working: WorkingSet
@@ -85,7 +86,7 @@ class ObservePrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
+        """The prompt's name and hash, for `cause.prompt`."""
         return f"{self.form.version}:sha256{hashlib.sha256(self._rules.encode()).hexdigest()[:16]}"
 
     @cached_property
@@ -93,8 +94,8 @@ class ObservePrompt:
         return self.form.rules.format(max_per_turn=self.policy.max_per_turn)
 
     def messages(self) -> tuple[Message, ...]:
-        """Rules, context, and last the turns, verbatim. The assistant's word between is there because the templates of
-        many open models refuse two messages of one role in a row."""
+        """Return rules, context, and last the turns, verbatim. The assistant message between them is needed because the
+        templates of many open models refuse two messages of one role in a row."""
         return (
             Message("system", self._rules),
             Message("user", self._context()),
@@ -129,7 +130,7 @@ class ObservePrompt:
 def recent_messages(
     before: Sequence[RecentMessage], turn: ShownTurn, policy: CapturePolicy
 ) -> tuple[RecentMessage, ...]:
-    """The last messages, oldest first: at most so many, and so many tokens (a token is taken as 4 characters)."""
+    """Return the last messages, oldest first, within the policy's number of messages and tokens (4 characters each)."""
     every = [*before, *(RecentMessage(role=role, text=text) for role, text in turn.said)]
     kept: list[RecentMessage] = []
     characters = CHARACTERS_A_TOKEN * policy.context_tokens

@@ -1,6 +1,8 @@
-"""Which sessions wait to be observed, and when to remind ourselves: the reminder is a command, never an effect.
+"""Reminders of sessions that wait to be observed.
 
-State in memory only: it is found again in the table when partitions are assigned. Nothing here touches a session.
+A reminder is a command `observe` that the stage sends itself; it has no other effect. Reminders live in memory only:
+the
+stage rebuilds them from the table when partitions are assigned.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from typing import Literal
 HeldBack = Literal["model_away", "budget"]
 COMMANDS_PER_SECOND = 50
 STALE_MAX = 1_000
-"""Entries of the queue that no longer hold are taken out when there are so many; under backlog most are soon done."""
+"""The queue is cleaned when it holds so many outdated entries. Under a backlog most reminders are soon done."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionReminder:
-    """A session with waiting turns. `since` and `due` on the monotonic clock, seconds."""
+    """A session with waiting turns. Times are seconds of the monotonic clock."""
 
     partition: int
     tenant_id: str
@@ -28,26 +30,26 @@ class SessionReminder:
     since: float
     """When it began to wait, or was last asked."""
     due: float
-    company: bool = False
-    """It waits for further turns: due when its partition has no more of them (`caught_up`)."""
+    batch_wait: bool = False
+    """It waits for further turns of a backlog: due when the partition has no more (`caught_up`)."""
     not_before: float = 0.0
-    """The model's server asked for so much time, or the budget has nothing left before; monotonic, seconds."""
+    """No call before this time: the model's server asked for it, or the budget is spent."""
     for_budget: bool = False
-    """Another day ends the wait."""
+    """It waits for a budget: the next day ends the wait."""
     attempt: int = 0
 
 
 class SessionReminders:
-    """By session key. `pause` is the time between two reminders of one session, seconds."""
+    """Reminders by session key. `pause`: seconds between two reminders of one session."""
 
     def __init__(self, *, pause: float, clock: Callable[[], float]) -> None:
         self._pause = pause
         self._clock = clock
         self._waiting: dict[str, SessionReminder] = {}
-        self._company: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        """The keys of those that wait for company, by partition, in the order in which they began."""
+        self._batch_waits: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        """Session keys in a batch wait, by partition, the longest waiting first."""
         self._queue: list[tuple[float, int, str]] = []
-        """(due, place, session key), the first to come first; what no longer holds is passed over when it comes."""
+        """A heap of (due, place, session key). Outdated entries are skipped when they come up."""
         self._place = count()
         self._partitions: frozenset[int] = frozenset()
 
@@ -55,11 +57,11 @@ class SessionReminders:
         return len(self._waiting)
 
     def assigned(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Forget the sessions of partitions that are gone; returns the partitions that are new."""
+        """Forget the sessions of lost partitions; return the partitions that are new."""
         new = partitions - self._partitions
         self._partitions = partitions
         for key in [key for key, item in self._waiting.items() if item.partition not in partitions]:
-            self.done(key)
+            self.remove(key)
         return new
 
     def wait(
@@ -70,83 +72,84 @@ class SessionReminders:
         tenant_id: str,
         last_turn_id: str,
         due_in: float,
-        company: bool = False,
-        asked_for: float = 0.0,
+        batch_wait: bool = False,
+        retry_after: float = 0.0,
         for_budget: bool = False,
     ) -> None:
-        """A turn was deferred, or found waiting. `due_in` counts from the first deferral, not from each one,
-        `asked_for` from now."""
+        """Add a session with a deferred turn. Seconds: `due_in` counts from its first deferral, `retry_after` from
+        now."""
         known = self._waiting.get(session_key)
         now = self._clock()
         since, not_before = (now, 0.0) if known is None else (known.since, known.not_before)
-        not_before = max(not_before, now + asked_for)
+        not_before = max(not_before, now + retry_after)
         due = max(since + due_in, not_before)
-        item = SessionReminder(partition, tenant_id, last_turn_id, since, due, company, not_before, for_budget)
+        item = SessionReminder(partition, tenant_id, last_turn_id, since, due, batch_wait, not_before, for_budget)
         self._put(session_key, item if known is None else replace(item, attempt=known.attempt))
 
-    def heard(self, session_key: str) -> None:
-        """A turn of the session came: whether it falls idle counts from now."""
+    def restart_idle_clock(self, session_key: str) -> None:
+        """Count the session's idle time from now: a turn of it came."""
         known = self._waiting.get(session_key)
         if known is not None:
             self._waiting[session_key] = replace(known, since=self._clock())
 
-    def day_turned(self) -> None:
-        """There is a new budget: who waits for one is due."""
+    def release_budget_waits(self) -> None:
+        """Make every session due that waits for a budget: a new day began."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
             if item.for_budget:
                 self._put(key, replace(item, due=now, not_before=now, for_budget=False))
 
     def held_back(self, session_key: str) -> HeldBack | None:
-        """For what, while it is not `not_before` yet."""
+        """Return what holds the session back until `not_before`; None afterwards."""
         item = self._waiting.get(session_key)
         if item is None or item.not_before <= self._clock():
             return None
         return "budget" if item.for_budget else "model_away"
 
-    def done(self, session_key: str) -> None:
+    def remove(self, session_key: str) -> None:
         item = self._waiting.pop(session_key, None)
-        if item is not None and item.company:
-            del self._company[item.partition][session_key]
+        if item is not None and item.batch_wait:
+            del self._batch_waits[item.partition][session_key]
 
     def wake(self, tenant_id: str) -> None:
-        """The tenant's model answers again: all its sessions that did not wait for anything else are due."""
+        """Make the tenant's sessions due, apart from batch waits: its model answers again."""
         now = self._clock()
         for key, item in list(self._waiting.items()):
-            if item.tenant_id == tenant_id and item.due > now and not item.company:
+            if item.tenant_id == tenant_id and item.due > now and not item.batch_wait:
                 self._put(key, replace(item, due=max(now, item.not_before)))
 
-    def wait_for_company(self, partition: int) -> int:
-        """How many sessions of a partition do."""
-        company = self._company.get(partition)
-        return len(company) if company else 0
+    def count_batch_waits(self, partition: int) -> int:
+        """Count the partition's sessions in a batch wait."""
+        batch_wait = self._batch_waits.get(partition)
+        return len(batch_wait) if batch_wait else 0
 
-    def company(self) -> list[int]:
-        """The partitions that have such sessions."""
-        return [partition for partition, keys in self._company.items() if keys]
+    def partitions_with_batch_waits(self) -> list[int]:
+        """Return the partitions with sessions in a batch wait."""
+        return [partition for partition, keys in self._batch_waits.items() if keys]
 
     def caught_up(self, partition: int) -> None:
-        """No company comes any more: who waits for it is due, the longest waiting first."""
+        """Make the partition's batch waits due, the longest waiting first: it has no more turns to bring."""
         now = self._clock()
-        for key in list(self._company[partition]):
+        for key in list(self._batch_waits[partition]):
             item = self._waiting[key]
-            self._put(key, replace(item, due=max(min(item.due, now), item.not_before), company=False))
+            self._put(key, replace(item, due=max(min(item.due, now), item.not_before), batch_wait=False))
 
     def take_due(self, at_most: int) -> Iterator[tuple[str, SessionReminder]]:
-        """The sessions whose time has come, the longest due first; each is due again after the pause, until done."""
+        """Yield the sessions that are due, the longest due first. Each is due again after the pause until it is
+        removed."""
         now = self._clock()
         while at_most > 0 and self._queue and self._queue[0][0] <= now:
             first = heapq.heappop(self._queue)
-            if not self._holds(first):
+            if not self._is_current(first):
                 continue
             key = first[2]
             item = self._waiting[key]
-            again = replace(item, since=now, due=now + self._pause, company=False, attempt=item.attempt + 1)
+            again = replace(item, since=now, due=now + self._pause, batch_wait=False, attempt=item.attempt + 1)
             self._put(key, again)
             at_most -= 1
             yield key, item
 
-    def _holds(self, queued: tuple[float, int, str]) -> bool:
+    def _is_current(self, queued: tuple[float, int, str]) -> bool:
         item = self._waiting.get(queued[2])
         return item is not None and item.due == queued[0]
 
@@ -156,9 +159,9 @@ class SessionReminders:
         if known is None or known.due != item.due:
             heapq.heappush(self._queue, (item.due, next(self._place), key))
             if len(self._queue) > STALE_MAX + 2 * len(self._waiting):
-                self._queue = [each for each in self._queue if self._holds(each)]
+                self._queue = [each for each in self._queue if self._is_current(each)]
                 heapq.heapify(self._queue)
-        if item.company:
-            self._company[item.partition][key] = None
-        elif known is not None and known.company:
-            self._company[item.partition].pop(key, None)
+        if item.batch_wait:
+            self._batch_waits[item.partition][key] = None
+        elif known is not None and known.batch_wait:
+            self._batch_waits[item.partition].pop(key, None)

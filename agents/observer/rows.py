@@ -1,7 +1,7 @@
-"""The rows of the table working_set: one a session, and one for each turn that waits to be observed.
+"""The rows of the table working_set: one per session, and one per turn that waits to be observed.
 
-The observer is their only writer. A waiting turn's row is `<session key>/<n>`, written before the session's row that
-counts it, deleted after the outcome that observed it is durable.
+The observer is their only writer. A waiting turn's row has the key `<session key>/<n>`. It is written before the
+session's row that counts it, and deleted after the outcome that observed it is durable.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..common.stored_row import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
 PARSED_BYTES = 2 * 1024 * 1024
-"""Of rows, as they are stored, that are remembered parsed. As objects they take four times as much, so a number of
-sessions would not do: a thousand long ones are 40 MB, and take twenty minutes to come together."""
+"""Stored bytes of the rows that are kept parsed. Objects take four times as much. The limit counts bytes because a
+thousand long sessions are 40 MB."""
 
 
 class RecentMessage(RowPart):
@@ -37,7 +37,7 @@ class RecentMessage(RowPart):
 
 
 class EntryOrigin(RowPart):
-    """What a working entry does not tell of the observation that it stands for, and an episode of it has to."""
+    """Fields of a working entry's observation that an episode needs and the entry does not have."""
 
     observation_id: str
     turn_id: str
@@ -68,33 +68,34 @@ class EntryOrigin(RowPart):
 
     @model_serializer(mode="wrap")
     def _without_none(self, whole: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """There are seven of them in every session's row."""
+        """Leave out None: every session's row has up to seven origins."""
         return {name: value for name, value in whole(self).items() if value is not None}
 
 
 class SessionRow(StoredRow):
-    """All that the observer knows of a session."""
+    """Everything that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
-    """Turns observed: the last turn number."""
+    """Number of observed turns, which is the last turn number."""
     working: WorkingSet = WorkingSet()
     origins: tuple[EntryOrigin, ...] = ()
-    """Of the working entries. None of those that an earlier version put there, or a working set that was alone."""
+    """Origins of the working entries. Entries of an earlier version or of a working-only deployment have none."""
     recent: tuple[RecentMessage, ...] = ()
     seen: SeenIds = SeenIds()
-    """The last 1 000 turn ids, waiting ones too; without those that became dead letters."""
+    """The last 1 000 turn ids, waiting turns included, dead letters excluded."""
     commands: SeenIds = SeenIds()
     refused: tuple[str, ...] = ()
-    """Which records became dead letters, `<hash of the id>@<offset>`: put back they have another offset."""
+    """Records that became dead letters, as `<hash of the id>@<offset>`. A letter that is put back has another
+    offset."""
     waiting_from: Annotated[int, Field(ge=0)] = 0
     waiting_next: Annotated[int, Field(ge=0)] = 0
-    """Waiting turns are the rows waiting_from … waiting_next - 1."""
+    """The waiting turns are the rows waiting_from to waiting_next - 1."""
     waiting_tokens: Annotated[int, Field(ge=0)] = 0
-    """What a prompt would show of them."""
+    """Estimate of the tokens that a prompt shows of them."""
     waiting_ends: bool = False
     """One of them ends the session."""
     waiting_last: str = ""
-    """The turn id of the last one."""
+    """The turn id of the last waiting turn."""
     last: Outcome | None = None
 
     @property
@@ -102,13 +103,13 @@ class SessionRow(StoredRow):
         return self.waiting_next - self.waiting_from
 
     def without_waiting(self, turns: int, *, tokens: int) -> SessionRow:
-        """When so many waiting turns, the oldest, no longer wait."""
+        """Return the row without its oldest waiting turns. `turns`: how many; `tokens`: theirs."""
         waiting_from = self.waiting_from + turns
         some_wait = waiting_from < self.waiting_next
         return self.model_copy(
             update={
                 "waiting_from": waiting_from,
-                # never below 0: under another policy than then, another part of a turn is shown
+                # never below 0: a changed policy shows another part of a turn
                 "waiting_tokens": max(0, self.waiting_tokens - tokens) if some_wait else 0,
                 "waiting_ends": self.waiting_ends and some_wait,
             }
@@ -120,7 +121,7 @@ def refused_mark(turn_id: str, offset: int) -> str:
 
 
 class WaitingTurn(StoredRow):
-    """The raw record of a turn that waits, with its coordinates."""
+    """The raw record of a waiting turn, with its coordinates."""
 
     turn_id: str
     topic: str
@@ -162,14 +163,14 @@ def waiting_key(session_key: str, n: int) -> str:
 
 
 def session_of_waiting_key(key: str) -> str | None:
-    """The session key of a waiting turn's row; None for any other row (a session key has three parts)."""
+    """Return the session key of a waiting turn's row key; None for other row keys (a session key has three parts)."""
     return key.rpartition("/")[0] if key.count("/") == 3 else None
 
 
 class Sessions:
-    """The sessions' rows, parsed once: an event looks at its session several times, and a row has tens of kilobytes.
+    """A cache of parsed session rows: an event reads its row several times, and a row has tens of kilobytes.
 
-    What is remembered is only used while the table holds the very bytes that it was parsed from.
+    A cached row is used only while the table holds the same bytes that it was parsed from.
     """
 
     def __init__(self, *, kept_bytes: int = PARSED_BYTES) -> None:
@@ -177,11 +178,11 @@ class Sessions:
         self._parsed: OrderedDict[str, tuple[bytes, SessionRow]] = OrderedDict()
 
     def of(self, rows: Rows, key: str) -> SessionRow:
-        """As the table has it; a session that is not there yet is an empty one."""
+        """Return the session as the table has it; an unknown session is empty."""
         return self.parsed(key, rows.row(key))
 
     def parsed(self, key: str, raw: bytes | None) -> SessionRow:
-        """The same of a row that was read already."""
+        """Parse a row that was read already."""
         if raw is None:
             return SessionRow()
         known = self._parsed.get(key)
@@ -192,7 +193,7 @@ class Sessions:
         return session
 
     def keep(self, key: str, raw: bytes, session: SessionRow) -> None:
-        """The row that is on its way into the table."""
+        """Cache a row that is about to be written."""
         before, _ = self._parsed.pop(key, (b"", session))
         self._parsed[key] = (raw, session)
         self._room += len(before) - len(raw)

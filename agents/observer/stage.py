@@ -25,7 +25,7 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
-from ...memory.working_set.observe_trigger import COMPANY, ObserveNow, Wait, WaitReason, turns_that_fit
+from ...memory.working_set.observe_trigger import BATCH_WAITS, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
@@ -120,7 +120,7 @@ class Observer:
         if progress.new is not None:
             session, decision = self._defer(session, progress.new, action.reason, work, record)
             yield decision
-        self._deferred.remember(session, key, partition, action.reason, asked_for=progress.retry_after)
+        self._deferred.note_wait(session, key, partition, action.reason, retry_after=progress.retry_after)
         if isinstance(work, SessionCommand) and work.command.command_id not in session.commands:
             yield self._answer(session, work, record)
 
@@ -237,7 +237,7 @@ class Observer:
     ) -> Step:
         self._metrics.counted("deferred")
         position = turn.record.position
-        log_line = log.debug if reason in COMPANY else log.info  # a backlog would log a line for each of its turns
+        log_line = log.debug if reason in BATCH_WAITS else log.info  # a backlog would log a line for each of its turns
         log_line(
             "turn_deferred",
             topic=position.topic,
@@ -272,7 +272,7 @@ class Observer:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        self._deferred.found(partitions, rows)
+        self._deferred.rediscover(partitions, rows)
 
     def _wake_sessions(self, breaker: str) -> None:
         """The breaker closed: the tenant's model answers again."""

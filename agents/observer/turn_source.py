@@ -1,4 +1,4 @@
-"""An operator's own function that says what of a turn is shown to the model (`[memory.capture] source`)."""
+"""The operator's function that chooses the text of a turn for the model (`[memory.capture] source`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...schemas.turns import Turn
 
 TurnSource = Callable[[Turn], str | None]
 SOURCE_MAX = 256 * 1024
-"""Code points that are shown of its answer; a turn has no more bytes."""
+"""Code points of the function's text that are shown; a turn has at most so many bytes."""
 
 
 def load_source(name: str) -> TurnSource:
-    """`package.module:function`. Raises ValueError when there is no such function; the message names it."""
+    """Import `package.module:function`. Raises ValueError, with the name, when there is no such function."""
     module_name, _, function_name = name.partition(":")
     try:
         found = getattr(import_module(module_name), function_name)
@@ -29,8 +29,8 @@ def load_source(name: str) -> TurnSource:
 
 
 def text_of(turn: Turn, source: TurnSource) -> str:
-    """What is shown of the turn; empty: nothing. Raises Fatal for an answer that is no text: the function is wrong, no
-    turn is to blame."""
+    """Return the text to show; empty shows nothing. Raises Fatal when the function returns no text: the function is
+    wrong, not the turn."""
     text = source(turn)
     if text is None:
         return ""

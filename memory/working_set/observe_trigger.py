@@ -11,7 +11,7 @@ from typing import Literal
 from ..policies import ObservePolicy
 
 WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog"]
-COMPANY: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
+BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
 """Nothing is wrong: the session has too few turns for a round, and more are likely."""
 
 

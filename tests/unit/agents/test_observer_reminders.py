@@ -21,8 +21,8 @@ class World:
         last: str = "t1",
         due_in: float = 60.0,
         tenant: str = "acme",
-        asked_for: float = 0.0,
-        company: bool = False,
+        retry_after: float = 0.0,
+        batch_wait: bool = False,
     ) -> None:
         self.reminders.wait(
             key,
@@ -30,8 +30,8 @@ class World:
             tenant_id=tenant,
             last_turn_id=last,
             due_in=due_in,
-            asked_for=asked_for,
-            company=company,
+            retry_after=retry_after,
+            batch_wait=batch_wait,
         )
 
     def due(self, at_most: int = 100) -> list[tuple[str, str, int]]:
@@ -52,7 +52,7 @@ def test_a_session_is_due_after_the_pause_and_again_until_it_is_done(world: Worl
     assert world.due() == []
     world.now += 60
     assert world.due() == [("a", "t1", 1)]
-    world.reminders.done("a")
+    world.reminders.remove("a")
     world.now += 60
     assert world.due() == []
 
@@ -68,7 +68,7 @@ def test_the_pause_begins_with_the_first_deferral_and_the_last_turn_names_it(wor
 def test_a_server_that_asked_for_more_time_than_the_pause_has_it(world: World) -> None:
     world.wait("a")
     world.now += 30
-    world.wait("a", asked_for=300)
+    world.wait("a", retry_after=300)
     assert world.reminders.held_back("a") == "model_away"
     world.wait("a")  # another turn of the session
     world.reminders.wake("acme")
@@ -82,10 +82,10 @@ def test_a_server_that_asked_for_more_time_than_the_pause_has_it(world: World) -
 
 
 def test_what_one_server_asked_for_a_session_holds_no_other_back(world: World) -> None:
-    world.wait("a", asked_for=300)
+    world.wait("a", retry_after=300)
     world.wait("b")
     assert world.reminders.held_back("b") is None
-    world.reminders.done("a")
+    world.reminders.remove("a")
     assert world.reminders.held_back("a") is None
 
 
@@ -124,7 +124,7 @@ def test_sessions_of_partitions_that_are_gone_are_forgotten(world: World) -> Non
 def test_a_session_that_waits_anew_starts_with_the_first_attempt(world: World) -> None:
     world.wait("a", due_in=0)
     assert world.due() == [("a", "t1", 0)]
-    world.reminders.done("a")
+    world.reminders.remove("a")
     world.wait("a", last="t9", due_in=0)
     assert world.due() == [("a", "t9", 0)]
 
@@ -140,30 +140,30 @@ def test_a_session_that_was_woken_is_not_asked_twice(world: World) -> None:
 
 def test_who_waits_for_company_is_due_when_the_partition_is_read_the_longest_waiting_first(world: World) -> None:
     for key in ("b", "a"):
-        world.wait(key, due_in=600, company=True)
+        world.wait(key, due_in=600, batch_wait=True)
         world.now += 1
-    world.wait("c", partition=1, due_in=600, company=True)
-    assert (world.reminders.wait_for_company(0), world.reminders.company()) == (2, [0, 1])
+    world.wait("c", partition=1, due_in=600, batch_wait=True)
+    assert (world.reminders.count_batch_waits(0), world.reminders.partitions_with_batch_waits()) == (2, [0, 1])
     world.reminders.caught_up(0)
     assert world.due() == [("b", "t1", 0), ("a", "t1", 0)]
-    assert (world.reminders.wait_for_company(0), world.reminders.company()) == (0, [1])
+    assert (world.reminders.count_batch_waits(0), world.reminders.partitions_with_batch_waits()) == (0, [1])
     world.now += 600
     assert world.due() == [("b", "t1", 1), ("a", "t1", 1), ("c", "t1", 0)]
 
 
 def test_a_session_that_is_done_or_gone_waits_for_no_company(world: World) -> None:
-    world.wait("a", due_in=600, company=True)
-    world.wait("b", partition=1, due_in=600, company=True)
-    world.reminders.done("a")
+    world.wait("a", due_in=600, batch_wait=True)
+    world.wait("b", partition=1, due_in=600, batch_wait=True)
+    world.reminders.remove("a")
     world.reminders.assigned(frozenset((0,)))
-    assert (world.reminders.company(), len(world.reminders)) == ([], 0)
+    assert (world.reminders.partitions_with_batch_waits(), len(world.reminders)) == ([], 0)
 
 
 def test_a_session_that_waits_for_something_else_now_is_due_by_that(world: World) -> None:
-    world.wait("a", due_in=600, company=True)
+    world.wait("a", due_in=600, batch_wait=True)
     world.now += 10
     world.wait("a", due_in=60)
-    assert world.reminders.company() == []
+    assert world.reminders.partitions_with_batch_waits() == []
     world.now += 50
     assert world.due() == [("a", "t1", 0)]
     world.wait("a", due_in=60)  # the model is still away
@@ -172,8 +172,8 @@ def test_a_session_that_waits_for_something_else_now_is_due_by_that(world: World
 
 def test_what_is_done_leaves_the_queue(world: World) -> None:
     for n in range(10_000):
-        world.wait(f"s{n}", due_in=600, company=True)
-        world.reminders.done(f"s{n}")
+        world.wait(f"s{n}", due_in=600, batch_wait=True)
+        world.reminders.remove(f"s{n}")
     world.wait("a", due_in=5)
     assert len(world.reminders._queue) < 1_100
     world.now += 5
