@@ -30,7 +30,7 @@ from memstream.adapters.vectors.point_batcher import POLICY
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas import ids
-from tests.support.qdrant import qdrant_server
+from tests.support.qdrant import loopback_qdrant
 
 OUT = Path(__file__).resolve().parent / "out"
 ALONE = CoalescePolicy(items=1, at_once=10_000)
@@ -126,7 +126,7 @@ async def engine_at(where: Where) -> AsyncIterator[QdrantEngine]:
         with tempfile.TemporaryDirectory() as folder:
             yield EdgeEngine(folder=Path(folder))
     else:
-        with qdrant_server() as server:
+        with loopback_qdrant() as server:
             yield remote_engine(Address(server.url, server.token), seconds=10)
 
 

@@ -34,7 +34,7 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
 from memstream.schemas.recall import TIERS, Tier
-from tests.support.qdrant import qdrant_server
+from tests.support.qdrant import loopback_qdrant
 
 from .recall_corpus import EACH, IDENTITY, NOW, Cue, Embedded, Whose, cues, fill
 from .report import Figure, as_json, as_markdown, as_table, machine
@@ -246,7 +246,7 @@ async def filled(
     if where == "embedded":
         engine: QdrantEngine = EdgeEngine(folder=folder)
     else:
-        server = stack.enter_context(qdrant_server(folder))
+        server = stack.enter_context(loopback_qdrant(folder))
         engine = remote_engine(Address(server.url, server.token), seconds=60)
     store = QdrantStore(engine=engine, embedder=IDENTITY)
     try:

@@ -22,7 +22,7 @@ from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, TopicWanted
 from tests.support.kafka import session_broker
-from tests.support.qdrant import QdrantServer, qdrant_server
+from tests.support.qdrant import LoopbackQdrant, loopback_qdrant
 
 from .model import Model
 
@@ -102,7 +102,7 @@ class World:
     model: Model
     stores: Mapping[str, str]
     """The settings of the vector store."""
-    server: QdrantServer | None = None
+    server: LoopbackQdrant | None = None
     """The vector store's; None where the engine runs in the worker."""
     workers: list[Worker] = field(default_factory=list)
     _made: int = 0
@@ -211,7 +211,7 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
         raise NotMeasured("no Kafka: set MEMSTREAM_TEST_KAFKA=host:port, start Docker, or install Java 17+ and Maven")
     try:
         await asyncio.to_thread(broker.start)
-        with qdrant_server(folder / "qdrant") as qdrant:
+        with loopback_qdrant(folder / "qdrant") as qdrant:
             address = f"kafka://{broker.bootstrap}"
             async with _opened(
                 World(

@@ -24,7 +24,7 @@ from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log
 from tests.support.kafka import NO_BROKER, Broker, own_broker
-from tests.support.qdrant import QdrantServer
+from tests.support.qdrant import LoopbackQdrant
 
 SESSION_TIMEOUT = 10
 """Seconds (MEMSTREAM_SESSION_TIMEOUT)."""
@@ -49,7 +49,7 @@ class World:
         self.clock = time.monotonic()
         """What all times are counted from; set anew when the load begins."""
         self.broker: Broker | None = None
-        self.store: QdrantServer | None = None
+        self.store: LoopbackQdrant | None = None
         self.broker_lock = asyncio.Lock()
         self.store_lock = asyncio.Lock()
         self._given: set[int] = set()
@@ -70,7 +70,7 @@ class World:
             if self.broker is None:
                 raise RuntimeError(NO_BROKER)
             await asyncio.to_thread(self.broker.start)
-            self.store = QdrantServer(self.folder / "store")
+            self.store = LoopbackQdrant(self.folder / "store")
             await asyncio.to_thread(self.store.start)
         self._model = await self.group.start(
             [sys.executable, "-m", "bench.soak.model", "--port", str(self._model_port), "--seed", str(self.seed),

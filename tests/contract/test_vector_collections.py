@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from qdrant_client import models
 
@@ -16,7 +17,7 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.schemas.errors import Fatal
-from tests.support.qdrant import NO_DOCKER
+from tests.support.qdrant import NO_QDRANT, has_real_qdrant, real_qdrant_url
 from tests.support.vector_backends import EMBEDDER, PLACES, Backend, make_id, make_point, make_row, place
 
 
@@ -27,9 +28,23 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         yield empty
 
 
-def test_qdrant_itself_is_among_the_places() -> None:
-    if "qdrant" not in PLACES:
-        pytest.skip(NO_DOCKER)
+async def test_qdrant_itself_is_among_the_places(tmp_path: Path) -> None:
+    if not has_real_qdrant():
+        pytest.skip(NO_QDRANT)
+    assert "qdrant" in PLACES
+    async with httpx.AsyncClient(base_url=real_qdrant_url()) as client, place("qdrant", tmp_path) as backend:
+
+        async def collections() -> set[str]:
+            found = (await client.get("/collections")).raise_for_status().json()["result"]["collections"]
+            return {each["name"] for each in found}
+
+        assert (await client.get("/")).json()["title"] == "qdrant - vector search engine"
+        before = await collections()
+        store = await backend.open()
+        await store.ensure("facts")
+        await store.close()
+        [made] = {name for name in await collections() - before if name.endswith("-facts__hashing_v1")}
+    assert made
 
 
 async def test_collections_exist_once_they_are_ensured(backend: Backend) -> None:

@@ -24,7 +24,7 @@ from memstream.adapters.vectors.edge import EdgeEngine
 from memstream.adapters.vectors.factory import embedded_folder, open_store
 from memstream.adapters.vectors.loopback import HELD_EXIT, LoopbackServer, read_endpoint
 from memstream.schemas.errors import Fatal, Transient
-from tests.support.qdrant import QdrantServer, qdrant_server
+from tests.support.qdrant import LoopbackQdrant, QdrantServer, loopback_qdrant
 from tests.support.vector_backends import EMBEDDER, make_id, make_point, make_row
 
 WRITER = """
@@ -66,9 +66,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2:]))
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[QdrantServer]:
+def running() -> Iterator[LoopbackQdrant]:
     """One server for the tests that do not end it."""
-    with qdrant_server() as server:
+    with loopback_qdrant() as server:
         yield server
 
 
@@ -113,7 +113,7 @@ async def test_a_killed_server_comes_back_with_everything(qdrant: QdrantServer) 
     await store.close()
 
 
-async def test_processes_compare_and_set_through_one_server(running: QdrantServer) -> None:
+async def test_processes_compare_and_set_through_one_server(running: LoopbackQdrant) -> None:
     """Three processes, each cause given to two of them: applied once each."""
     store = await open_store(running.url, embedder=EMBEDDER, api_key=running.token)
     await store.ensure("facts")
@@ -139,7 +139,7 @@ async def test_processes_compare_and_set_through_one_server(running: QdrantServe
     await store.close()
 
 
-async def test_a_wrong_key_is_told_as_such(running: QdrantServer) -> None:
+async def test_a_wrong_key_is_told_as_such(running: LoopbackQdrant) -> None:
     for key in ("wrong", None):
         store = await open_store(running.url, embedder=EMBEDDER, api_key=key)
         with pytest.raises(Transient) as refused:
@@ -148,7 +148,7 @@ async def test_a_wrong_key_is_told_as_such(running: QdrantServer) -> None:
         await store.close()
 
 
-async def test_the_stock_client_works_against_the_loopback_server(running: QdrantServer) -> None:
+async def test_the_stock_client_works_against_the_loopback_server(running: LoopbackQdrant) -> None:
     """With its own defaults, its version check included: it warns of nothing but http."""
     with pytest.warns(UserWarning, match="insecure") as warned:
         client = AsyncQdrantClient(url=running.url, api_key=running.token)
@@ -186,7 +186,7 @@ async def test_the_stock_client_works_against_the_loopback_server(running: Qdran
     await client.close()
 
 
-async def test_what_the_loopback_server_does_not_offer_is_refused_never_ignored(running: QdrantServer) -> None:
+async def test_what_the_loopback_server_does_not_offer_is_refused_never_ignored(running: LoopbackQdrant) -> None:
     headers = {"api-key": running.token}
     text = {"must": [{"key": "content", "match": {"text": "stripe"}}]}
     async with httpx.AsyncClient(base_url=running.url, headers=headers) as client:
@@ -295,7 +295,7 @@ async def test_a_holder_that_serves_nothing_is_named(tmp_path: Path, monkeypatch
     assert away.value.remedy
 
 
-def test_a_second_server_on_a_folder_names_the_first_and_ends(running: QdrantServer) -> None:
+def test_a_second_server_on_a_folder_names_the_first_and_ends(running: LoopbackQdrant) -> None:
     second = subprocess.run(
         [sys.executable, "-m", "memstream.adapters.vectors.loopback", "--folder", str(running.folder)],
         capture_output=True,

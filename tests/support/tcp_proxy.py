@@ -153,6 +153,15 @@ class HttpProxy:
         """How many requests met it like that."""
         return sum(isinstance(request.met, mode) for request in self.requests())
 
+    # ---- what a subclass may change
+    def edit_request(self, request: bytes) -> bytes:
+        """The request as the server gets it."""
+        return request
+
+    def edit_response(self, path: str, response: bytes) -> bytes:
+        """The answer to a request for `path` as the client gets it."""
+        return response
+
     # ---- in its thread
     def _call(self, work: object) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)  # type: ignore[arg-type]
@@ -197,7 +206,7 @@ class HttpProxy:
         server: asyncio.StreamReader,
         to_server: asyncio.StreamWriter,
     ) -> None:
-        """One request and its answer."""
+        """Pass one request on and its answer back, as the mode of this moment says."""
         request = await _message(client)
         method, path, *_ = request.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         mode = self._mode if self._only(method, path) else Well()
@@ -210,12 +219,13 @@ class HttpProxy:
             await answer.drain()
             return
         if isinstance(mode, CutRequest):
+            request = self.edit_request(request)
             to_server.write(request[: len(request) // 2])
             await to_server.drain()
             raise _Over
-        to_server.write(request)
+        to_server.write(self.edit_request(request))
         await to_server.drain()
-        response = await _message(server)
+        response = self.edit_response(path.partition("?")[0], await _message(server))
         if isinstance(mode, CutResponse):
             head = response.index(b"\r\n\r\n") + 4
             answer.write(response[: head + (len(response) - head) // 2])
@@ -226,6 +236,20 @@ class HttpProxy:
         else:
             answer.write(response)
             await answer.drain()
+
+
+def read_body(message: bytes) -> tuple[bytes, bytes]:
+    """Head without its empty line, and body."""
+    head, _, body = message.partition(b"\r\n\r\n")
+    return head, body
+
+
+def with_body(head: bytes, body: bytes) -> bytes:
+    """A message of this head and body, with the length of this body where the head names one."""
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
+    if len(lines) < head.count(b"\r\n") + 1:
+        lines.append(b"content-length: %d" % len(body))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:

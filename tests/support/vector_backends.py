@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import models
 
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 
-from .qdrant import docker_answers, shared_docker_qdrant
+from .qdrant import given_qdrant, has_real_qdrant, real_qdrant_url
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
 
@@ -65,15 +65,15 @@ class ServerBackend:
         return await open_store(self._url, embedder=embedder)
 
 
-PLACES = ("embedded", "loopback", *(("qdrant",) if docker_answers() else ()))
+PLACES = ("embedded", "loopback", *(("qdrant",) if has_real_qdrant() else ()))
 
 
 @asynccontextmanager
 async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
     """One of `PLACES`, with no collection in it."""
     if name == "qdrant":
-        async with _server() as backend:
-            yield backend
+        with given_qdrant(real_qdrant_url()) as part:
+            yield ServerBackend(part.url)
         return
     with FolderLock(folder=folder) as lock:
         assert lock.try_acquire()
@@ -85,16 +85,6 @@ async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
             yield AttachedBackend(folder)
         finally:
             await holder.close()
-
-
-@asynccontextmanager
-async def _server() -> AsyncIterator[Backend]:
-    url = shared_docker_qdrant()
-    yield ServerBackend(url)
-    client = AsyncQdrantClient(url=url)
-    for each in (await client.get_collections()).collections:
-        await client.delete_collection(each.name)
-    await client.close()
 
 
 def make_id(name: object) -> str:
