@@ -1,4 +1,4 @@
-"""What a caller sends → turns as they will lie on the topic; pure. The schema is the producers' own."""
+"""Validation of turns that callers send; pure. The schema is the one that producers use."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pydantic import JsonValue, ValidationError
 
 from ..schemas.turns import TURN_MAX_BYTES, Owner, Turn, turn_value
 from .credentials import Caller
+from .misspellings import Path, misspellings
 from .problems import FieldError, field_errors, forbidden, invalid, too_large, wrong
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ValidTurn:
-    """A turn, and the bytes that go on the topic: what was sent, unknown fields too, and its tenant."""
+    """A turn, and the bytes that go on the topic: all that was sent, with unknown fields, and the tenant."""
 
     turn: Turn
     value: bytes
 
 
 def valid_turns(sent: JsonValue, *, caller: Caller, limit: int) -> list[ValidTurn]:
-    """One turn, or a list of at most `limit`: all of them, or a Problem (403, 413, 422) and none."""
+    """Validate one turn, or a list of at most `limit` turns. One bad turn refuses all of them: Problem 403, 413 or
+    422."""
     if not isinstance(sent, list):
         return _all([((), sent)], caller)
     if not sent:
@@ -42,7 +42,7 @@ def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[ValidTu
         except ValidationError as error:
             errors += field_errors(error, before=path)
         except _Refused as refused:
-            errors.append(FieldError(field=".".join(map(str, (*path, *refused.path))) or "body", detail=refused.why))
+            errors += [_field_error((*path, *inner), why) for inner, why in refused.fields]
     if errors:
         raise invalid(errors)
     for each_taken in taken:
@@ -51,31 +51,37 @@ def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[ValidTu
 
 
 class _Refused(Exception):
-    """A rule that the schema does not have."""
+    """A turn breaks a rule that the schema does not have. `fields`: (path, why) of each field that does."""
 
-    def __init__(self, path: Path, why: str) -> None:
-        super().__init__(why)
-        self.path = path
-        self.why = why
+    def __init__(self, *fields: tuple[Path, str]) -> None:
+        super().__init__(*fields)
+        self.fields = fields
+
+
+def _field_error(path: Path, why: str) -> FieldError:
+    return FieldError(field=".".join(map(str, path)) or "body", detail=why)
 
 
 def _one(sent: JsonValue, caller: Caller) -> ValidTurn:
     if not isinstance(sent, dict):
-        raise _Refused((), "a turn is a JSON object")
+        raise _Refused(((), "a turn is a JSON object"))
     if "tenant_id" not in sent and caller.tenants is not None:
         if len(caller.tenants) != 1:
-            raise _Refused(("tenant_id",), "is needed: the token has several tenants")
+            raise _Refused((("tenant_id",), "is required, because the token has several tenants"))
         sent = {"tenant_id": next(iter(caller.tenants)), **sent}
     if caller.users is not None and sent.get("scope") is None:
-        sent = {**sent, "scope": "user"}  # else a policy could make what is learnt somebody else's
+        sent = {**sent, "scope": "user"}  # otherwise a policy could give what is learnt to another owner
     try:
         value = turn_value(sent)
     except UnicodeEncodeError:
-        raise _Refused((), "contains half a surrogate pair, which is no text") from None
-    except ValueError:  # 1e999 is JSON by its grammar, and infinite to who reads it
-        raise _Refused((), "contains a number that is too large to be one") from None
+        raise _Refused(((), "contains half a surrogate pair, which is not valid text")) from None
+    except ValueError:  # 1e999 is valid JSON, but readers make infinity of it
+        raise _Refused(((), "contains a number that is too large")) from None
     except RecursionError:
-        raise _Refused((), "is nested too deeply") from None
+        raise _Refused(((), "is nested too deeply")) from None
+    misspelt = misspellings(sent)
+    if misspelt:
+        raise _Refused(*((each.path, f"is no field; did you mean {each.known}?") for each in misspelt))
     return ValidTurn(Turn.model_validate_json(value, strict=True), value)
 
 
@@ -86,4 +92,4 @@ def _check(accepted: ValidTurn, caller: Caller) -> None:
     caller.tenant(turn.tenant_id)
     caller.check_owner(Owner(scope="user", id=turn.user_id))
     if caller.users is not None and turn.scope not in (None, "user"):
-        raise forbidden(f"the token {caller.name!r} is of users: what is learnt must be the user's")
+        raise forbidden(f"the token {caller.name!r} is bound to users: scope must be user")

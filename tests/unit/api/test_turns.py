@@ -69,6 +69,45 @@ async def test_what_is_not_known_is_kept(api: httpx.AsyncClient, log: NoLog) -> 
     assert json.loads(log.appended[0][2] or b"") == said
 
 
+@pytest.mark.parametrize(
+    ("misspelt", "field", "known"),
+    [
+        (without("messages", mesages=TURN["messages"]), "mesages", "messages"),
+        (TURN | {"occured_at": "2026-11-20T10:00:00Z"}, "occured_at", "occurred_at"),
+        (TURN | {"messages": [{"role": "user", "contents": "x"}]}, "messages.0.contents", "content"),
+    ],
+)
+async def test_a_field_that_is_nearly_a_known_one_is_refused_with_both_names(
+    api: httpx.AsyncClient, log: NoLog, misspelt: dict[str, Any], field: str, known: str
+) -> None:
+    for said, named in ((misspelt, field), ([TURN, misspelt], f"1.{field}")):
+        answer = await api.post("/v1/turns", json=said)
+        assert answer.status_code == 422, answer.text
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert answer.json()["errors"] == [{"field": named, "detail": f"is no field; did you mean {known}?"}]
+        assert answer.json()["detail"] == f"{named}: is no field; did you mean {known}?"
+    assert not log.appended
+
+
+async def test_fields_of_the_callers_own_objects_may_have_any_name(api: httpx.AsyncClient, log: NoLog) -> None:
+    said = TURN | {"metadata": {"mesages": 1, "userId": 2}, "own": {"sesion_id": [{"rolle": 3}]}}
+    assert (await api.post("/v1/turns", json=said)).status_code == 202
+    assert json.loads(log.appended[0][2] or b"") == said
+
+
+async def test_half_a_surrogate_pair_in_a_nearly_known_name_is_refused_as_such(api: httpx.AsyncClient) -> None:
+    said = json.dumps(TURN | {"messages\ud800": []})
+    answer = await api.post("/v1/turns", content=said, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert "surrogate" in answer.json()["detail"]
+
+
+async def test_every_misspelled_field_is_named(api: httpx.AsyncClient) -> None:
+    said = without("messages", mesages=TURN["messages"], occured_at=None)
+    answer = await api.post("/v1/turns", json=said)
+    assert [each["field"] for each in answer.json()["errors"]] == ["mesages", "occured_at"]
+
+
 async def test_a_list_is_answered_in_its_order(api: httpx.AsyncClient, log: NoLog) -> None:
     said = [TURN | {"turn_id": f"t{n}", "session_id": f"s{n % 2}"} for n in range(6)]
     answer = await api.post("/v1/turns", json=said)

@@ -1,0 +1,86 @@
+"""Misspelled fields of a turn: unknown fields whose name is nearly that of a known one; pure.
+
+Such a field is refused, because what the caller meant by it would be lost. Other unknown fields are the caller's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel, JsonValue
+
+from ..schemas.turns import ContentPart, Turn, TurnMessage
+
+CUTOFF: Final = 0.92
+"""The ratio of difflib from which two names are nearly the same. One letter more or less in a name of seven letters or
+more reaches it. Another letter does not: `context` is not `content`."""
+SHORT_WORD: Final = 3
+"""Words of at most this many letters must be equal: `user_uid`, `turn_idx` and `orig_id` are names of their own."""
+NAMES_MAX: Final = 200
+"""Unknown names of a turn that are compared, so that a turn with thousands of them does not hold up the server."""
+
+Path = tuple[str | int, ...]
+
+
+class Misspelling(NamedTuple):
+    path: Path
+    """Where the field is, its name at the end."""
+    known: str
+    """The field that was probably meant."""
+
+
+def misspellings(turn: dict[str, JsonValue]) -> list[Misspelling]:
+    """Find misspelled fields of the turn, of its messages and of their content parts; not in `metadata`, whose fields
+    are the caller's own."""
+    found: list[Misspelling] = []
+    for path, model in islice(_unknown_fields(turn), NAMES_MAX):
+        known = nearest_field(str(path[-1]), model)
+        if known is not None:
+            found.append(Misspelling(path, known))
+    return found
+
+
+def nearest_field(name: str, model: type[BaseModel]) -> str | None:
+    """Return the field of the model that `name` misspells. None: it is a name of its own."""
+    name = name.casefold()
+    for known in model.model_fields:
+        if len(name) <= len(known) + 2 and _letters(name) == _letters(known):  # `sessionId`
+            return known
+    candidates = [known for known in model.model_fields if abs(len(known) - len(name)) <= 1]
+    for known in difflib.get_close_matches(name, candidates, n=1, cutoff=CUTOFF):
+        if _short_words_agree(name, known):
+            return known
+    return None
+
+
+def _unknown_fields(turn: dict[str, JsonValue]) -> Iterator[tuple[Path, type[BaseModel]]]:
+    yield from _unknown(turn, Turn, ())
+    for message_path, message in _objects(turn.get("messages"), ("messages",)):
+        yield from _unknown(message, TurnMessage, message_path)
+        for part_path, part in _objects(message.get("content"), (*message_path, "content")):
+            yield from _unknown(part, ContentPart, part_path)
+
+
+def _unknown(sent: dict[str, JsonValue], model: type[BaseModel], path: Path) -> Iterator[tuple[Path, type[BaseModel]]]:
+    return (((*path, name), model) for name in sent if name not in model.model_fields)
+
+
+def _objects(value: JsonValue, path: Path) -> Iterator[tuple[Path, dict[str, JsonValue]]]:
+    if isinstance(value, list):
+        for place, item in enumerate(value):
+            if isinstance(item, dict):
+                yield (*path, place), item
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").replace("-", "")
+
+
+def _short_words_agree(name: str, known: str) -> bool:
+    words, known_words = name.split("_"), known.split("_")
+    if len(words) != len(known_words):
+        return True
+    return all(word == other for word, other in zip(words, known_words, strict=True) if len(other) <= SHORT_WORD)
