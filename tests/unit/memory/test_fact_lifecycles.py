@@ -228,16 +228,31 @@ class Lives(RuleBasedStateMachine):
             target=targets[0] if targets else None,
             policy=POLICY,
         )
-        looked_at = self._neighbours(said, None)
-        settled = settle(change, said, targets=targets, neighbours=looked_at, stamp=stamp, policy=POLICY)
+        settled = settle(
+            change, said, targets=targets, neighbours=self._compared_with(change, said), stamp=stamp, policy=POLICY
+        )
         self._store(stamp.cause, settled.transitions)
 
     def _neighbours(self, said: Statement, replaced: StoredFact | None) -> Neighbours:
-        rows = [row for row in self.rows.values() if row.state in READABLE and row.subject == said.subject]
-        same = [row for row in rows if row.content_hash == said.content_hash]
-        equal = min(same, key=lambda row: (row.state != "active", row.recorded_at, row.fact_id), default=None)
-        near = () if equal is not None and replaced is None else tuple(NearFact(row) for row in rows)
-        return Neighbours(replaced=replaced, equal=equal, near=near)
+        """Of a turn's statement, as the reflector reads them: with an equal row it reads no others."""
+        equal = self._equal(said)
+        return Neighbours(replaced=replaced, equal=equal, near=() if equal is not None else self._near(said))
+
+    def _compared_with(self, change: Change, said: Statement) -> Neighbours:
+        """Of a proposal, as the reflector reads them: a judgement is compared with all, its own row is no equal."""
+        if change.action == "judge":
+            return Neighbours(near=self._near(said))
+        if change.action in ("new", "update", "merge"):
+            return Neighbours(equal=self._equal(said), near=self._near(said))
+        return Neighbours()
+
+    def _equal(self, said: Statement) -> StoredFact | None:
+        same = [each.fact for each in self._near(said) if each.fact.content_hash == said.content_hash]
+        return min(same, key=lambda row: (row.state != "active", row.recorded_at, row.fact_id), default=None)
+
+    def _near(self, said: Statement) -> tuple[NearFact, ...]:
+        rows = self.rows.values()
+        return tuple(NearFact(row) for row in rows if row.state in READABLE and row.subject == said.subject)
 
     def _store(self, cause: str, transitions: Sequence[Transition]) -> None:
         """As the store does it: what carries the cause already was written before."""

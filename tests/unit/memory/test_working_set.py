@@ -207,6 +207,12 @@ class Row:
     """Salience as of the last tick: what eviction looks at."""
 
 
+def in_order(model: dict[str, Row]) -> dict[str, Row]:
+    """Sort rows by salience, then age. Rows of equal salience that one turn made keep their order, and the first of
+    them is evicted first; so the model sorts wherever the set does, after each change and at each tick."""
+    return dict(sorted(model.items(), key=lambda item: (-item[1].stored, item[1].born)))
+
+
 @given(STEPS, POLICIES)
 def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy) -> None:
     model: dict[str, Row] = {}
@@ -225,16 +231,17 @@ def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy)
                 row.importance = max(row.importance, importance)
                 row.seen, row.stored = turn, row.importance
                 row.pinned = row.pinned or (wants_pin and free)
+                model = in_order(model)
                 continue
             if len(model) >= policy.capacity:
                 loose = [t for t, row in model.items() if not row.pinned]
                 del model[min(loose, key=lambda t: (model[t].stored, model[t].born))]
             model[text] = Row(importance, turn, turn, wants_pin and free, importance)
+            model = in_order(model)
         working = apply_turn(working, candidates, policy=policy).working
         for row in model.values():
             row.stored = row.importance * decay(turn + 1 - row.seen, policy.decay)
-        # Of equals that one turn made, the first is the one that stands first: they are put in order at each tick.
-        model = dict(sorted(model.items(), key=lambda item: (-item[1].stored, item[1].born)))
+        model = in_order(model)
         assert working.turn == turn + 1
         assert {e.content: (pytest.approx(e.salience), e.pinned) for e in working.entries} == {
             t: (row.stored, row.pinned) for t, row in model.items()
