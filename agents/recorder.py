@@ -17,8 +17,8 @@ from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
 from ..adapters.vectors.conditions import equals
-from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, is_talk, windows
-from ..memory.recall.prompt_framing import without_framed
+from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, build_windows, is_talk
+from ..memory.recall.prompt_framing import remove_framed
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
@@ -102,7 +102,7 @@ class Recorder:
         messages = self._messages(work, record, before.place)
         self._metrics.counted("parts_without_text", sum(message.other_parts for message in turn.messages))
         talk = [message for message in messages if is_talk(message.role, _said(message))]
-        found_by = windows(_lines(before.messages), _lines(talk))
+        found_by = build_windows(_lines(before.messages), _lines(talk))
         window_of = dict(zip((message.message_id for message in talk), found_by.turn, strict=True))
         vectors = await self._vectors(turn.tenant_id, [_said(message) for message in messages], found_by)
         points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
@@ -177,7 +177,7 @@ class Recorder:
         messages = []
         for index, message in enumerate(turn.messages):
             text = message.text
-            takes_place = following is not None and is_talk(message.role, without_framed(text))
+            takes_place = following is not None and is_talk(message.role, remove_framed(text))
             messages.append(
                 StoredMessage(
                     message_id=ids.message_id(turn.session_key, turn.turn_id, index),
@@ -229,7 +229,7 @@ def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, str
 
 def _said(message: StoredMessage) -> str:
     """What it is found by. It is kept verbatim; memories that were rendered into it would be found as if said anew."""
-    return without_framed(message.content)
+    return remove_framed(message.content)
 
 
 def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:

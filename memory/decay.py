@@ -35,14 +35,14 @@ def age(then: datetime, now: datetime) -> float:
     return max(0.0, (now - then).total_seconds())
 
 
-def faded(then: datetime, now: datetime, *, half_life: float) -> float:
+def half_life_decay(then: datetime, now: datetime, *, half_life: float) -> float:
     """0.5 ^ (age / half_life), seconds."""
     return float(0.5 ** (age(then, now) / half_life))
 
 
 def effective_confidence(confidence: float, since: datetime, now: datetime, *, half_life_days: float) -> float:
     """How sure we still are of a fact. `since`: its last reinforcement, else when it was recorded."""
-    return confidence * faded(since, now, half_life=half_life_days * DAY)
+    return confidence * half_life_decay(since, now, half_life=half_life_days * DAY)
 
 
 def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
@@ -67,6 +67,6 @@ def stability_after(recalls: int, *, first_days: float, growth: float) -> float:
     return STABILITY_MAX_DAYS if recalls >= enough else first_days * growth**recalls
 
 
-def last_of(first: datetime, *others: datetime | None) -> datetime:
+def latest(first: datetime, *others: datetime | None) -> datetime:
     """The latest of the times that there are."""
     return max([first, *(each for each in others if each is not None)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from .policies import MemoryPolicy
 
 
-def only_kept(policy: MemoryPolicy) -> MemoryPolicy:
+def without_disabled_tiers(policy: MemoryPolicy) -> MemoryPolicy:
     """The policy without the work that would go into tiers that are off. All on: as it is.
 
     Without facts there is nothing that a run could consolidate episodes into, so none is started; the janitor, which

@@ -9,7 +9,7 @@ from qdrant_client import models
 
 from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of
-from ..memory.facts.belief import DENIED, stands, summary_stands
+from ..memory.facts.belief import DENIED, is_episode_believed, is_summary_believed
 from ..memory.policies import RecallPolicy
 from ..schemas.collections import FACTS
 from .payloads import SAYING, content_of, observation_of, saying_of, summarised_by
@@ -52,7 +52,9 @@ async def outlived(
 
     def stand(identity: str, payload: Payload) -> bool:
         if identity in summaries:
-            return summary_stands(summaries[identity], sayings)
-        return stands(content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap)
+            return is_summary_believed(summaries[identity], sayings)
+        return is_episode_believed(
+            content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap
+        )
 
     return frozenset(identity for identity, payload in episodes.items() if not stand(identity, payload))

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Final, cast
 
 from ..adapters.ports import Payload
-from ..memory.decay import last_of, stability_after, strength
-from ..memory.facts.belief import FactClaim, believed
+from ..memory.decay import latest, stability_after, strength
+from ..memory.facts.belief import FactClaim, was_believed
 from ..memory.policies import RecallPolicy
-from ..memory.recall.prompt_framing import without_framed
+from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
 from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
 from ..schemas.errors import Fatal
@@ -76,7 +76,7 @@ class RecordDetails:
 def content_of(payload: Payload) -> str:
     """Of a message what was said: memories that were rendered into it are no news of their own."""
     content = _text(payload, "content")
-    return without_framed(content) if "message_index" in payload else content
+    return remove_framed(content) if "message_index" in payload else content
 
 
 def trace_of(tier: Tier, payload: Payload) -> Trace:
@@ -147,7 +147,7 @@ def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> FactClai
         content=content_of(payload),
         observation_ids=frozenset(str(each.get("observation_id")) for each in said),
         turns=frozenset((str(each.get("session_id")), str(each.get("turn_id"))) for each in said),
-        believed=believed(
+        believed=was_believed(
             cast(FactState, _text(payload, "state")),
             valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,
             expired_at=_moment(payload, "expired_at") if payload.get("expired_at") else None,
@@ -240,7 +240,7 @@ def _since(payload: Payload) -> datetime:
 
 
 def _touched(payload: Payload, begun: datetime) -> datetime:
-    return last_of(begun, _moment(payload, "last_accessed_at") if payload.get("last_accessed_at") else None)
+    return latest(begun, _moment(payload, "last_accessed_at") if payload.get("last_accessed_at") else None)
 
 
 def _valence(payload: Payload) -> float | None:

@@ -18,7 +18,7 @@ from ..adapters.ports import DenseRanking, Embedder, LexicalRanking, Payload, Ra
 from ..memory.policies import FusionPolicy, RecallPolicy
 from ..memory.recall.fusion import ListName, RankedList, fuse
 from ..memory.recall.links import Links
-from ..memory.recall.speakers import Speaker, possible_names, same_name, speaker
+from ..memory.recall.speakers import Speaker, find_speaker, possible_names, same_name
 from ..schemas.collections import EPISODES, FACTS, LINKS, TURNS, WORKING
 from ..schemas.ids import links_id
 from ..schemas.links import StoredLinks
@@ -167,7 +167,7 @@ class MemorySearch:
         others = tuple(name for name in possible if not same_name(name, known))
         if await self._one_of(others) != NOBODY:
             return None
-        return speaker(cue, [name for name in possible if same_name(name, known)])
+        return find_speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
         """One of these under which a message stands, or nobody; None when that was not answered."""

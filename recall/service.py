@@ -25,8 +25,8 @@ from ..memory.facts.similarity import words
 from ..memory.policies import RecallPolicy, TiersPolicy
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
-from ..memory.recall.ranking import Score, composite, overlap, ranked
-from ..memory.recall.selection import ScoredMemory, best_first, choose
+from ..memory.recall.ranking import Score, overlap, score_composite, score_trace
+from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
@@ -147,7 +147,7 @@ class RecallService:
         now: datetime,
     ) -> dict[Key, _Found]:
         """As they are when the reranker does not answer in time."""
-        ordered = [(each.tier, each.id) for each in best_first(self._scored(found, links, request, now))]
+        ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, links, request, now))]
         shown = [
             RerankCandidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
             for tier, identity in ordered[: self._policy.rerank_pool]
@@ -174,7 +174,7 @@ class RecallService:
         """The answer without episodes that do not stand; without `facts` all do. Each round looks at those of the
         answer that it has not seen yet; when one fell, also at some behind them, so that a memory where many fell takes
         few rounds."""
-        left, seen, behind = best_first(scored), frozenset[str](), 0
+        left, seen, behind = sort_by_score(scored), frozenset[str](), 0
         while True:
             chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
             asked = [each.id for each in chosen if not _looked_at(each, seen)]
@@ -222,7 +222,7 @@ class RecallService:
 
     def _score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
         if self._policy.profile == "composite":
-            return composite(
+            return score_composite(
                 impression_of(tier, found.payload, now=now, policy=self._policy),
                 match=found.match,
                 links=links,
@@ -230,7 +230,7 @@ class RecallService:
                 now=now,
                 policy=self._policy.composite,
             )
-        return ranked(trace_of(tier, found.payload), match=found.match, now=now, policy=self._policy)
+        return score_trace(trace_of(tier, found.payload), match=found.match, now=now, policy=self._policy)
 
 
 def _looked_at(each: ScoredMemory, seen: Collection[str]) -> bool:

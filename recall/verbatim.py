@@ -16,9 +16,9 @@ from qdrant_client import models
 
 from ..adapters.ports import VectorStore
 from ..adapters.vectors.conditions import any_of, equals
-from ..memory.facts.belief import FactClaim, stands
+from ..memory.facts.belief import FactClaim, is_episode_believed
 from ..memory.policies import GistPolicy, RecallPolicy
-from ..memory.upkeep.gist import is_whole, kept_until
+from ..memory.upkeep.gist import archive_expiry, is_whole
 from ..schemas import ids
 from ..schemas.archive import Archived
 from ..schemas.collections import ARCHIVE, EPISODES, FACTS
@@ -98,7 +98,7 @@ class VerbatimReader:
         )
         await send(told, to=self._log)
         log.info("rehydrated", tenant_id=ref.tenant_id, episode_id=ref.episode_id, recall_id=told.recall_id)
-        until = kept_until(row.model_copy(update={"accessed_at": max(row.accessed_at, now)}), self._gist)
+        until = archive_expiry(row.model_copy(update={"accessed_at": max(row.accessed_at, now)}), self._gist)
         return VerbatimResult(ref.episode_id, row.content, None, episode.archived_at, row.sha256, until)
 
     # -------------------------------------------------------------------------------------------- within
@@ -135,4 +135,4 @@ class VerbatimReader:
         sayings = [
             FactClaim(each.content, frozenset((row.observation_id,)), each.state not in WITHHELD) for each in facts
         ]
-        return stands(row.content, row.observation_id, sayings, more_than=self._same_from)
+        return is_episode_believed(row.content, row.observation_id, sayings, more_than=self._same_from)

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 from ..schemas.topics import DEAD_LETTER_SUFFIX
 from ..streams.log.port import Position
-from .rows import History, LetterRow, Refusal
-from .verdicts import Expected, Findings, InvariantVerdict, named, positions
+from .rows import DeadLetterRow, History, Refusal
+from .verdicts import Expected, Findings, InvariantVerdict, format_turn, positions
 
 BY_DECISION = frozenset(("refused_by_model", "fatal"))
 """Reasons that the record does not show."""
 OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
 
 
-def letters_are_the_poison(history: History, expected: Expected) -> InvariantVerdict:
+def dead_letters_are_the_poison_set(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     refusals = {refusal.position: refusal for refusal in history.refusals}
-    letters: dict[Position, list[LetterRow]] = defaultdict(list)
+    letters: dict[Position, list[DeadLetterRow]] = defaultdict(list)
     for letter in history.letters:
         if letter.original is None or letter.original.topic + DEAD_LETTER_SUFFIX != letter.position.topic:
             findings.require(False, "a dead letter does not say of which record it is", letter.position)
@@ -40,7 +40,7 @@ def letters_are_the_poison(history: History, expected: Expected) -> InvariantVer
 
 
 def _letter(
-    history: History, original: Position, written: Sequence[LetterRow], refusal: Refusal | None, findings: Findings
+    history: History, original: Position, written: Sequence[DeadLetterRow], refusal: Refusal | None, findings: Findings
 ) -> None:
     digest = history.originals.get(original)
     for letter in written:
@@ -64,7 +64,9 @@ def _letter(
             findings.found(f"nothing is {letter.reason} in it, yet it was refused", letter.position, original)
 
 
-def _given(history: History, expected: Expected, letters: dict[Position, list[LetterRow]], findings: Findings) -> None:
+def _given(
+    history: History, expected: Expected, letters: dict[Position, list[DeadLetterRow]], findings: Findings
+) -> None:
     given = expected.refused_by_model or frozenset()
     refused = {
         turn: [letter for letter in letters[original] if letter.reason in BY_DECISION]
@@ -72,9 +74,9 @@ def _given(history: History, expected: Expected, letters: dict[Position, list[Le
         if any(letter.reason in BY_DECISION for letter in letters.get(original, ()))
     }
     for turn in sorted(given - set(refused)):
-        findings.require(False, f"{named(turn)} has no dead letter, though its decision fails")
+        findings.require(False, f"{format_turn(turn)} has no dead letter, though its decision fails")
     for turn, written in refused.items():
         if turn not in given:
             findings.require(
-                False, f"{named(turn)} is a dead letter, though nothing is wrong with it", *positions(written)
+                False, f"{format_turn(turn)} is a dead letter, though nothing is wrong with it", *positions(written)
             )

@@ -13,7 +13,7 @@ from pydantic import JsonValue, ValidationError
 from ..adapters.ports import StoredPoint
 from ..agents.common.turn_routing import decode_turn, is_misplaced, was_rekeyed
 from ..memory.facts.routing import route
-from ..memory.facts.statements import own_subject
+from ..memory.facts.statements import resolve_subject
 from ..memory.language.text import folded, quote_in_folded
 from ..memory.policies import MemoryPolicy
 from ..schemas import ids
@@ -32,10 +32,10 @@ from ..streams.engine.codec import decode, tenant_of
 from ..streams.log.port import Position, Record
 from .rows import (
     CommandRow,
+    DeadLetterRow,
     EventRow,
     EvidenceRow,
     FactView,
-    LetterRow,
     ObservationRow,
     ObservedRow,
     PointRow,
@@ -49,7 +49,7 @@ C = TypeVar("C", bound=Contract)
 MOVING = frozenset(("strength", "retrieval_count", "last_accessed_at"))
 """Live in Qdrant only, change without version or event: comparisons leave them out."""
 COMPARED = tuple(name for name in Fact.model_fields if name not in MOVING)
-SPRING = "kafka_dlt-original-"
+ORIGINAL_HEADER_PREFIX = "kafka_dlt-original-"
 
 
 class UnreadableRecord(Exception):
@@ -204,7 +204,7 @@ def _observation(of: Observed, each: Observation, session_key: str, policy: Memo
     return ObservationRow(
         observation_id=each.observation_id,
         derived=each.observation_id == ids.observation_id(session_key, of.turn_id, each.subject, each.content),
-        subject=own_subject(each.subject, of.owner, of.user_id),
+        subject=resolve_subject(each.subject, of.owner, of.user_id),
         content_hash=ids.content_hash(each.content),
         quote=hash(each.evidence),
         quoted=None,
@@ -236,11 +236,13 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
 
 
 # ------------------------------------------------------------------------------------------------ what they write
-def letter(record: Record) -> LetterRow:
+def dead_letter(record: Record) -> DeadLetterRow:
     """Nothing here fails: a letter that does not say where it comes from is a finding."""
-    topic, partition, offset = (_header(record, SPRING + name) for name in ("topic", "partition", "offset"))
+    topic, partition, offset = (
+        _header(record, ORIGINAL_HEADER_PREFIX + name) for name in ("topic", "partition", "offset")
+    )
     numbers = [int(text) for text in (partition, offset) if text is not None and text.isdecimal() and len(text) < 20]
-    return LetterRow(
+    return DeadLetterRow(
         position=record.position,
         timestamp=record.timestamp,
         tenant_id=_header(record, "memstream-tenant") or tenant_of(record.value),
@@ -267,8 +269,8 @@ def event(record: Record) -> tuple[EventRow, Fact]:
         tenant_id=found.tenant_id,
         owner_key=found.owner.key(found.tenant_id),
         key=key_of(record),
-        fact=view(found.fact),
-        before=view(found.before) if found.before is not None else None,
+        fact=fact_view(found.fact),
+        before=fact_view(found.before) if found.before is not None else None,
         turn_ids=found.cause.turn_ids,
         observation_ids=found.cause.observation_ids,
         command_id=found.cause.command_id,
@@ -282,7 +284,7 @@ def state(record: Record) -> Fact | None:
     return None if record.value is None else read(record, Fact)
 
 
-def view(fact: Fact) -> FactView:
+def fact_view(fact: Fact) -> FactView:
     payload = fact.to_payload()
     return FactView(
         fact_id=fact.fact_id,

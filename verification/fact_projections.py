@@ -9,13 +9,13 @@ from ..schemas import ids
 from ..schemas.collections import FACTS as FACTS_COLLECTION
 from ..schemas.topics import FACTS, FACTS_UPDATED
 from .decoding import COMPARED
-from .rows import EventRow, FactView, History, StateRow, told
+from .rows import EventRow, FactView, History, StateRow, format_position
 from .verdicts import Expected, Findings, InvariantVerdict
 
 CLOSED = frozenset(("superseded", "invalidated", "expired", "forgotten", "quarantined"))
 
 
-def the_views_agree(history: History, expected: Expected) -> InvariantVerdict:
+def projections_agree(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     if "reflector" not in expected.stages:
         return findings.verdict("facts", "the log's facts and the store's are the same")
@@ -55,8 +55,8 @@ def _one(history: History, fact_id: str, event: EventRow | None, state: StateRow
     stored = history.stored_facts.get(fact_id)
     views = (event.fact if event else None, state.fact if state else None, stored)
     owner_key = next(view.owner_key for view in views if view is not None)
-    where = [told(event.position)] if event else []
-    where += [told(state.position)] if state else []
+    where = [format_position(event.position)] if event else []
+    where += [format_position(state.position)] if state else []
     where += [_point(fact_id)] if stored else []
     findings.checked += 1
     if event is None and history.whole(FACTS_UPDATED.name, owner_key):

@@ -53,7 +53,7 @@ from .rows import (
     StateRow,
     TurnName,
     TurnRow,
-    told,
+    format_position,
 )
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -163,7 +163,7 @@ class _Reader:
             try:
                 take(record)
             except UnreadableRecord as why:
-                self._history.unreadable[told(record.position)] = str(why)
+                self._history.unreadable[format_position(record.position)] = str(why)
 
     async def _records(self, name: str) -> AsyncIterator[Record]:
         """Up to where the topic ended when the reading began."""
@@ -186,7 +186,7 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ one record
     def _letter(self, record: Record) -> None:
-        letter = decoding.letter(record)
+        letter = decoding.dead_letter(record)
         if self._reading.wants(letter.tenant_id):
             self._history.letters.append(letter)
             if letter.original is not None:
@@ -218,9 +218,9 @@ class _Reader:
         highest = known.highest if known else 0
         view = None
         if fact is not None:
-            view = decoding.view(fact)
+            view = decoding.fact_view(fact)
             highest = max(highest, fact.version)
-            self._evidence(fact, told(record.position))
+            self._evidence(fact, format_position(record.position))
         self._history.states[key] = StateRow(record.position, key, view, highest)
 
     def _event(self, record: Record) -> None:
@@ -230,7 +230,7 @@ class _Reader:
         rows: list[EventRow] = self._history.events.setdefault(row.event_id, [])
         if all(row.digest != known.digest for known in rows):
             rows.append(row)
-            self._evidence(fact, told(record.position))
+            self._evidence(fact, format_position(record.position))
 
     def _recorded(self, record: Record) -> None:
         self._original(record)
@@ -304,7 +304,7 @@ class _Reader:
         """Deferred turns have a row of their own in the observer's table. Its changelog is large, so it is read only
         when a turn has no other effect, and only for the sessions of such turns."""
         history = self._history
-        missing = without_effect(history)
+        missing = turns_without_effect(history)
         if not missing:
             return
         name = changelog_name("observer", TABLES["observer"])
@@ -347,7 +347,7 @@ class _Reader:
             history.unreadable[f"{collection} of {tenant_id}"] = str(foreign)
 
     def _stored_fact(self, point_id: str, row: StoredFact, where: str) -> None:
-        view = decoding.view(row.public())
+        view = decoding.fact_view(row.public())
         if point_id != row.fact_id or row.owner_key != view.owner_key:
             self._history.unreadable[where] = "its id or its owner_key is not that of the fact in it"
         self._history.stored_facts[point_id] = view
@@ -359,7 +359,7 @@ class _Reader:
             self._history.spoken.add(said)
 
 
-def without_effect(history: History) -> list[TurnRow]:
+def turns_without_effect(history: History) -> list[TurnRow]:
     """Turns that the observer acknowledged, and that were neither observed nor refused."""
     lettered = history.lettered("observer")
     return [

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from ..schemas.topics import TURNS, read_by
 from .budget_check import spending_is_within_budget
-from .dead_letters import letters_are_the_poison
-from .fact_projections import the_views_agree
+from .dead_letters import dead_letters_are_the_poison_set
+from .fact_projections import projections_agree
 from .rows import History, ObservedRow, TurnRow
 from .tenant_isolation import no_read_crosses_tenants
 from .turn_effects import each_turn_has_one_effect
-from .verdicts import Expected, Findings, InvariantVerdict, Violation, named
+from .verdicts import Expected, Findings, InvariantVerdict, Violation, format_turn
 from .versions import versions_are_monotonic
 
 __all__ = ["CHECKS", "Expected", "InvariantVerdict", "Violation", "verify"]
@@ -47,7 +47,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
         for (turn_before, before), (turn, after) in pairwise(rows):
             findings.require(
                 before.turn_number < after.turn_number,
-                f"{named(turn.name)} came after turn {turn_before.turn_id} and was observed before it",
+                f"{format_turn(turn.name)} came after turn {turn_before.turn_id} and was observed before it",
                 turn_before.position,
                 turn.position,
                 before.position,
@@ -67,7 +67,7 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
         for before, after in pairwise(recorded):
             findings.require(
                 before.turn_number < after.turn_number,
-                f"{named(after.name)} was reflected after turn {before.turn_id}, which is later",
+                f"{format_turn(after.name)} was reflected after turn {before.turn_id}, which is later",
                 before.position,
                 after.position,
             )
@@ -96,11 +96,11 @@ CHECKS: tuple[Callable[[History, Expected], InvariantVerdict], ...] = (
     each_turn_has_one_effect,
     versions_are_monotonic,
     no_read_crosses_tenants,
-    letters_are_the_poison,
+    dead_letters_are_the_poison_set,
     spending_is_within_budget,
     order_is_kept,
     lag_is_zero,
-    the_views_agree,
+    projections_agree,
 )
 
 

@@ -9,7 +9,7 @@ from ..schemas import ids
 from ..schemas.collections import EPISODES
 from ..schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS_UPDATED
 from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
-from .verdicts import Expected, Findings, named, positions
+from .verdicts import Expected, Findings, format_turn, positions
 
 OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted"))
 """Actions by which a fact that stood already takes an observation up."""
@@ -48,7 +48,7 @@ def observations_are_reflected(history: History, expected: Expected, findings: F
             continue
         recorded = history.recorded.get((row.owner_key, turn), [])
         if history.effect_kept([row], EPISODES_RECORDED.name, key=row.owner_key):
-            findings.require(bool(recorded), f"{named(turn)} was observed and not reflected", row.position)
+            findings.require(bool(recorded), f"{format_turn(turn)} was observed and not reflected", row.position)
         if recorded:
             _recorded(history, turn, row, recorded, changes, findings)
             stored.look_for(turn, row, findings)
@@ -66,11 +66,11 @@ def _recorded(
 ) -> None:
     """Its record names the episodes of its observations, and the facts with events of it."""
     findings.require(
-        len(recorded) == 1, f"{named(turn)} was reflected twice, with different values", *positions(recorded)
+        len(recorded) == 1, f"{format_turn(turn)} was reflected twice, with different values", *positions(recorded)
     )
     findings.require(
         set(recorded[0].episode_ids) == _episodes(row),
-        f"{named(turn)}: its episodes are not those of its observations",
+        f"{format_turn(turn)}: its episodes are not those of its observations",
         row.position,
         recorded[0].position,
     )
@@ -78,7 +78,7 @@ def _recorded(
         events = changes.of_turn(row)
         findings.require(
             set(recorded[0].fact_ids) == {event.fact.fact_id for event in events},
-            f"{named(turn)}: the facts that it changed are not those with events of it",
+            f"{format_turn(turn)}: the facts that it changed are not those with events of it",
             recorded[0].position,
             *positions(events),
         )
@@ -96,7 +96,7 @@ def _believed(history: History, row: ObservedRow, changes: _Changes, findings: F
         taken_up = any(event.fact.fact_id == own or event.action in OPENING for event in events)
         findings.require(
             taken_up or changes.heard(row, each.subject),
-            f"{named(row.name)}: an observation made no fact",
+            f"{format_turn(row.name)}: an observation made no fact",
             row.position,
             f"facts/{own}",
         )
@@ -123,7 +123,7 @@ class _Stored:
         for episode_id in sorted(_episodes(row)):
             where = f"{EPISODES}/{episode_id}"
             findings.require(
-                episode_id in self._ids, f"{named(turn)}: its episode is not in the store", row.position, where
+                episode_id in self._ids, f"{format_turn(turn)}: its episode is not in the store", row.position, where
             )
 
     def look_for_strays(self, history: History, findings: Findings) -> None:

@@ -19,7 +19,7 @@ DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
 """Milliseconds. Near where retention has cut, a record may be a duplicate of one that is gone, its effect gone too."""
 
 
-def told(position: Position) -> str:
+def format_position(position: Position) -> str:
     """As a violation names a record: `memory.turns/3@17`."""
     return f"{position.topic}/{position.partition}@{position.offset}"
 
@@ -78,7 +78,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterRow:
+class DeadLetterRow:
     """A dead letter. `original` is None when its headers do not say where it was."""
 
     position: Position
@@ -278,7 +278,7 @@ class History:
     """Topics that grew, and commits that went on, while they were read."""
     turns: list[TurnRow] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    letters: list[LetterRow] = field(default_factory=list)
+    letters: list[DeadLetterRow] = field(default_factory=list)
     first_kept: dict[tuple[str, int], int] = field(default_factory=dict)
     """By topic and partition the timestamp of the first record, milliseconds."""
     originals: dict[Position, str] = field(default_factory=dict)
@@ -324,9 +324,9 @@ class History:
     def all_whole(self, topic: str) -> bool:
         return all(span.whole for span in self.spans.get(topic, ()))
 
-    def lettered(self, stage: StageName) -> Mapping[Position, Sequence[LetterRow]]:
+    def lettered(self, stage: StageName) -> Mapping[Position, Sequence[DeadLetterRow]]:
         """The dead letters that a stage wrote, by the record that was refused."""
-        found: dict[Position, list[LetterRow]] = {}
+        found: dict[Position, list[DeadLetterRow]] = {}
         for letter in self.letters:
             if letter.stage == stage and letter.original is not None:
                 found.setdefault(letter.original, []).append(letter)

@@ -10,7 +10,7 @@ from ..schemas import ids
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ..schemas.topics import EPISODES_RECORDED, FACTS, OBSERVATIONS
 from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, ObservedRow, PointRow, TurnName
-from .verdicts import Expected, Findings, InvariantVerdict, named
+from .verdicts import Expected, Findings, InvariantVerdict, format_turn
 
 PLACES = range(20)
 """In the changes of a facts.apply."""
@@ -61,13 +61,15 @@ def _observed(history: History, owners: dict[TurnName, set[str]], findings: Find
         for row in rows:
             findings.require(row.key == row.owner_key, "a record lies under another owner's key", row.position)
             if turn in owners and row.owner_key not in owners[turn]:
-                findings.found(f"{named(turn)}: what was observed has another owner", row.position)
+                findings.found(f"{format_turn(turn)}: what was observed has another owner", row.position)
             if row.ce_id != ids.observed_id(*turn):
-                findings.found(f"{named(turn)}: the record's ce_id is not that of the turn", row.position)
+                findings.found(f"{format_turn(turn)}: the record's ce_id is not that of the turn", row.position)
             for each in row.observations:
-                findings.require(each.derived, f"{named(turn)}: an observation's id is not of this turn", row.position)
+                findings.require(
+                    each.derived, f"{format_turn(turn)}: an observation's id is not of this turn", row.position
+                )
                 if each.quoted is False:
-                    findings.found(f"{named(turn)}: an observation quotes what was not said in it", row.position)
+                    findings.found(f"{format_turn(turn)}: an observation quotes what was not said in it", row.position)
 
 
 def _event(event: EventRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
@@ -116,10 +118,12 @@ def _points(
     for point in history.points.get(TURNS, ()):
         turn = point.session_key, point.turn_id
         findings.require(
-            point.id == ids.message_id(*turn, point.index), f"{named(turn)}: a message has another's id", str(point)
+            point.id == ids.message_id(*turn, point.index),
+            f"{format_turn(turn)}: a message has another's id",
+            str(point),
         )
         if turn in owners and point.owner_key not in owners[turn]:
-            findings.found(f"{named(turn)}: a message has another owner", str(point))
+            findings.found(f"{format_turn(turn)}: a message has another owner", str(point))
 
 
 def _working(history: History, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
@@ -155,7 +159,7 @@ def _summary(history: History, point: PointRow, findings: Findings) -> None:
     for turn_id in point.summarised:
         turn = point.session_key, turn_id
         reflected = (point.owner_key, turn) in history.recorded
-        findings.require(reflected, f"{named(turn)}: it is summarised and was not reflected", str(point))
+        findings.require(reflected, f"{format_turn(turn)}: it is summarised and was not reflected", str(point))
 
 
 def _of_origin(history: History, point: PointRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:

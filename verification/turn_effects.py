@@ -16,7 +16,7 @@ from ..schemas.topics import OBSERVATIONS, RESULTS, TURNS
 from ..streams.log.port import Position
 from .reflector_effects import observations_are_reflected
 from .rows import CommandRow, History, ObservedRow, PointRow, TurnName, TurnRow
-from .verdicts import Expected, Findings, InvariantVerdict, named, positions
+from .verdicts import Expected, Findings, InvariantVerdict, format_turn, positions
 
 
 def each_turn_has_one_effect(history: History, expected: Expected) -> InvariantVerdict:
@@ -40,7 +40,7 @@ def _acknowledged(
 ) -> None:
     for turn in sorted(expected.acknowledged):
         if turn in turns or history.whole(TURNS.name, turn[0]):
-            findings.require(turn in turns, f"{named(turn)} was acknowledged and is not in the log")
+            findings.require(turn in turns, f"{format_turn(turn)} was acknowledged and is not in the log")
 
 
 # ------------------------------------------------------------------------------------------------ observer
@@ -57,7 +57,7 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
             refused = bool(placed) and all(row.position in lettered for row in placed)
             findings.require(
                 not (refused and history.whole(TURNS.name, turn[0])),
-                f"{named(turn)} was observed, and each of its records is a dead letter too",
+                f"{format_turn(turn)} was observed, and each of its records is a dead letter too",
                 *positions(observed),
                 *positions(placed),
             )
@@ -75,13 +75,15 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
                 continue
             if last_letter is not None and last_letter >= row.timestamp:
                 continue  # it came while the one that was refused was still counted as seen
-            findings.require(False, f"{named(turn)} is lost: neither observed nor a dead letter", *positions(placed))
+            findings.require(
+                False, f"{format_turn(turn)} is lost: neither observed nor a dead letter", *positions(placed)
+            )
             break
         else:
             findings.checked += 1
     for turn, observed in history.observed.items():
         if turn not in turns and history.whole(TURNS.name, turn[0]):
-            findings.require(False, f"{named(turn)} was observed and never produced", *positions(observed))
+            findings.require(False, f"{format_turn(turn)} was observed and never produced", *positions(observed))
     if waiting:
         findings.note(f"{waiting} turns wait to be observed: they have rows in the observer's table")
 
@@ -98,7 +100,7 @@ def _sent_again(
         done = history.processed("observer", row.position) and row.position not in lettered
         if done and history.letter_kept(row) and history.kept_since(TURNS.name, row.timestamp, key=row.session_key):
             sent = (row.name, row.digest) in resent
-            findings.require(sent, f"{named(row.name)} lay wrong and was not sent again", row.position)
+            findings.require(sent, f"{format_turn(row.name)} lay wrong and was not sent again", row.position)
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
@@ -107,7 +109,7 @@ def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findin
     for before, after in pairwise(rows):
         findings.require(
             after.turn_number - before.turn_number >= SEEN_KEPT,
-            f"{named(turn)} was observed twice, with different values",
+            f"{format_turn(turn)} was observed twice, with different values",
             before.position,
             after.position,
         )
@@ -132,17 +134,19 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         kept = next((row for row in known if row.digest == first), None)
         where: list[Position | str] = [*positions(known), *(str(point) for point in points)]
         if not points:
-            findings.require(False, f"{named(turn)} is not in the store word by word", *where)
+            findings.require(False, f"{format_turn(turn)} is not in the store word by word", *where)
         elif kept is None:
-            findings.require(False, f"{named(turn)}: another turn than the first of its id is kept", *where)
+            findings.require(False, f"{format_turn(turn)}: another turn than the first of its id is kept", *where)
         else:
             said = {(point.index, point.text) for point in points}
             findings.require(
-                said == set(enumerate(kept.messages)), f"{named(turn)}: its messages are not kept as they came", *where
+                said == set(enumerate(kept.messages)),
+                f"{format_turn(turn)}: its messages are not kept as they came",
+                *where,
             )
     for turn, points in stored.items():
         if turn not in turns and history.whole(TURNS.name, turn[0]):
-            findings.require(False, f"{named(turn)} is in the store and was never produced", *map(str, points))
+            findings.require(False, f"{format_turn(turn)} is in the store and was never produced", *map(str, points))
 
 
 # ------------------------------------------------------------------------------------------------ commands

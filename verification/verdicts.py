@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..memory.policies import MemoryPolicy
 from ..schemas.topics import STAGES, StageName
 from ..streams.log.port import Position
-from .rows import TurnName, told
+from .rows import TurnName, format_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Findings:
         self.notes: list[str] = []
 
     def found(self, what: str, *where: Position | str) -> None:
-        records = (each if isinstance(each, str) else told(each) for each in where)
+        records = (each if isinstance(each, str) else format_position(each) for each in where)
         self.violations.append(Violation(what, tuple(dict.fromkeys(records))))
 
     def require(self, holds: bool, what: str, *where: Position | str) -> None:
@@ -73,7 +73,7 @@ class Findings:
         return InvariantVerdict(invariant, title, self.checked, tuple(self.violations), tuple(self.notes))
 
 
-def named(turn: TurnName) -> str:
+def format_turn(turn: TurnName) -> str:
     """A turn in a violation: session key and turn id, as they are in keys."""
     return f"turn {turn[1]} of {turn[0]}"
 

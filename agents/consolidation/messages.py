@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from ...memory.upkeep.consolidation import in_commands
+from ...memory.upkeep.consolidation import split_into_commands
 from ...schemas import ids
 from ...schemas.commands import Command, CommandResult, EpisodesRecord, FactsApply, ResultError, ResultStatus
 from .rows import NOT_RETRIED, RunRecord, RunStatus
@@ -30,7 +30,7 @@ ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
 
 def proposals(did: Sequence[StepResult], asked: RunRequest) -> tuple[Command, ...]:
     """`facts.apply` commands of at most 20 changes, each of one step: it names model and prompt."""
-    chunks = [(one, changes) for one in did for changes in in_commands(one.changes)]
+    chunks = [(one, changes) for one in did for changes in split_into_commands(one.changes)]
     return tuple(
         Command(
             command_id=ids.command_id(asked.run_id, n),

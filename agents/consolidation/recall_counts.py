@@ -16,9 +16,9 @@ from pydantic import JsonValue
 
 from ...adapters.ports import StoredPoint, VectorStore
 from ...memory.policies import HygienePolicy
-from ...memory.recall.links import Links, recalled_together
-from ...memory.recall.recall_counters import on_episode, on_fact
-from ...memory.upkeep.gist import on_archived
+from ...memory.recall.links import Links, strengthen_links
+from ...memory.recall.recall_counters import episode_recall_fields, fact_recall_fields
+from ...memory.upkeep.gist import access_fields
 from ...schemas import ids
 from ...schemas.archive import Archived
 from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
@@ -113,7 +113,7 @@ class RecallCounters:
             writes=(*self._writes(told.tenant_id, found, at), *await self._accessed(told, owner_key, at)),
             tenant_id=told.tenant_id,
         )
-        links = recalled_together(
+        links = strengthen_links(
             row.links,
             [item.id for item in _best_first(told) if item.id in found][: self.policy.links_together],
             at=at,
@@ -152,7 +152,7 @@ class RecallCounters:
         rows = [Archived.from_payload(each.payload) for each in found.values()]
         return [
             SetFields(
-                collection=ARCHIVE, tenant_id=told.tenant_id, ids=(row.archive_id,), fields=on_archived(row, at=at)
+                collection=ARCHIVE, tenant_id=told.tenant_id, ids=(row.archive_id,), fields=access_fields(row, at=at)
             )
             for row in rows
             if row.owner_key == owner_key
@@ -173,8 +173,8 @@ class RecallCounters:
 
     def _fields(self, collection: str, row: StoredPoint, at: datetime) -> dict[str, JsonValue]:
         if collection == FACTS:
-            return on_fact(StoredFact.from_payload(row.payload), at=at)
-        return on_episode(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
+            return fact_recall_fields(StoredFact.from_payload(row.payload), at=at)
+        return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
 
 
 def _best_first(told: RecallTold) -> Sequence[RecalledRef]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ...memory.policies import ConsolidationPolicy
-from ...memory.upkeep.consolidation import Counters, scheduled
+from ...memory.upkeep.consolidation import Counters, next_scheduled_run
 from ...schemas import ids
 from ...schemas.commands import Command
 from ...schemas.turns import Owner
@@ -120,7 +120,7 @@ def upcoming(
         command_id = ids.errand_command_id(first.run_id, first.kind, first.attempt)
         return replace(blank, command_id=command_id, kind=first.kind, at=first.not_before, for_model=first.attempt > 0)
     last = next((run.at for run in reversed(row.runs) if run.kind == "consolidate"), row.counted_since)
-    at_ = scheduled(row.counters, last, policy)
+    at_ = next_scheduled_run(row.counters, last, policy)
     if at_ is None:
         return None
     return replace(blank, command_id=ids.scheduled_command_id(owner_key, at_), at=at_)

@@ -14,8 +14,8 @@ from qdrant_client import models
 
 from ...adapters.vectors.conditions import any_of, equals
 from ...memory.policies import CapturePolicy
-from ...memory.upkeep.digest import within
-from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, as_told
+from ...memory.upkeep.digest import truncate_to_tokens
+from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, to_summary_turns
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX
 from ...schemas.collections import EPISODES, FACTS, TURNS
@@ -62,7 +62,7 @@ async def logged(
         ]
     )
     found = await lookup.calls.call("store", lambda: lookup.store.select(TURNS, tenant_id=asked.tenant_id, where=where))
-    return as_told(session.turn_ids, (StoredMessage.from_payload(each.payload) for each in found), capture)
+    return to_summary_turns(session.turn_ids, (StoredMessage.from_payload(each.payload) for each in found), capture)
 
 
 async def tellable(
@@ -98,7 +98,7 @@ async def summarise_turns(
     if isinstance(answer, CallStopped):
         return answer
     usage = token_usage(answer.usage)
-    text = within(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
+    text = truncate_to_tokens(answer.value, SUMMARY_TOKENS)[:CONTENT_MAX]
     if not text:
         return TurnsSummary(None, usage)
     summary = Summary(

@@ -27,8 +27,8 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
-from ...memory.upkeep.consolidation import counted, due
-from ...memory.upkeep.summaries import heard
+from ...memory.upkeep.consolidation import count_turn, is_run_due
+from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
 from ...schemas.errors import Relinquished, Transient
@@ -161,17 +161,17 @@ class Consolidation:
             return None
         row = row.model_copy(
             update={
-                "counters": counted(row.counters, told),
+                "counters": count_turn(row.counters, told),
                 "counted_since": row.counted_since or self._now(),
                 "changed_facts": row.changed_facts + len(told.fact_ids),
-                "unsummarised": heard(row.unsummarised, told) if self._policy.summary_turns else (),
+                "unsummarised": add_turn(row.unsummarised, told) if self._policy.summary_turns else (),
             }
         )
         run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
         row = after_turn(row, at=record.timestamp, run_id=run, policy=self._hygiene, now=self._now())
         done = RunConclusion(row)
         again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
-        if again and due(row.counters, self._policy):
+        if again and is_run_due(row.counters, self._policy):
             done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
         turns = CountedTurns(turn_number=told.turn_number, counted=before.counted.add(told.turn_id))
         outcome = Outcome(

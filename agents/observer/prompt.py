@@ -11,7 +11,7 @@ from functools import cached_property
 from ...adapters.ports import Message
 from ...memory.language.text import escape_markers, folded, one_line
 from ...memory.policies import CapturePolicy
-from ...memory.recall.prompt_framing import without_framed
+from ...memory.recall.prompt_framing import remove_framed
 from ...schemas.cloudevents import rfc3339
 from ...schemas.turns import Role, Turn
 from ...schemas.working_set import WorkingEntry, WorkingSet
@@ -39,12 +39,12 @@ class ShownTurn:
         cls, turn: Turn, occurred_at: datetime, policy: CapturePolicy, source: TurnSource | None = None
     ) -> ShownTurn:
         if source is not None:
-            text = without_framed(text_of(turn, source))
-            own = tuple((message.role, without_framed(message.text)) for message in turn.messages)
+            text = remove_framed(text_of(turn, source))
+            own = tuple((message.role, remove_framed(message.text)) for message in turn.messages)
             return cls(turn.turn_id, occurred_at, (("user", text),) if text.strip() else (), own)
         said = []
         for message in turn.messages:
-            text = without_framed(message.text)
+            text = remove_framed(message.text)
             if message.role == "assistant":
                 text = text[: policy.max_assistant_chars]
             if message.role in policy.roles and text.strip():

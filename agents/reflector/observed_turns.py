@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...memory.facts.conflict import Neighbours, carry_out, predicates_looked_up, resolve
+from ...memory.facts.conflict import Neighbours, carry_out, lookup_predicates, resolve
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
-from ...memory.facts.statements import Statement, of_observation
+from ...memory.facts.statements import Statement, statement_from_observation
 from ...memory.facts.transitions import Stamp, Transition
 from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
@@ -47,7 +47,9 @@ class RoutedObservation:
 def routed(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation, ...]:
     found = ((observation, route(observation, policy)) for observation in observed.observations)
     return tuple(
-        RoutedObservation(observation, way, of_observation(observed, observation, policy, episode=way.episodic))
+        RoutedObservation(
+            observation, way, statement_from_observation(observed, observation, policy, episode=way.episodic)
+        )
         for observation, way in found
     )
 
@@ -116,7 +118,7 @@ async def _change_facts(
         near = await view.neighbours(
             statement.subject,
             vector,
-            predicates_looked_up(statement, policy.conflict),
+            lookup_predicates(statement, policy.conflict),
             limit=policy.conflict.neighbours,
         )
     resolution = resolve(

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...adapters.ports import VectorStore
-from ...memory.facts.conflict import Neighbours, predicates_looked_up
+from ...memory.facts.conflict import Neighbours, lookup_predicates
 from ...memory.facts.proposals import ProposalOutcome, settle
 from ...memory.facts.similarity import NearFact
-from ...memory.facts.statements import Statement, of_change
+from ...memory.facts.statements import Statement, statement_from_change
 from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
-from ...memory.upkeep.sharing import as_shared
+from ...memory.upkeep.sharing import shared_statement
 from ...schemas import ids
 from ...schemas.collections import EPISODES
 from ...schemas.commands import Change as Proposal
@@ -113,7 +113,7 @@ async def _settle(
     if change.action == "new" and change.source_episode_ids and not episodes:
         return ProposalOutcome("unknown", "none of its source episodes is known")
     targets: tuple[StoredFact, ...] = tuple(found[each] for each in named if each in found)
-    statement = of_change(
+    statement = statement_from_change(
         change,
         cause=f"{command.command_id}/{place}",
         tenant_id=command.tenant_id,
@@ -124,7 +124,7 @@ async def _settle(
         policy=policy,
     )
     if change.action == "new" and change.source_fact_ids:
-        shared = as_shared(statement, await view.of_others(change.source_fact_ids), policy.sharing)
+        shared = shared_statement(statement, await view.of_others(change.source_fact_ids), policy.sharing)
         if shared is None:
             return ProposalOutcome(
                 "refused", "too few users say it now, or this group is not the one that facts are shared with"
@@ -146,7 +146,7 @@ async def _settle(
 async def _near(
     statement: Statement, vector: Vector | None, view: FactOverlay, policy: MemoryPolicy
 ) -> tuple[NearFact, ...]:
-    predicates = predicates_looked_up(statement, policy.conflict)
+    predicates = lookup_predicates(statement, policy.conflict)
     return await view.neighbours(statement.subject, vector, predicates, limit=policy.conflict.neighbours)
 
 

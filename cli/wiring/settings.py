@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from ...memory.effective_policy import only_kept
+from ...memory.effective_policy import without_disabled_tiers
 from ...memory.policies import MemoryPolicy, ModelsPolicy
 from ...memory.policies.budget import TASKS_OF, Tier
 from ...schemas.errors import Fatal
@@ -214,7 +214,7 @@ def load(*, config: Path | None = None) -> tuple[Settings, MemoryPolicy]:
     if policy is not None and policy.models != ModelsPolicy():
         problems.append(f"{file}: memory.models: the models of tasks stand in a table of their own, [models]")
     if settings is not None and policy is not None and models is not None:
-        policy = only_kept(replace(policy, models=models))
+        policy = without_disabled_tiers(replace(policy, models=models))
         problems += _tier_problems(settings, policy)
     if problems or settings is None or policy is None:
         raise usage("\n".join(dict.fromkeys(problems)))

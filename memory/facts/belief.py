@@ -31,7 +31,7 @@ class FactClaim:
     """Of its evidence: session and turn."""
 
 
-def believed(
+def was_believed(
     state: FactState,
     *,
     valid_to: datetime | None,
@@ -54,7 +54,7 @@ def believed(
             return True
 
 
-def stands(content: str, observation_id: str, sayings: Collection[FactClaim], *, more_than: float) -> bool:
+def is_episode_believed(content: str, observation_id: str, sayings: Collection[FactClaim], *, more_than: float) -> bool:
     """False when this episode is said by facts and none of them is believed. A fact says it when its evidence names
     the episode's observation and it holds more than this share of the episode's words: what was concluded from several
     episodes says none of them."""
@@ -67,6 +67,6 @@ def stands(content: str, observation_id: str, sayings: Collection[FactClaim], *,
     return not by or any(by)
 
 
-def summary_stands(turns: AbstractSet[tuple[str, str]], sayings: Collection[FactClaim]) -> bool:
+def is_summary_believed(turns: AbstractSet[tuple[str, str]], sayings: Collection[FactClaim]) -> bool:
     """False when something that was told in one of its turns is denied: a summary may tell it, in words of its own."""
     return all(each.believed or each.turns.isdisjoint(turns) for each in sayings)

@@ -30,7 +30,7 @@ from .transitions import (
     create,
     create_pending,
     invalidate,
-    newest_evidence,
+    newest_evidence_time,
     reinforce,
     supersede,
 )
@@ -124,12 +124,12 @@ def resolve(
     return next(found for stage in STAGES if (found := stage(question)) is not None)
 
 
-def predicates_looked_up(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
+def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
     """By which predicates rows have to be found that no similarity finds."""
     return full_names(statement.content, locale(policy.locale))
 
 
-def contradicted(
+def contradicted_rows(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
     """The rows that cannot hold beside it, late or not."""
@@ -137,7 +137,7 @@ def contradicted(
     return tuple(each.fact for each in question.contradicted())
 
 
-def said_already(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
+def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
     """The rows that say it too, in other words, with less or with more; nearness alone says nothing of that."""
     return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
@@ -247,7 +247,7 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 def is_late(statement: Statement, old: StoredFact) -> bool:
     """A turn that is older than the newest that speaks for the old row. The date it tells of does not matter, and a
     correction is never late."""
-    newest = newest_evidence(old)
+    newest = newest_evidence_time(old)
     return not statement.is_correction and newest is not None and statement.occurred_at < newest
 
 

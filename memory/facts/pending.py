@@ -1,7 +1,7 @@
 """How a pending fact is settled (docs/reference/records.md; memory-model §6 and §7, light phase).
 
 A pending fact waits to be judged against one other, which its metadata names (`Fact.waits_for`), or only for the time
-when it begins. A judgement comes from a model, or from `settles_without_model`.
+when it begins. A judgement comes from a model, or from `judge_without_model`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ...schemas.facts import Decision, StoredFact
 from ..policies import ConflictPolicy, MemoryPolicy
 from .neighbour_relations import relate_neighbour
 from .similarity import NearFact
-from .statements import of_fact
-from .transitions import READABLE, Stamp, Transition, approve, newest_evidence, reinforce, supersede
+from .statements import statement_from_fact
+from .transitions import READABLE, Stamp, Transition, approve, newest_evidence_time, reinforce, supersede
 
 STAGE = "judge"
 _DEFAULT = ConflictPolicy()
 
 
-def settles_without_model(
+def judge_without_model(
     pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
 ) -> Judgement | None:
     """The judgement that needs no model; None where one is needed, or the fact's time has not come.
@@ -36,7 +36,7 @@ def settles_without_model(
         return None
     if known is None or known.state not in READABLE:
         return "coexist"
-    (weighed,) = relate_neighbour(of_fact(pending), (NearFact(known),), policy)
+    (weighed,) = relate_neighbour(statement_from_fact(pending), (NearFact(known),), policy)
     return "supersede" if weighed.verdict == "supersede" else None
 
 
@@ -88,13 +88,13 @@ def settle_pending(
 
 
 def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
-    newest = newest_evidence(row)
-    return newest is not None and speaks_from(pending) < newest
+    newest = newest_evidence_time(row)
+    return newest is not None and last_stated_at(pending) < newest
 
 
-def speaks_from(fact: StoredFact) -> datetime:
+def last_stated_at(fact: StoredFact) -> datetime:
     """When it was last said; what was told ahead speaks from the time it begins."""
-    newest = newest_evidence(fact)
+    newest = newest_evidence_time(fact)
     return fact.valid_from if newest is None else max(newest, fact.valid_from)
 
 
@@ -106,5 +106,5 @@ def _duplicate(
     if known.state not in READABLE:
         return (gone,)
     decision = decision.model_copy(update={"other_fact_id": pending.fact_id})
-    again = reinforce(known, of_fact(pending), stamp, policy.confidence, reason=why, decision=decision)
+    again = reinforce(known, statement_from_fact(pending), stamp, policy.confidence, reason=why, decision=decision)
     return (gone, again) if again else (gone,)

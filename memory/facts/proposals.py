@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from ...schemas.commands import Change, VerdictName
 from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
-from .conflict import Neighbours, carry_out, contradicted, resolve, said_already
+from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .pending import settle_pending
 from .similarity import words
-from .statements import Statement, of_fact
-from .transitions import Stamp, Transition, invalidate, merge, prune, reinforce, says_nothing_new, supersede, update
+from .statements import Statement, statement_from_fact
+from .transitions import Stamp, Transition, adds_no_evidence, invalidate, merge, prune, reinforce, supersede, update
 
 STAGE = "proposal"
 
@@ -75,7 +75,7 @@ def settle(
 
 
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
-    over = next((row for row in neighbours.closed if says_nothing_new(row, statement)), None)
+    over = next((row for row in neighbours.closed if adds_no_evidence(row, statement)), None)
     if over is not None and neighbours.equal is None:
         # An old fact may become true again, but not from the very turns that it was believed from.
         return ProposalOutcome("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
@@ -101,7 +101,7 @@ def _judged(
         return ProposalOutcome("refused", reason, pending.fact_id)
     rivals = tuple(
         row
-        for row in contradicted(of_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
+        for row in contradicted_rows(statement_from_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
         if row.state == "active" and row.fact_id != (known.fact_id if known else None)
     )
     transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
@@ -157,10 +157,10 @@ def _held_by_another(
     def other(rows: Iterable[StoredFact]) -> StoredFact | None:
         return next((row for row in rows if row.fact_id not in named and row.state == "active"), None)
 
-    against = other(contradicted(statement, neighbours.near, policy.conflict, now=stamp.now))
+    against = other(contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now))
     if against is not None:
         return ProposalOutcome("refused", f"it contradicts {against.fact_id}: propose it as new", targets[0].fact_id)
-    double = other(said_already(statement, neighbours.near, policy.conflict))
+    double = other(equivalent_rows(statement, neighbours.near, policy.conflict))
     if double is not None:
         return ProposalOutcome("refused", f"{double.fact_id} says so already: merge the two", targets[0].fact_id)
     return None

@@ -53,12 +53,12 @@ class Statement:
         return self.valid_from or self.occurred_at
 
 
-def own_subject(subject: str, owner: Owner, user_id: str) -> str:
+def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
     """In facts that no user owns, `user` would be anyone: it is written as the user's id."""
     return user_id if subject == "user" and owner.scope != "user" else subject
 
 
-def of_observation(
+def statement_from_observation(
     observed: Observed, observation: Observation, policy: MemoryPolicy, *, episode: bool = False
 ) -> Statement:
     """The fact that an observation would be. `episode`: it became an episode too, which the fact then names."""
@@ -66,7 +66,7 @@ def of_observation(
         fact_id=ids.fact_id(observed.owner.key(observed.tenant_id), observation.observation_id),
         tenant_id=observed.tenant_id,
         owner=observed.owner,
-        subject=own_subject(observation.subject, observed.owner, observed.user_id),
+        subject=resolve_subject(observation.subject, observed.owner, observed.user_id),
         content=observation.content,
         category=observation.category,
         confidence=direct_confidence(observation, policy.confidence),
@@ -90,7 +90,7 @@ def of_observation(
     )
 
 
-def of_fact(fact: StoredFact) -> Statement:
+def statement_from_fact(fact: StoredFact) -> Statement:
     """A row as a candidate again: a pending one that is judged. It was told when its newest evidence was."""
     return Statement(
         fact_id=fact.fact_id,
@@ -111,7 +111,7 @@ def of_fact(fact: StoredFact) -> Statement:
     )
 
 
-def of_change(
+def statement_from_change(
     change: Change,
     *,
     cause: str,
@@ -134,7 +134,7 @@ def of_change(
         fact_id=ids.fact_id(owner.key(tenant_id), cause),
         tenant_id=tenant_id,
         owner=owner,
-        subject=own_subject(subject, owner, people.pop()) if len(people) == 1 else subject,
+        subject=resolve_subject(subject, owner, people.pop()) if len(people) == 1 else subject,
         content=content,
         category=change.category or (target.category if target else "knowledge"),
         confidence=_first(change.confidence, target.confidence if target else None, policy.confidence.consolidated),
@@ -143,12 +143,12 @@ def of_change(
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
         predicate=predicate_of(content, locale(policy.conflict.locale)),
-        evidence=evidence_of(known),
+        evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
     )
 
 
-def evidence_of(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
+def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
     """One entry per turn, oldest first, at most as many as a fact keeps."""
     by_turn: dict[tuple[str, str], Evidence] = {}
     for episode in sorted(episodes, key=lambda each: each.occurred_at):

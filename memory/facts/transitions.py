@@ -53,7 +53,7 @@ class Transition:
     decision: Decision
 
 
-def newest_evidence(fact: StoredFact) -> datetime | None:
+def newest_evidence_time(fact: StoredFact) -> datetime | None:
     return max((each.occurred_at for each in fact.evidence), default=None)
 
 
@@ -330,7 +330,7 @@ def _count(fact: StoredFact, added: int) -> int:
     return fact.reinforcement_count + added if fact.evidence else max(0, added - 1)
 
 
-def says_nothing_new(fact: StoredFact, statement: Statement) -> bool:
+def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
     """Whether all turns that speak for the statement speak for the row already."""
     return bool(statement.evidence) and not _with_evidence(fact.evidence, statement.evidence)[1]
 

@@ -15,7 +15,7 @@ from .claims import PREDICATE_MAX, Claim, asserts, claim_of
 from .locales import Locale
 from .markers import MarkedClause, begins_with_marker, take_auxiliaries, take_former, take_markers
 from .phrase_index import index_phrases, match_phrase
-from .predicates import attribute_claim, changed_attribute, is_value, rule_of, said_claims, value_at
+from .predicates import attribute_claim, changed_attribute, extract_claims, is_value, rule_of, value_at
 from .tokenizer import Segment, Token, content, tokens
 
 READ_KEPT = 2_048
@@ -129,7 +129,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     if not head and (changed := changed_attribute(clause.tokens, pack)) is not None:
         clause.past = False
         return [attribute_claim(clause, *changed, rest, pack)]
-    return said_claims(clause, whose, rest, pack)
+    return extract_claims(clause, whose, rest, pack)
 
 
 def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]]:

@@ -16,7 +16,7 @@ from .phrase_index import PhraseMatch, index_phrases, match_phrase
 from .tokenizer import Segment, Token, counted, counts, says_how, segments, tells_when
 
 
-def said_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
+def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
     found, shelves = clause.tokens, index_phrases(pack)
     ruled = rule_of(found, pack)
     if _tells_of_an_end(found, pack):
@@ -63,7 +63,7 @@ def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Local
     clause.denied, clause.past = True, False
     if after and after[0].tense == "ongoing":
         clause.tokens = after
-        return said_claims(clause, whose, (), pack)  # why it ended is no part of it
+        return extract_claims(clause, whose, (), pack)  # why it ended is no part of it
     return [claim_of(clause, whose, None, "unsure", after, (), pack)]
 
 

@@ -15,7 +15,7 @@ from ...schemas import ids
 from ...schemas.observations import Category
 from ...schemas.turns import Sensitivity, up_to
 from ..language.text import one_line
-from .prompt_framing import framed, visible
+from .prompt_framing import frame, remove_controls
 
 Section = Literal["blocks", "digest", "semantic", "working", "episodic"]
 DEFAULT_SECTIONS: frozenset[Section] = frozenset(("blocks", "digest", "working"))
@@ -111,7 +111,7 @@ def render(
     """The framed text, at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see boundaries.py."""
     pieces = _unsaid(_pieces(memories, policy))
     for shown in range(len(pieces), 0, -1):
-        text = framed(_text(pieces[:shown]), mark=mark)
+        text = frame(_text(pieces[:shown]), mark=mark)
         if count(text) <= policy.max_tokens:
             return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in pieces[:shown]))
     return RenderedContext("")
@@ -124,7 +124,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:
-                yield _prose("blocks", one_line(visible(block.name)), block.text, block.id)
+                yield _prose("blocks", one_line(remove_controls(block.name)), block.text, block.id)
     if "digest" in policy.sections:
         yield _prose("digest", "Summary", memories.digest or "", memories.digest_id)
     listed: tuple[tuple[Section, Sequence[ContextItem]], ...] = (
@@ -141,16 +141,16 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
     """Several lines, each of them perhaps a statement that a lower section has too."""
-    shown = visible(text).strip()
+    shown = remove_controls(text).strip()
     lines = (ids.canonical(line.strip().removeprefix("- ")) for line in shown.splitlines())
     return _Piece(section, under, shown, frozenset(line for line in lines if line), identity)
 
 
 def _item(section: Section, statement: ContextItem) -> _Piece:
-    content = one_line(visible(statement.content))
+    content = one_line(remove_controls(statement.content))
     kind = f"[{statement.category}] " if section == "semantic" and statement.category else ""
     says = frozenset((ids.canonical(content),)) if content else frozenset[str]()
-    return _Piece(section, one_line(visible(statement.subject)), f"- {kind}{content}", says, statement.id)
+    return _Piece(section, one_line(remove_controls(statement.subject)), f"- {kind}{content}", says, statement.id)
 
 
 def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:

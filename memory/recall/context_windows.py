@@ -43,7 +43,7 @@ def is_talk(role: str, text: str) -> bool:
     return role in TALKING and bool(text.strip())
 
 
-def windows(before: Sequence[WindowMessage], turn: Sequence[WindowMessage]) -> MessageWindows:
+def build_windows(before: Sequence[WindowMessage], turn: Sequence[WindowMessage]) -> MessageWindows:
     """Of a turn that follows on `before`, the thread's last lines (at most `NEIGHBOURS`), oldest first."""
     thread = [*before, *turn]
     texts = [_window(thread, place) for place in range(len(thread))]

@@ -77,7 +77,7 @@ class Links(BaseModel):
         return sum(grown > since for _, _, _, grown in self.unpacked())
 
 
-def recalled_together(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
+def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
     """Each pair of `ids` (UUIDs) is linked, or its link grows by `step`, up to 1. Beyond `keep` the weakest go, of
     this recall last: a new link is the weakest of all, and would never see a second recall."""
     named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}

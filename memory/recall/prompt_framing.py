@@ -17,7 +17,7 @@ _FRAMED = re.compile(rf"\[memory ({_MARK.pattern}) begins: {_NOTICE}\].*?(?:\[me
 _END = re.compile(rf"\[memory {_MARK.pattern} ends\]")
 
 
-def framed(text: str, *, mark: str) -> str:
+def frame(text: str, *, mark: str) -> str:
     """`text` between the lines of `mark`. ValueError when the mark is none, or stands in the text already."""
     if _MARK.fullmatch(mark) is None:
         raise ValueError(f"a mark has {MARK_LENGTH} hexadecimal digits, not {mark!r}")
@@ -26,7 +26,7 @@ def framed(text: str, *, mark: str) -> str:
     return f"[memory {mark} begins: {_NOTICE}]\n{text}\n[memory {mark} ends]"
 
 
-def without_framed(text: str) -> str:
+def remove_framed(text: str) -> str:
     """A message's text without the memories that were rendered into it. A frame whose end was cut off reaches to the
     end of the text, one whose beginning was cut off begins with the text. Linear in the length of the text.
 
@@ -39,7 +39,7 @@ def without_framed(text: str) -> str:
     return kept[ends[-1].end() :] if ends else kept
 
 
-def visible(text: str) -> str:
+def remove_controls(text: str) -> str:
     """Without characters that steer what one sees: zero-width and bidirectional controls (category Cf), and other
     controls but line breaks and tabs."""
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from ..decay import DAY, effective_confidence, faded
+from ..decay import DAY, effective_confidence, half_life_decay
 from ..policies import CompositePolicy, RecallPolicy
 
 UNKNOWN_EMOTION = 0.5
@@ -69,7 +69,7 @@ class Score(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------ profiles
-def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
+def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
     """The score of the profiles `memstream` and `classic`."""
     match trace:
         case SemanticTrace(confidence, reinforcements, since):
@@ -84,7 +84,7 @@ def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -
         case WorkingTrace(salience):
             return _score({"salience": salience, "match": policy.working_match * match})
         case EpisodicTrace(importance, occurred_at):
-            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            recency = half_life_decay(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
             return _score(
                 {
                     "significance": 0.5 * importance,
@@ -93,11 +93,11 @@ def ranked(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -
                 }
             )
         case TurnTrace(occurred_at):
-            recency = faded(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
+            recency = half_life_decay(occurred_at, now, half_life=policy.recency_half_life_days * DAY)
             return _score({"match": 0.7 * match, "recency": 0.3 * match * recency})
 
 
-def composite(
+def score_composite(
     impression: Impression,
     *,
     match: float,
@@ -108,7 +108,7 @@ def composite(
 ) -> Score:
     """The score of the profile `composite`. `links`: what reaches it over links from the other candidates, 0–1
     (memory/recall/links.py). `mood` is the caller's valence, -1 to 1; None: unknown."""
-    recency = faded(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
+    recency = half_life_decay(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
         {
             "similarity": policy.similarity * match,

@@ -13,18 +13,18 @@ from pydantic import JsonValue
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
-from ..decay import last_of, stability_grown
+from ..decay import latest, stability_grown
 
 RECALLED_STRENGTH = 1.0
 """The forgetting begins anew."""
 
 
-def on_fact(fact: StoredFact, *, at: datetime) -> dict[str, JsonValue]:
+def fact_recall_fields(fact: StoredFact, *, at: datetime) -> dict[str, JsonValue]:
     """The fields of a fact that was recalled. Its stability follows from the number of recalls."""
     return _touched(fact.retrieval_count, fact.last_accessed_at, at)
 
 
-def on_episode(episode: StoredEpisode, *, at: datetime, growth: float) -> dict[str, JsonValue]:
+def episode_recall_fields(episode: StoredEpisode, *, at: datetime, growth: float) -> dict[str, JsonValue]:
     """The fields of an episode that was recalled."""
     fields = _touched(episode.retrieval_count, episode.last_accessed_at, at)
     return fields | {"stability": stability_grown(episode.stability, growth=growth)}
@@ -34,5 +34,5 @@ def _touched(recalls: int, last: datetime | None, at: datetime) -> dict[str, Jso
     return {
         "strength": RECALLED_STRENGTH,
         "retrieval_count": recalls + 1,
-        "last_accessed_at": rfc3339(last_of(at, last)),
+        "last_accessed_at": rfc3339(latest(at, last)),
     }

@@ -29,14 +29,14 @@ def share(limit: int, *, tiers: int) -> int:
     return limit if tiers == 1 else max(1, limit // 2)
 
 
-def best_first(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
+def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
     return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
 
 
 def choose(
     ordered: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Of candidates in the order of `best_first`, and in that order. No item of the answer is contained in one of a
+    """Of candidates in the order of `sort_by_score`, and in that order. No item of the answer is contained in one of a
     higher tier: what goes for that makes room for the next. An item goes only for one that is in the answer, so what
     is said by nothing better is not lost. That may be one that was not good enough to be picked by itself: the very
     same words are said by the highest tier that has them, while that has room."""
@@ -55,7 +55,7 @@ def choose(
                 seen[each.content] = words(each.content)
         double = _said_higher(picked, seen, more_than=policy.duplicate_overlap)
         if not double:
-            return tuple(best_first(picked))
+            return tuple(sort_by_score(picked))
         left = [each for each in left if _key(each) not in double]
 
 

@@ -69,17 +69,17 @@ def same_name(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def speaker(cue: str, known: Iterable[str]) -> Speaker | None:
+def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
     """The one speaker that a cue names; None when it names nobody, or several. `known` are names of those who speak."""
     possible = {name.casefold() for name in possible_names(cue)}
     named = frozenset(name for name in known if name.casefold() in possible)
     if len({name.casefold() for name in named}) != 1:
         return None
     name = min(named)
-    return Speaker(named, in_first_person(cue, name), without(cue, name))
+    return Speaker(named, to_first_person(cue, name), remove_name(cue, name))
 
 
-def in_first_person(cue: str, name: str) -> str:
+def to_first_person(cue: str, name: str) -> str:
     """The cue as the one of this name would put it: "Ann's" → "my", "with Ann" → "with me", else "Ann" → "I"."""
 
     def pronoun(found: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def in_first_person(cue: str, name: str) -> str:
     return _naming(name).sub(pronoun, cue)
 
 
-def without(cue: str, name: str) -> str:
+def remove_name(cue: str, name: str) -> str:
     """The cue without a name; as it is when nothing else in it can be looked for."""
     rest = " ".join(_naming(name).sub(" ", cue).split())
     return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue

@@ -14,7 +14,7 @@ SHOWN_MAX = 20
 Embedded = tuple[StoredEpisode, Sequence[float]]
 
 
-def clusters(
+def find_clusters(
     episodes: Sequence[Embedded], *, similarity: float, at_least: int
 ) -> tuple[tuple[StoredEpisode, ...], ...]:
     """Episodes of one subject of which each is near another one, by cosine; largest first, each oldest first.
@@ -29,7 +29,7 @@ def clusters(
     return tuple(sorted(wide, key=lambda group: (-len(group), group[0].episode_id)))
 
 
-def name_of(cluster: Sequence[StoredEpisode]) -> str:
+def cluster_name(cluster: Sequence[StoredEpisode]) -> str:
     """The same for the same episodes, whatever their order; 16 hexadecimal digits."""
     return ids.short_hash("/".join(sorted(each.episode_id for each in cluster)))
 

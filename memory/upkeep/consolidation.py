@@ -33,7 +33,7 @@ class Counters(Contract):
     """Of what was observed, episode or not."""
 
 
-def counted(counters: Counters, recorded: EpisodesRecorded) -> Counters:
+def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
     """One more reflected turn."""
     return Counters(
         episodes=counters.episodes + len(recorded.episodes),
@@ -43,7 +43,7 @@ def counted(counters: Counters, recorded: EpisodesRecorded) -> Counters:
     )
 
 
-def due(counters: Counters, policy: ConsolidationPolicy) -> bool:
+def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
     """The guard: enough happened, over enough turns. When it says no, no model is called."""
     if policy.trigger != "capture":
         return False
@@ -52,7 +52,7 @@ def due(counters: Counters, policy: ConsolidationPolicy) -> bool:
     return (happened or noted) and counters.turns >= policy.turns
 
 
-def scheduled(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
+def next_scheduled_run(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
     """When the next run of a schedule falls due; None without a schedule, and where nothing has come since.
 
     `last`: when the last run was, whatever became of it; without one, when the first turn was counted."""
@@ -123,7 +123,7 @@ def propose(
     return Proposals(tuple(changes), dropped)
 
 
-def in_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
+def split_into_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     """At most 20 changes a command."""
     return [tuple(changes[start : start + CHANGES_MAX]) for start in range(0, len(changes), CHANGES_MAX)]
 

@@ -32,14 +32,14 @@ def is_due(last: Digest | None, now: Basis, *, forced: bool) -> bool:
     return forced or last is None or last.basis != now
 
 
-def chosen_facts(facts: Sequence[StoredFact], policy: DigestPolicy) -> tuple[StoredFact, ...]:
+def choose_facts(facts: Sequence[StoredFact], policy: DigestPolicy) -> tuple[StoredFact, ...]:
     """Those that were said most often, the newer of two alike first."""
     shown = [fact for fact in facts if fact.sensitivity in SHOWN]
     ranked = sorted(shown, key=lambda fact: (fact.reinforcement_count, fact.recorded_at, fact.fact_id), reverse=True)
     return tuple(ranked[: policy.facts])
 
 
-def chosen_episodes(episodes: Sequence[StoredEpisode], policy: DigestPolicy) -> tuple[StoredEpisode, ...]:
+def choose_episodes(episodes: Sequence[StoredEpisode], policy: DigestPolicy) -> tuple[StoredEpisode, ...]:
     """The most significant of the recent ones, oldest first. `episodes` by time."""
     shown = [episode for episode in episodes if episode.sensitivity in SHOWN]
     recent = shown[-RECENT_SHARE * policy.episodes :] if policy.episodes else []
@@ -47,7 +47,7 @@ def chosen_episodes(episodes: Sequence[StoredEpisode], policy: DigestPolicy) -> 
     return tuple(sorted(ranked[: policy.episodes], key=lambda episode: (episode.occurred_at, episode.episode_id)))
 
 
-def within(text: str, limit: int) -> str:
+def truncate_to_tokens(text: str, limit: int) -> str:
     """At most `limit` tokens: whole sentences while there is one that fits, else words."""
     text = text.strip()
     for parts, between in ((_SENTENCE_END.split(text), " "), (text.split(), " ")):

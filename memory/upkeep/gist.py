@@ -17,14 +17,14 @@ from ...schemas import ids
 from ...schemas.archive import Archived
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
-from ..decay import last_of
+from ..decay import latest
 from ..facts.similarity import words
 from ..language.locales import Locale
 from ..language.text import one_line
 from ..language.tokenizer import tokens
 from ..policies import GistPolicy
 from ..recall.ranking import overlap
-from .hygiene import present_strength
+from .hygiene import current_strength
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8
@@ -33,7 +33,7 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _NUMBER: Final = re.compile(r"\d+")
 
 
-def worth_a_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
+def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
     """Old, faded, long, not compressed yet, and looked at by consolidation: facts are made of words, not of gists."""
     return (
         policy.enabled
@@ -41,13 +41,13 @@ def worth_a_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -
         and episode.deleted_at is None
         and episode.consolidated_at is not None
         and now - episode.occurred_at >= timedelta(days=policy.days)
-        and present_strength(episode, now=now) < policy.strength
+        and current_strength(episode, now=now) < policy.strength
         and len(episode.content) > policy.longer_than
         and ids.content_hash(episode.content) == episode.content_hash  # else its words would never be given back
     )
 
 
-def archived(episode: StoredEpisode, *, at: datetime) -> Archived:
+def archive_row(episode: StoredEpisode, *, at: datetime) -> Archived:
     """The row that keeps an episode's words. The episode must have them still."""
     return Archived(
         archive_id=ids.archive_id(episode.episode_id),
@@ -77,18 +77,18 @@ def is_whole(row: Archived, episode: StoredEpisode) -> bool:
     )
 
 
-def kept_until(row: Archived, policy: GistPolicy) -> datetime:
+def archive_expiry(row: Archived, policy: GistPolicy) -> datetime:
     """From when on the janitor lets the words go."""
     return row.accessed_at + timedelta(days=policy.retention_days)
 
 
-def on_archived(row: Archived, *, at: datetime) -> dict[str, JsonValue]:
+def access_fields(row: Archived, *, at: datetime) -> dict[str, JsonValue]:
     """The fields of a row whose words were given. Set as they are: the same access applied again changes nothing."""
-    return {"accessed_at": rfc3339(last_of(row.accessed_at, at)), "access_count": row.access_count + 1}
+    return {"accessed_at": rfc3339(latest(row.accessed_at, at)), "access_count": row.access_count + 1}
 
 
 # ------------------------------------------------------------------------------------------------ making one
-def extracted(text: str, *, chars: int) -> str:
+def extract_gist(text: str, *, chars: int) -> str:
     """At most so many characters of its beginning: whole sentences while they fit, else words and an ellipsis. The
     same text gives the same gist, and it says nothing that the text does not."""
     text = one_line(text)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
-from ..decay import effective_confidence, last_of, strength
+from ..decay import effective_confidence, latest, strength
 from ..policies.upkeep import HygienePolicy
 
 STALE = "stale"
@@ -58,7 +58,7 @@ class TurnClock(BaseModel):
 
 
 # ------------------------------------------------------------------------------------------------ what goes
-def outlived(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
+def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
     """Whether a persistent episode's time is over. `old`: what was recorded until then has seen its turns.
 
     A bound of 0 is none: alone it culls nothing, and with "and" the other one decides.
@@ -86,11 +86,11 @@ def is_doubtful(fact: StoredFact, *, now: datetime, half_life_days: float, polic
     return sure if sure < policy.confidence_floor else None
 
 
-def present_strength(episode: StoredEpisode, *, now: datetime) -> float:
-    touched = last_of(episode.occurred_at, episode.last_accessed_at)
+def current_strength(episode: StoredEpisode, *, now: datetime) -> float:
+    touched = latest(episode.occurred_at, episode.last_accessed_at)
     return strength(episode.strength, touched, now, stability_days=episode.stability)
 
 
 def is_forgotten(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
     """Whether so little is left of a persistent episode that maintenance lets it go."""
-    return episode.durability != "permanent" and present_strength(episode, now=now) < policy.strength_floor
+    return episode.durability != "permanent" and current_strength(episode, now=now) < policy.strength_floor

@@ -13,7 +13,7 @@ PROMOTED_MAX = 20
 """Proposals of one run: as many as one command carries."""
 
 
-def worth_promoting(
+def select_promotable(
     episodes: Sequence[StoredEpisode], *, now: datetime, policy: ConsolidationPolicy
 ) -> tuple[StoredEpisode, ...]:
     """Old enough and recalled often enough, the most recalled first. A gist is no statement to be believed: it says
@@ -27,7 +27,7 @@ def worth_promoting(
     return tuple(sorted(found, key=lambda each: (-each.retrieval_count, each.occurred_at, each.episode_id)))
 
 
-def promoted(episodes: Sequence[StoredEpisode], *, known: Collection[str]) -> tuple[Change, ...]:
+def promotion_changes(episodes: Sequence[StoredEpisode], *, known: Collection[str]) -> tuple[Change, ...]:
     """`known`: observations that a fact, believed or not, was made from: their episodes are left."""
     changes = [
         Change(

@@ -19,9 +19,9 @@ from ...schemas.facts import StoredFact
 from ..language.text import one_line
 from ..policies import PrunePolicy
 
-Why = Literal["redundant", "noise", "contradicted", "vague"]
+PruneReason = Literal["redundant", "noise", "contradicted", "vague"]
 SOURCES_MAX: Final = 64
-_WHY: Final[tuple[tuple[Why, re.Pattern[str]], ...]] = (
+_WHY: Final[tuple[tuple[PruneReason, re.Pattern[str]], ...]] = (
     ("contradicted", re.compile(r"contradict|supersede|outdated|replaced|no longer", re.IGNORECASE)),
     ("redundant", re.compile(r"redundan|duplicate|same as|already said|repeat", re.IGNORECASE)),
     (
@@ -33,25 +33,25 @@ _WHY: Final[tuple[tuple[Why, re.Pattern[str]], ...]] = (
 _WORD: Final = re.compile(r"\w+")
 
 
-def worth_it(active: int, changed: int, policy: PrunePolicy) -> bool:
+def is_prune_due(active: int, changed: int, policy: PrunePolicy) -> bool:
     """Enough facts, enough of them new or changed since the last time."""
     return 0 < policy.facts <= active and changed >= policy.changed
 
 
-def slot(fact: StoredFact) -> str:
+def sort_key(fact: StoredFact) -> str:
     """Where a fact stands in the order in which facts are looked through: a subject's together, oldest first."""
     return f"{fact.subject}/{fact.recorded_at.isoformat()}/{fact.fact_id}"
 
 
-def looked_through(
+def select_next_facts(
     facts: Sequence[StoredFact], *, after: str, policy: PrunePolicy
 ) -> tuple[tuple[StoredFact, ...], str]:
     """At most as many as one call takes, going on after the slot where the last call stopped, from the start when that
     was the end; and the slot where this one stops, "" at the end."""
-    ordered = sorted(facts, key=slot)
-    rest = [fact for fact in ordered if slot(fact) > after] or ordered
+    ordered = sorted(facts, key=sort_key)
+    rest = [fact for fact in ordered if sort_key(fact) > after] or ordered
     shown = tuple(rest[: policy.max_facts])
-    return shown, slot(shown[-1]) if len(rest) > len(shown) else ""
+    return shown, sort_key(shown[-1]) if len(rest) > len(shown) else ""
 
 
 # ------------------------------------------------------------------------------------------- the model's answer
@@ -124,7 +124,7 @@ def prune_proposals(
             continue
         others = [each for each in facts.values() if each.fact_id not in touched and each.fact_id != fact.fact_id]
         standing = [each for each in others if each.subject == fact.subject]
-        leans_on = allowed(fact, why_of(removal.reason), standing, policy)
+        leans_on = find_required_facts(fact, classify_reason(removal.reason), standing, policy)
         if leans_on is None:
             drop("protected")
             continue
@@ -141,13 +141,13 @@ def prune_proposals(
     return PruneProposals(tuple(changes), dropped)
 
 
-def why_of(reason: str) -> Why | None:
+def classify_reason(reason: str) -> PruneReason | None:
     """Which of the four reasons it is; None for another one."""
     return next((why for why, pattern in _WHY if pattern.search(reason)), None)
 
 
-def allowed(
-    fact: StoredFact, why: Why | None, standing: Sequence[StoredFact], policy: PrunePolicy
+def find_required_facts(
+    fact: StoredFact, why: PruneReason | None, standing: Sequence[StoredFact], policy: PrunePolicy
 ) -> tuple[StoredFact, ...] | None:
     """None: it is kept. Else the facts of its subject that have to stay because of it.
 

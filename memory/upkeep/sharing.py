@@ -22,7 +22,7 @@ SOURCES_MAX = 64
 """Facts that one proposal names, each of another user."""
 
 
-def may_be_shared(fact: StoredFact, policy: SharingPolicy) -> bool:
+def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
     """A user's own, believed without an end, said by the user, and about nobody who is meant by `user`: of each user
     that is another person."""
     return (
@@ -36,7 +36,7 @@ def may_be_shared(fact: StoredFact, policy: SharingPolicy) -> bool:
     )
 
 
-def worth_sharing(
+def sharing_changes(
     mine: Sequence[StoredFact], said: Sequence[StoredFact], *, group: Owner, policy: SharingPolicy
 ) -> tuple[Change, ...]:
     """Of one user's facts those that enough users say. `said`: rows of the tenant with the texts of these facts, of any
@@ -44,7 +44,7 @@ def worth_sharing(
     known = {_statement(each) for each in said if each.owner == group}
     changes: list[Change] = []
     for fact in mine:
-        if not may_be_shared(fact, policy) or _statement(fact) in known:
+        if not is_shareable(fact, policy) or _statement(fact) in known:
             continue
         sources = _by_user(fact.subject, fact.content_hash, said, policy)
         if len(sources) < policy.users:
@@ -64,7 +64,7 @@ def worth_sharing(
     return tuple(changes[:SHARED_MAX])
 
 
-def as_shared(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
+def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
     """A proposal with what its sources say: it is as trustworthy as the least of them, as sensitive as the most, holds
     from the earliest, and was told when the last was. None: too few say it now, or the group is not the one."""
     sources = _by_user(statement.subject, statement.content_hash, named, policy)
@@ -93,7 +93,7 @@ def _by_user(
     subject: str, content_hash: str, facts: Sequence[StoredFact], policy: SharingPolicy
 ) -> Mapping[str, StoredFact]:
     """One fact a user, the oldest, by user."""
-    said = [each for each in facts if _statement(each) == (subject, content_hash) and may_be_shared(each, policy)]
+    said = [each for each in facts if _statement(each) == (subject, content_hash) and is_shareable(each, policy)]
     sources: dict[str, StoredFact] = {}
     for each in sorted(said, key=lambda fact: (fact.owner.id, fact.recorded_at, fact.fact_id)):
         sources.setdefault(each.owner.id, each)

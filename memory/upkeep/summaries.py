@@ -15,7 +15,7 @@ from ...schemas.turns import SENSITIVITIES, Sensitivity, up_to
 from ...schemas.working_set import StoredMessage
 from ..policies import CapturePolicy
 from ..recall.context import tokens
-from ..recall.prompt_framing import without_framed
+from ..recall.prompt_framing import remove_framed
 
 WAITING_MAX: Final = SUMMARISED_MAX
 """Turns of an owner that wait to be summarised, over all sessions: the newest. Older ones stay in the session log."""
@@ -37,7 +37,7 @@ class SummaryBacklog(BaseModel):
         return self.user_id, self.session_id
 
 
-def heard(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
+def add_turn(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
     """One more reflected turn; the session that was heard of last stands last, and what is too many goes from the
     first one."""
     session = told.user_id, told.session_id
@@ -54,13 +54,13 @@ def heard(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[Su
     return tuple(reversed(kept))
 
 
-def by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[SummaryBacklog, ...]:
+def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[SummaryBacklog, ...]:
     """The sessions with enough turns, the one with most of them first; 0: none."""
     enough = [each for each in waiting if at_least and len(each.turn_ids) >= at_least]
     return tuple(sorted(enough, key=lambda each: -len(each.turn_ids)))
 
 
-def without(
+def remove_turns(
     waiting: Sequence[SummaryBacklog], session: SummaryBacklog, turns: Collection[str]
 ) -> tuple[SummaryBacklog, ...]:
     """When these turns of a session are summarised, or never will be."""
@@ -84,7 +84,7 @@ class StoredTurn(BaseModel):
     occurred_at: datetime
 
 
-def older_than(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
+def select_older_turns(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
     """The turns of a session without the newest `keep`, in the order of the log. Turns that have no words in its thread
     take no place there, and stand by their time."""
     ordered = sorted(
@@ -112,7 +112,7 @@ class SummaryTurn:
         return "user" if all(role == "user" for role, _ in self.said) else "assistant"
 
 
-def as_told(
+def to_summary_turns(
     turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
     """The turns that the session log has, in the order of `turn_ids`: the captured roles, the assistant's words cut,
@@ -126,7 +126,7 @@ def as_told(
 def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> SummaryTurn:
     said = []
     for message in messages:
-        text = without_framed(message.content)
+        text = remove_framed(message.content)
         if message.role == "assistant":
             text = text[: policy.max_assistant_chars]
         if message.role in policy.roles and message.sensitivity in SHOWN and text.strip():
@@ -135,7 +135,7 @@ def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy
     return SummaryTurn(turn_id, messages[0].occurred_at, tuple(said), sensitivity)
 
 
-def that_fit(turns: Sequence[SummaryTurn], limit: int) -> tuple[SummaryTurn, ...]:
+def take_within_tokens(turns: Sequence[SummaryTurn], limit: int) -> tuple[SummaryTurn, ...]:
     """The oldest of these, at most `limit` tokens together, at least one."""
     total = 0
     for place, turn in enumerate(turns):

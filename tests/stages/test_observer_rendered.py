@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from memstream.memory.policies import CapturePolicy, MemoryPolicy
-from memstream.memory.recall.prompt_framing import framed
+from memstream.memory.recall.prompt_framing import frame
 from tests.support.model_server import OBSERVATION, Answer, Ask
 from tests.support.observer_world import ObserverWorld
 
-FRAME = framed("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456789abcdef")
+FRAME = frame("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456789abcdef")
 
 
 def believing(ask: Ask) -> Answer:

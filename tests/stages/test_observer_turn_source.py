@@ -8,7 +8,7 @@ from memstream.agents.observer.batch import source_role
 from memstream.agents.observer.prompt import ShownTurn
 from memstream.agents.observer.turn_source import load_source
 from memstream.memory.policies import CapturePolicy
-from memstream.memory.recall.prompt_framing import framed
+from memstream.memory.recall.prompt_framing import frame
 from memstream.schemas.errors import Fatal
 from memstream.schemas.turns import Turn
 from tests.support.record_builders import NOW
@@ -56,7 +56,7 @@ def test_words_are_whose_they_were_and_a_programs_are_a_tools() -> None:
 
 
 def test_what_was_recalled_is_taken_out_of_it() -> None:
-    rendered = framed("Works at Google", mark="0123456789abcdef")
+    rendered = frame("Works at Google", mark="0123456789abcdef")
     [(_, text)] = shown(turn(("user", f"{rendered} I live in Rome."))).said
     assert "Google" not in text
     assert "I live in Rome." in text

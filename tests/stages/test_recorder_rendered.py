@@ -8,14 +8,14 @@ import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.vectors.store import QdrantStore
-from memstream.memory.recall.prompt_framing import framed
+from memstream.memory.recall.prompt_framing import frame
 from memstream.recall.payloads import content_of
 from memstream.schemas.collections import TURNS
 
 from .test_recorder import World, store, texts, world
 
 __all__ = ["store", "world"]
-FRAME = framed("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456789abcdef")
+FRAME = frame("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456789abcdef")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from memstream.adapters.ports import Point
 from memstream.agents.consolidation.rows import FollowUp, PendingRun, ProgressRow
 from memstream.cli.wiring.worker import COLLECTIONS_OF
-from memstream.memory.effective_policy import only_kept
+from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, TiersPolicy
 from memstream.schemas.commands import CommandResult
 from memstream.schemas.episodes import EpisodesRecorded
@@ -42,7 +42,7 @@ class TestReflector:
         google = await talk.tell("Works at Google", category="profession")
         before = await bench.store.select("facts", tenant_id="acme")
         told = len(bench.values(FACTS_UPDATED.name))
-        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=WITHOUT_FACTS)))
+        bench.stage = reflector(bench, without_disabled_tiers(MemoryPolicy(tiers=WITHOUT_FACTS)))
         await talk.tell(
             "Works at Stripe", category="profession", replaces_observation_id=google.observation_id, is_correction=True
         )
@@ -53,7 +53,7 @@ class TestReflector:
         assert (len(recorded.episodes), recorded.fact_ids) == (1, ())
 
     async def test_where_the_working_set_is_alone_an_old_backlog_is_counted_and_no_more(self, bench: Bench) -> None:
-        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=ALONE)))
+        bench.stage = reflector(bench, without_disabled_tiers(MemoryPolicy(tiers=ALONE)))
         await Talk(bench).tell("Works at Google", category="profession", durability="permanent", importance=1.0)
         for collection in ("episodes", "facts"):
             assert await bench.store.select(collection, tenant_id="acme") == []
@@ -70,7 +70,7 @@ class TestReflector:
     async def test_a_proposal_is_refused_with_the_setting(
         self, bench: Bench, kind: str, tiers: TiersPolicy, setting: str
     ) -> None:
-        bench.stage = reflector(bench, only_kept(MemoryPolicy(tiers=tiers)))
+        bench.stage = reflector(bench, without_disabled_tiers(MemoryPolicy(tiers=tiers)))
         await bench.run(command(bench, {"action": "new", "subject": "user", "content": "Likes tea"}, kind=kind))
         (result,) = results(bench)
         assert result.status == "refused"

@@ -15,7 +15,7 @@ from memstream.agents.consolidation.rows import FollowUp, PendingRun, ProgressRo
 from memstream.agents.consolidation.steps.hygiene import after_turn
 from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy
-from memstream.memory.recall.links import Links, recalled_together
+from memstream.memory.recall.links import Links, strengthen_links
 from memstream.recall.record_filters import RecordSelection, episodes_filter
 from memstream.schemas.commands import Change, FactsApply
 from memstream.schemas.episodes import StoredEpisode
@@ -195,7 +195,7 @@ async def test_maintenance_counts_its_six_steps(it: World) -> None:
     recalled = await it.one("Swam", occurred_at=days(50), last_accessed_at=days(8), stability=47.25, retrieval_count=3)
     await it.fact("Works at Stripe in Berlin as an engineer", recorded_at=days(9))
     await it.fact("Works at Stripe in Berlin, as an engineer.", recorded_at=days(3))
-    links = recalled_together(Links(), [recalled.episode_id, recalled.observation_id], at=NOW, step=0.1, keep=9)
+    links = strengthen_links(Links(), [recalled.episode_id, recalled.observation_id], at=NOW, step=0.1, keep=9)
     it.bench.rows.rows[recall_row_key(KEY)] = RecallRow(links=links).to_bytes()
     await it.bench.run(it.reflect())
     assert it.counts() == {"pruned": 1, "merged": 1, "strengthened": 1, "compacted": 1}

@@ -29,7 +29,7 @@ from typing import Any, Literal, get_args
 from memstream.adapters.embedders.factory import create_embedder
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts.similarity import NearFact, cosine
-from memstream.memory.facts.statements import Statement, of_observation
+from memstream.memory.facts.statements import Statement, statement_from_observation
 from memstream.memory.facts.transitions import Stamp, Transition, create
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.facts import Decision, StoredFact
@@ -236,7 +236,7 @@ def _statement(side: Side, *, turn: str) -> Statement:
         valid_from=side.valid_from,
         is_correction=side.is_correction,
     )
-    return of_observation(observed(said, turn=turn, occurred_at=side.told), said, MemoryPolicy())
+    return statement_from_observation(observed(said, turn=turn, occurred_at=side.told), said, MemoryPolicy())
 
 
 def _time(text: str | None) -> datetime | None:

@@ -12,7 +12,7 @@ from memstream.adapters.ports import A, Completion, CompletionRequest, Completio
 from memstream.agents.common.tier_spending import TierSpending
 from memstream.agents.consolidation import Consolidation
 from memstream.agents.consolidation.rows import ProgressRow
-from memstream.memory.effective_policy import only_kept
+from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
 from memstream.schemas import ids
@@ -105,7 +105,7 @@ class Consolidating:
             calls=self.bench.calls,
             metrics=self.bench.metrics,
             send_durably=self.bench.send_durably,
-            policy=only_kept(MemoryPolicy(**policy)),
+            policy=without_disabled_tiers(MemoryPolicy(**policy)),
             partitions=PARTITIONS,
             spending=TierSpending(
                 tier if isinstance(tier, TierPolicy) else TIERS[tier],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memstream.memory.facts.statements import Statement, of_observation
+from memstream.memory.facts.statements import Statement, statement_from_observation
 from memstream.memory.facts.transitions import Stamp, create
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas import ids
@@ -53,7 +53,7 @@ def observed(*observations: Observation, turn: str = "t1", number: int = 1, **fi
 
 def statement(content: str, *, turn: str = "t1", number: int = 1, episode: bool = False, **fields: Any) -> Statement:
     said = observation(content, turn=turn, **fields)
-    return of_observation(observed(said, turn=turn, number=number), said, MemoryPolicy(), episode=episode)
+    return statement_from_observation(observed(said, turn=turn, number=number), said, MemoryPolicy(), episode=episode)
 
 
 def stored_fact(content: str = "Works at Google", **fields: Any) -> StoredFact:

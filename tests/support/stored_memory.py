@@ -9,8 +9,8 @@ from typing import Any
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.ports import Point, VectorStore
-from memstream.memory.recall.links import Links, recalled_together
-from memstream.memory.upkeep.gist import archived
+from memstream.memory.recall.links import Links, strengthen_links
+from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
 from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, TURNS, WORKING
@@ -157,7 +157,7 @@ class Remembered:
         episode_id = await self.episode(content, **fields)
         tenant_id, _ = self.whose[episode_id]
         found = await self.store.get(EPISODES, tenant_id=tenant_id, ids=[episode_id])
-        row = archived(StoredEpisode.from_payload(found[episode_id].payload), at=NOW)
+        row = archive_row(StoredEpisode.from_payload(found[episode_id].payload), at=NOW)
         await self.store.put(ARCHIVE, [Point(row.archive_id, row.to_payload())])
         gist: dict[str, Any] = {"content": f"{content[:8]} …", "archived_at": rfc3339(NOW)}
         await self.store.set_payload(EPISODES, tenant_id=tenant_id, ids=[episode_id], fields=gist)
@@ -170,7 +170,7 @@ class Remembered:
         key = (owner or Owner(scope="user", id="u1")).key(tenant)
         links = Links()
         for each in together:
-            links = recalled_together(links, each, at=NOW, step=weight, keep=4_096)
+            links = strengthen_links(links, each, at=NOW, step=weight, keep=4_096)
         stored = StoredLinks(links_id=ids.links_id(key), tenant_id=tenant, owner_key=key, packed=links.packed)
         await self.store.put(LINKS, [Point(stored.links_id, stored.to_payload())])
 

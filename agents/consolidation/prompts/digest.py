@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....adapters.ports import Message
-from ....memory.facts.statements import own_subject
+from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
@@ -46,7 +46,7 @@ class DigestPrompt:
         episodes = listed(
             "Episodes",
             (
-                (f"e{n}", own_subject(each.subject, each.owner, each.user_id), each.content)
+                (f"e{n}", resolve_subject(each.subject, each.owner, each.user_id), each.content)
                 for n, each in enumerate(self.episodes, 1)
             ),
         )

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, JsonValue
 
 from ....adapters.ports import Message
-from ....memory.facts.statements import own_subject
+from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
 from ....memory.upkeep.consolidation import ProposedFact
 from ....schemas.base import Subject, Unit
@@ -120,7 +120,7 @@ class ConsolidatePrompt:
         episodes = listed(
             "Episodes",
             (
-                (name, own_subject(episode.subject, episode.owner, episode.user_id), episode.content)
+                (name, resolve_subject(episode.subject, episode.owner, episode.user_id), episode.content)
                 for name, episode in self.episodes.items()
             ),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....adapters.ports import Message
-from ....memory.facts.statements import own_subject
+from ....memory.facts.statements import resolve_subject
 from ....schemas.episodes import StoredEpisode
 from ....schemas.tasks import Task
 from .facts import listed
@@ -38,5 +38,5 @@ class GistPrompt:
 
     def messages(self) -> tuple[Message, ...]:
         it = self.episode
-        shown = listed("Episode", [("e1", own_subject(it.subject, it.owner, it.user_id), it.content)])
+        shown = listed("Episode", [("e1", resolve_subject(it.subject, it.owner, it.user_id), it.content)])
         return Message("system", f"{RULES}\n- At most {self.chars} characters, one line."), Message("user", shown)

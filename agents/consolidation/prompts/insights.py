@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, JsonValue
 
 from ....adapters.ports import Message
-from ....memory.facts.statements import own_subject
+from ....memory.facts.statements import resolve_subject
 from ....schemas.base import Unit
 from ....schemas.episodes import StoredEpisode
 from ...common.structured_output import Item, ParsedItems, Statement, parse_any, short_id, strict_schema
@@ -72,7 +72,7 @@ class InsightsPrompt:
         shown = listed(
             "Episodes",
             (
-                (name, own_subject(each.subject, each.owner, each.user_id), each.content)
+                (name, resolve_subject(each.subject, each.owner, each.user_id), each.content)
                 for name, each in self.episodes.items()
             ),
         )

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field, JsonValue
 
 from ....adapters.ports import Message
-from ....memory.facts.statements import own_subject
+from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
@@ -73,7 +73,7 @@ class ProceduresPrompt:
         shown = listed(
             "Episodes",
             (
-                (f"e{n}", own_subject(each.subject, each.owner, each.user_id), each.content)
+                (f"e{n}", resolve_subject(each.subject, each.owner, each.user_id), each.content)
                 for n, each in enumerate(self.episodes, start=1)
             ),
         )

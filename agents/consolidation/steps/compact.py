@@ -14,7 +14,14 @@ from qdrant_client import models
 
 from ....adapters.vectors.conditions import equals
 from ....memory.policies import CapturePolicy, ConsolidationPolicy, SessionLogPolicy
-from ....memory.upkeep.summaries import StoredTurn, SummaryBacklog, SummaryTurn, older_than, that_fit, without
+from ....memory.upkeep.summaries import (
+    StoredTurn,
+    SummaryBacklog,
+    SummaryTurn,
+    remove_turns,
+    select_older_turns,
+    take_within_tokens,
+)
 from ....schemas import ids
 from ....schemas.base import REASON_MAX, explain
 from ....schemas.collections import EPISODES, TURNS
@@ -90,7 +97,7 @@ class CompactStep:
         taken |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
         return tuple(
             turn.turn_id
-            for turn in older_than(await self._log(asked, session), keep=keep)
+            for turn in select_older_turns(await self._log(asked, session), keep=keep)
             if turn.turn_id in asked.counted
             and turn.turn_id not in taken
             and summary_as(asked, session, turn.turn_id) not in row.retold
@@ -100,14 +107,14 @@ class CompactStep:
         self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, after: int
     ) -> StepResult:
         """`after`: so many turns were not looked at yet."""
-        shown = that_fit(turns, self.policy.summary_tokens)
+        shown = take_within_tokens(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
         answer = await summarise_turns(asked, session, shown, asking=self.asking)
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **_counts(left=left + len(shown)))
         row = row.model_copy(
             update={
-                "unsummarised": without(row.unsummarised, session, {each.turn_id for each in shown}),
+                "unsummarised": remove_turns(row.unsummarised, session, {each.turn_id for each in shown}),
                 "retold": summary_with(row.retold, asked, session, shown),
             }
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import DigestPolicy
-from ....memory.upkeep.digest import basis_of, chosen_episodes, chosen_facts, is_due, within
+from ....memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, truncate_to_tokens
 from ....schemas import ids
 from ....schemas.collections import DIGESTS
 from ....schemas.digests import StoredDigest
@@ -37,7 +37,7 @@ class DigestStep:
             return StepResult("nothing", row)
         told = await self.lookup.believed(asked, [each.observation_id for each in episodes])
         standing = [each for each in episodes if told.get(each.observation_id, True)]  # an episode follows its fact
-        shown_facts, shown_episodes = chosen_facts(facts, self.policy), chosen_episodes(standing, self.policy)
+        shown_facts, shown_episodes = choose_facts(facts, self.policy), choose_episodes(standing, self.policy)
         counts = {"facts_shown": len(shown_facts), "episodes": len(shown_episodes)}
         if not shown_facts and not shown_episodes:
             return StepResult("nothing", row)
@@ -48,7 +48,7 @@ class DigestStep:
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **counts)
         usage = token_usage(answer.usage)
-        text = within(answer.value, self.policy.tokens)
+        text = truncate_to_tokens(answer.value, self.policy.tokens)
         if not text:  # never over one that says something
             return StepResult("nothing", row, counts, {"empty": 1}, model=answer.model, usage=usage)
         digest = StoredDigest(

@@ -18,7 +18,7 @@ from ....memory.language.locales import Locale
 from ....memory.language.text import one_line
 from ....memory.policies import GistPolicy
 from ....memory.upkeep.digest import SHOWN
-from ....memory.upkeep.gist import archived, extracted, is_faithful, worth_a_gist
+from ....memory.upkeep.gist import archive_row, extract_gist, is_faithful, needs_gist
 from ....schemas.cloudevents import rfc3339
 from ....schemas.collections import ARCHIVE, EPISODES
 from ....schemas.episodes import StoredEpisode
@@ -89,7 +89,7 @@ class GistsStep:
             text = one_line(given.value)
             if is_faithful(text, episode.content, chars=chars, pack=self.pack):
                 return Gist(text, given)
-        return Gist(extracted(episode.content, chars=chars), given)
+        return Gist(extract_gist(episode.content, chars=chars), given)
 
     async def _old(self, asked: RunRequest) -> Sequence[StoredEpisode]:
         """The oldest first."""
@@ -112,7 +112,7 @@ class GistsStep:
             ),
         )
         episodes = (as_episode(each) for each in found)
-        return [each for each in episodes if worth_a_gist(each, now=asked.now, policy=self.policy)]
+        return [each for each in episodes if needs_gist(each, now=asked.now, policy=self.policy)]
 
     async def _over(self, asked: RunRequest) -> Sequence[str]:
         """Rows of the archive whose time is over."""
@@ -130,7 +130,7 @@ class GistsStep:
 
 def _compressed(episode: StoredEpisode, gist: str, asked: RunRequest) -> Iterator[Write]:
     """In this order."""
-    row = archived(episode, at=asked.now)
+    row = archive_row(episode, at=asked.now)
     yield InsertPoints(collection=ARCHIVE, points=(OutPoint(id=row.archive_id, payload=row.to_payload()),))
     yield SetFields(
         collection=EPISODES,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....memory.policies import ConsolidationPolicy
-from ....memory.upkeep.clusters import clusters, name_of
+from ....memory.upkeep.clusters import cluster_name, find_clusters
 from ....schemas.commands import Change
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode
@@ -35,18 +35,18 @@ class InsightsStep:
         found = await self.lookup.episodes(asked, with_dense=True)
         if len(found) < self.policy.cluster:
             return StepResult("nothing", row)
-        together = clusters(
+        together = find_clusters(
             [(as_episode(each), each.dense) for each in found if each.dense is not None],
             similarity=self.policy.cluster_similarity,
             at_least=self.policy.cluster,
         )
-        cluster = next((each for each in together if name_of(each) not in row.derived), None)
+        cluster = next((each for each in together if cluster_name(each) not in row.derived), None)
         if cluster is None:
             return StepResult("nothing", row)
         prompt = InsightsPrompt(cluster)
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
-        looked_at = row.model_copy(update={"derived": (*row.derived, name_of(cluster))[-DERIVED_KEPT:]})
+        looked_at = row.model_copy(update={"derived": (*row.derived, cluster_name(cluster))[-DERIVED_KEPT:]})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         changes, dropped = [], {"invalid": answer.value.dropped, "no_source": 0}

@@ -15,7 +15,7 @@ from qdrant_client import models
 
 from ....adapters.vectors.conditions import equals, is_empty, until
 from ....memory.policies import HygienePolicy
-from ....memory.upkeep.hygiene import STALE, is_doubtful, is_stale, outlived
+from ....memory.upkeep.hygiene import STALE, is_doubtful, is_over_age, is_stale
 from ....schemas.base import TAGS_MAX
 from ....schemas.cloudevents import rfc3339
 from ....schemas.collections import EPISODES, FACTS
@@ -46,7 +46,7 @@ class JanitorStep:
         old = row.upkeep.clock.before(span=self.policy.episode_turns)
         aged = await self._aged(asked, old)
         culled = [
-            each for each in aged if outlived(each, now=asked.now, old=old, policy=self.policy) and may_go(each, row)
+            each for each in aged if is_over_age(each, now=asked.now, old=old, policy=self.policy) and may_go(each, row)
         ]
         stale = [each for each in aged if STALE not in each.tags and is_stale(each, now=asked.now, policy=self.policy)]
         gists = await self.gists.run(asked, row, leaving={each.episode_id for each in culled})

@@ -19,7 +19,7 @@ from ....adapters.ports import StoredPoint
 from ....adapters.vectors.conditions import equals
 from ....memory.facts.conflict import Neighbours, resolve
 from ....memory.facts.similarity import NearFact
-from ....memory.facts.statements import of_fact
+from ....memory.facts.statements import statement_from_fact
 from ....memory.policies import ConflictPolicy, HygienePolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
@@ -95,7 +95,7 @@ def merger(
         if older.fact_id == younger.fact_id or _age(older) >= _age(younger):
             continue
         neighbours = Neighbours(near=(NearFact(older, each.score),))
-        kind = resolve(of_fact(younger), neighbours, conflict, now=now).kind
+        kind = resolve(statement_from_fact(younger), neighbours, conflict, now=now).kind
         if kind in ("dedup", "detail"):
             return Change(
                 action="merge",

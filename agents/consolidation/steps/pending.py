@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ....memory.facts.pending import settles_without_model
+from ....memory.facts.pending import judge_without_model
 from ....memory.policies import ConsolidationPolicy
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
@@ -37,7 +37,7 @@ class SettleStep:
     async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         changes = []
         for pending, known in await waiting(self.lookup, asked):
-            judgement = settles_without_model(pending, known, asked.now)
+            judgement = judge_without_model(pending, known, asked.now)
             if judgement is not None:
                 changes.append(judged(pending, known, judgement, "settled without a model"))
         if not changes:
@@ -90,7 +90,7 @@ def to_be_judged(waiting: Sequence[tuple[StoredFact, StoredFact | None]], now: d
     return [
         PendingPair(pending, known)
         for pending, known in waiting
-        if known is not None and pending.valid_from <= now and settles_without_model(pending, known, now) is None
+        if known is not None and pending.valid_from <= now and judge_without_model(pending, known, now) is None
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from qdrant_client import models
 
 from ....memory.policies import ConsolidationPolicy
-from ....memory.upkeep.clusters import name_of
+from ....memory.upkeep.clusters import cluster_name
 from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
@@ -40,12 +40,12 @@ class ProceduresStep:
     async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
         shown = [each for each in standing if each.sensitivity in SHOWN][-self.policy.max_episodes :]
-        if not self.policy.cluster or len(shown) < self.policy.cluster or name_of(shown) == row.mined:
+        if not self.policy.cluster or len(shown) < self.policy.cluster or cluster_name(shown) == row.mined:
             return StepResult("nothing", row)
         prompt = ProceduresPrompt(shown, await self._known(asked))
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.asking.ask(asked.tenant_id, question)
-        looked_at = row.model_copy(update={"mined": name_of(shown)})
+        looked_at = row.model_copy(update={"mined": cluster_name(shown)})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         found = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import ConsolidationPolicy
-from ....memory.upkeep.promotion import promoted, worth_promoting
+from ....memory.upkeep.promotion import promotion_changes, select_promotable
 from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
@@ -21,10 +21,12 @@ class PromoteStep:
 
     async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
         standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
-        found = worth_promoting(standing, now=asked.now, policy=self.policy)
+        found = select_promotable(standing, now=asked.now, policy=self.policy)
         if not found:
             return StepResult("nothing", row)
-        changes = promoted(found, known=await self.lookup.believed(asked, [each.observation_id for each in found]))
+        changes = promotion_changes(
+            found, known=await self.lookup.believed(asked, [each.observation_id for each in found])
+        )
         if not changes:
             return StepResult("nothing", row)
         return StepResult("done", row, {"promoted": len(changes)}, changes=changes)

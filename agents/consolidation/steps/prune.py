@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import PrunePolicy
-from ....memory.upkeep.pruning import looked_through, prune_proposals, worth_it
+from ....memory.upkeep.pruning import is_prune_due, prune_proposals, select_next_facts
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader
 from ..prompts.prune import SCHEMA, TASK, PrunePrompt, parse
@@ -27,9 +27,9 @@ class PruneStep:
         if not self.policy.facts or (row.changed_facts < self.policy.changed and not asked.forced):
             return StepResult("nothing", row)
         facts = await self.lookup.facts(asked)
-        if not worth_it(len(facts), self.policy.changed if asked.forced else row.changed_facts, self.policy):
+        if not is_prune_due(len(facts), self.policy.changed if asked.forced else row.changed_facts, self.policy):
             return StepResult("nothing", row, {"facts": len(facts)})
-        shown, stops = looked_through(facts, after=row.pruned_to, policy=self.policy)
+        shown, stops = select_next_facts(facts, after=row.pruned_to, policy=self.policy)
         prompt = PrunePrompt(shown)
         counts = {"facts": len(facts), "facts_shown": len(shown)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)

@@ -9,7 +9,7 @@ from qdrant_client import models
 
 from ....adapters.vectors.conditions import any_of
 from ....memory.policies import SharingPolicy
-from ....memory.upkeep.sharing import may_be_shared, worth_sharing
+from ....memory.upkeep.sharing import is_shareable, sharing_changes
 from ....schemas.collections import FACTS
 from ....schemas.facts import StoredFact
 from ..owner_reads import READ_MAX, OwnerReader, oldest_first
@@ -32,10 +32,10 @@ class ShareStep:
         group = self.policy.shared_with
         if group is None or asked.owner.scope != "user":
             return StepResult("nothing", row)
-        mine = [each for each in await self.lookup.facts(asked) if may_be_shared(each, self.policy)][-TEXTS_MAX:]
+        mine = [each for each in await self.lookup.facts(asked) if is_shareable(each, self.policy)][-TEXTS_MAX:]
         if not mine:
             return StepResult("nothing", row)
-        changes = worth_sharing(mine, await self._said(asked, mine), group=group, policy=self.policy)
+        changes = sharing_changes(mine, await self._said(asked, mine), group=group, policy=self.policy)
         if not changes:
             return StepResult("nothing", row)
         return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)

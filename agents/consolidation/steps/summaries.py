@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from ....memory.policies import CapturePolicy, ConsolidationPolicy
-from ....memory.upkeep.summaries import SummaryBacklog, SummaryTurn, by_need, that_fit, without
+from ....memory.upkeep.summaries import SummaryBacklog, SummaryTurn, remove_turns, sort_by_need, take_within_tokens
 from ....schemas.commands import SUMMARIES_MAX
 from ...common.model_call import CallStopped, ModelCaller
 from ..owner_reads import OwnerReader
@@ -40,7 +40,7 @@ class SummaryStep:
         is_paused = self.asking.spending.paused(TASK) is not None
         if not may_be_read(self.capture) or len(row.summaries) == SUMMARIES_MAX or is_paused:
             return StepResult("nothing", row)
-        for session in by_need(row.unsummarised, at_least=self.policy.summary_turns)[:SESSIONS_LOOKED_AT]:
+        for session in sort_by_need(row.unsummarised, at_least=self.policy.summary_turns)[:SESSIONS_LOOKED_AT]:
             turns = await logged(asked, session, lookup=self.lookup, capture=self.capture)
             if len(turns) >= self.policy.summary_turns:
                 return await self._summarised(asked, row, session, turns)
@@ -50,11 +50,11 @@ class SummaryStep:
         self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn]
     ) -> StepResult:
         may_be_told = await tellable(asked, session, turns, lookup=self.lookup)
-        shown = that_fit(may_be_told, self.policy.summary_tokens)
+        shown = take_within_tokens(may_be_told, self.policy.summary_tokens)
         taken = [each.turn_id for each in turns]
         if len(shown) < len(may_be_told):  # what is too much for this question waits for the next one
             taken = taken[: taken.index(may_be_told[len(shown)].turn_id)]
-        row_after = row.model_copy(update={"unsummarised": without(row.unsummarised, session, taken)})
+        row_after = row.model_copy(update={"unsummarised": remove_turns(row.unsummarised, session, taken)})
         if not shown:
             return StepResult("nothing", row_after)
         answer = await summarise_turns(asked, session, shown, asking=self.asking)

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstream.memory.policies import ConsolidationPolicy
-from memstream.memory.upkeep.consolidation import Counters, ProposedFact, counted, due, in_commands, propose
+from memstream.memory.upkeep.consolidation import (
+    Counters,
+    ProposedFact,
+    count_turn,
+    is_run_due,
+    propose,
+    split_into_commands,
+)
 from memstream.schemas.episodes import EpisodesRecorded, RecordedEpisode
 from memstream.schemas.turns import Owner
 from tests.support.record_builders import NOW, episode, stored_fact
@@ -32,7 +39,7 @@ POLICY = ConsolidationPolicy()
     ],
 )
 def test_the_guard(counters: Counters, policy: ConsolidationPolicy, expected: bool) -> None:
-    assert due(counters, policy) is expected
+    assert is_run_due(counters, policy) is expected
 
 
 def recorded(turn: int, episodes: int, evicted: int, notes: int = 0) -> EpisodesRecorded:
@@ -56,13 +63,13 @@ def recorded(turn: int, episodes: int, evicted: int, notes: int = 0) -> Episodes
 def test_runs_fall_due_exactly_when_enough_happened_since_the_last(turns: list[tuple[int, int, int]]) -> None:
     counters, seen, since = Counters(), [], 0
     for number, each in enumerate(turns, start=1):
-        counters = counted(counters, recorded(number, *each))
+        counters = count_turn(counters, recorded(number, *each))
         seen.append(each)
         window = seen[since:]
         happened = sum(e for e, _, _ in window) >= 5 or any(v for _, v, _ in window)
         noted = sum(n for _, _, n in window) >= 40_000
-        assert due(counters, POLICY) == ((happened or noted) and len(window) >= 4)
-        if due(counters, POLICY):
+        assert is_run_due(counters, POLICY) == ((happened or noted) and len(window) >= 4)
+        if is_run_due(counters, POLICY):
             counters, since = Counters(), len(seen)
 
 
@@ -122,6 +129,6 @@ def test_a_fact_is_changed_once_in_a_run() -> None:
 @given(st.integers(0, 70))
 def test_commands_carry_at_most_twenty_changes(count: int) -> None:
     items = [replace(ITEM, content=f"Likes tea {n}") for n in range(count)]
-    commands = in_commands(propose(items, episodes=EPISODES, facts=FACTS).changes)
+    commands = split_into_commands(propose(items, episodes=EPISODES, facts=FACTS).changes)
     assert sum(map(len, commands)) == count
     assert all(1 <= len(command) <= 20 for command in commands)

@@ -19,7 +19,7 @@ from memstream.memory.recall.context import (
     render,
     tokens,
 )
-from memstream.memory.recall.prompt_framing import framed, visible, without_framed
+from memstream.memory.recall.prompt_framing import frame, remove_controls, remove_framed
 from memstream.schemas import ids
 
 GOLDEN = Path(__file__).resolve().parents[2] / "data" / "context"
@@ -118,7 +118,7 @@ def test_the_limit_itself_fits_and_one_less_does_not() -> None:
 @pytest.mark.parametrize("mark", ["", "xyz", "0123456789ABCDEF", MARK + "0"])
 def test_a_mark_that_is_none_is_refused(mark: str) -> None:
     with pytest.raises(ValueError, match="mark"):
-        framed("text", mark=mark)
+        frame("text", mark=mark)
 
 
 def test_a_mark_that_stands_in_the_text_is_refused() -> None:
@@ -169,7 +169,7 @@ def test_a_smaller_limit_shows_the_beginning(memories: Memories, policy: Context
 @given(ANY, POLICIES)
 def test_no_control_character_and_no_statement_twice(memories: Memories, policy: ContextPolicy) -> None:
     text = render(memories, policy, mark=MARK).text
-    assert visible(text) == text
+    assert remove_controls(text) == text
     if not policy.sections & {"blocks", "digest"}:
         items = [ids.canonical(item.removeprefix("- [identity] ").removeprefix("- [goal] ").removeprefix("- "))
                  for item in _items(text)]  # fmt: skip
@@ -181,15 +181,15 @@ def test_what_was_rendered_is_taken_out_of_a_turn_and_nothing_else(
     said: list[str], memories: Memories, end: str
 ) -> None:
     rendered = render(memories, ContextPolicy(sections=FULL_SECTIONS, ceiling="secret"), mark=MARK).text
-    assert without_framed("".join(f"{text}{rendered}" for text in said) + end) == "".join(said) + end
-    assert without_framed(rendered[:-5]) == "", "cut off"
+    assert remove_framed("".join(f"{text}{rendered}" for text in said) + end) == "".join(said) + end
+    assert remove_framed(rendered[:-5]) == "", "cut off"
 
 
 def test_a_frame_ends_at_its_own_mark_only() -> None:
-    other = framed("inner", mark="f" * 16)
-    assert without_framed(f"a {framed(other, mark=MARK)} b") == "a  b"
-    assert without_framed(f"a {other} b {framed('x', mark=MARK)} c") == "a  b  c"
-    assert without_framed("[memory is a strange thing] it says") == "[memory is a strange thing] it says"
+    other = frame("inner", mark="f" * 16)
+    assert remove_framed(f"a {frame(other, mark=MARK)} b") == "a  b"
+    assert remove_framed(f"a {other} b {frame('x', mark=MARK)} c") == "a  b  c"
+    assert remove_framed("[memory is a strange thing] it says") == "[memory is a strange thing] it says"
 
 
 def _items(text: str) -> list[str]:

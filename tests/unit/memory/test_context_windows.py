@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.context_windows import NEIGHBOUR_MAX, NEIGHBOURS, WindowMessage, is_talk, windows
+from memstream.memory.recall.context_windows import NEIGHBOUR_MAX, NEIGHBOURS, WindowMessage, build_windows, is_talk
 
 LEVELS = ("public", "internal", "secret")
 LINES = st.lists(
@@ -25,7 +25,7 @@ def lines(*texts: str) -> list[WindowMessage]:
 
 
 def test_a_window_is_previous_this_and_next() -> None:
-    found = windows(lines("a", "b"), lines("c", "d"))
+    found = build_windows(lines("a", "b"), lines("c", "d"))
     assert found.turn == ("b\nc\nd", "c\nd")
     assert found.before == "a\nb\nc"
 
@@ -42,13 +42,13 @@ def test_a_window_is_previous_this_and_next() -> None:
 def test_at_the_ends_there_is_less(
     before: tuple[str, ...], turn: tuple[str, ...], expected: tuple[tuple[str, ...], str | None]
 ) -> None:
-    found = windows(lines(*before), lines(*turn))
+    found = build_windows(lines(*before), lines(*turn))
     assert (found.turn, found.before) == expected
 
 
 def test_of_a_long_neighbour_the_part_beside_the_message_stands() -> None:
     long = "x" * NEIGHBOUR_MAX
-    found = windows(lines(f"far{long}"), lines("this", f"{long}far"))
+    found = build_windows(lines(f"far{long}"), lines("this", f"{long}far"))
     assert found.turn[0] == f"{long}\nthis\n{long}"
     assert found.turn[1] == f"this\n{long}far", "a message itself is never cut"
 
@@ -75,7 +75,7 @@ def test_a_neighbour_is_told_to_nobody_who_may_not_read_it(
     marked = [
         WindowMessage(f"<{place}>", each.owner_key, each.sensitivity) for place, each in enumerate([*before, *turn])
     ]
-    found = windows(marked[: len(before)], marked[len(before) :])
+    found = build_windows(marked[: len(before)], marked[len(before) :])
     for place, text in enumerate(found.turn, start=len(before)):
         this = marked[place]
         expected = [
@@ -101,9 +101,9 @@ def test_turn_by_turn_leaves_what_the_whole_session_at_once_would(
     while place < len(session):
         size = data.draw(st.integers(1, 3))
         turn = session[place : place + size]
-        found = windows(session[max(0, place - NEIGHBOURS) : place], turn)
+        found = build_windows(session[max(0, place - NEIGHBOURS) : place], turn)
         if found.before is not None:
             written[place - 1] = found.before
         written += found.turn
         place += len(turn)
-    assert tuple(written) == windows([], session).turn
+    assert tuple(written) == build_windows([], session).turn

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memstream.memory.policies import DigestPolicy
 from memstream.memory.recall.context import tokens
-from memstream.memory.upkeep.digest import basis_of, chosen_episodes, chosen_facts, is_due, within
+from memstream.memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, truncate_to_tokens
 from memstream.schemas.digests import Basis, Digest
 from memstream.schemas.facts import StoredFact
 from tests.support.record_builders import NOW, OWNER, episode, stored_fact
@@ -39,7 +39,7 @@ def test_what_it_stands_on() -> None:
 
 def test_the_facts_that_were_said_most_often_and_nothing_secret() -> None:
     facts = [fact("often", 9), fact("secret", 99, sensitivity="secret"), fact("never"), fact("once", 1)]
-    assert [each.content for each in chosen_facts(facts, POLICY)] == ["often", "once"]
+    assert [each.content for each in choose_facts(facts, POLICY)] == ["often", "once"]
 
 
 def test_the_most_significant_of_the_recent_episodes_oldest_first() -> None:
@@ -51,13 +51,13 @@ def test_the_most_significant_of_the_recent_episodes_oldest_first() -> None:
         episode(f"recent {n}", **at(f"r{n}", 10 + n, importance))  # type: ignore[arg-type]
         for n, importance in enumerate((0.6, 0.9, 0.7, 0.95, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6))
     ]
-    assert [each.content for each in chosen_episodes([*old, *recent], POLICY)] == ["recent 1", "recent 3"]
-    assert chosen_episodes(recent, DigestPolicy(episodes=0)) == ()
+    assert [each.content for each in choose_episodes([*old, *recent], POLICY)] == ["recent 1", "recent 3"]
+    assert choose_episodes(recent, DigestPolicy(episodes=0)) == ()
 
 
 @given(st.text(alphabet="ab .!?\n", max_size=300), st.integers(1, 60))
 def test_never_longer_and_nothing_that_was_not_said(text: str, limit: int) -> None:
-    kept = within(text, limit)
+    kept = truncate_to_tokens(text, limit)
     assert tokens(kept) <= limit
     assert text.strip().split()[: len(kept.split())] == kept.split()
 
@@ -67,4 +67,4 @@ def test_never_longer_and_nothing_that_was_not_said(text: str, limit: int) -> No
     [(100, "One is here. Two is there."), (4, "One is here."), (2, "One is"), (1, "One")],
 )
 def test_whole_sentences_else_words(limit: int, expected: str) -> None:
-    assert within("One is here. Two is there.", limit) == expected
+    assert truncate_to_tokens("One is here. Two is there.", limit) == expected

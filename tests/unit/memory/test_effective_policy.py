@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from memstream.memory.effective_policy import only_kept
+from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import ConsolidationPolicy, HygienePolicy, JanitorTrigger, MemoryPolicy, TiersPolicy
 
 WITHOUT_FACTS = TiersPolicy(semantic=False, digest=False)
@@ -14,12 +14,12 @@ ALONE = TiersPolicy(episodic=False, semantic=False, digest=False)
 
 
 def test_with_all_on_nothing_follows() -> None:
-    assert only_kept(MemoryPolicy()) == MemoryPolicy()
+    assert without_disabled_tiers(MemoryPolicy()) == MemoryPolicy()
 
 
 def test_without_a_digest_only_the_digest_is_left_out() -> None:
     policy = MemoryPolicy(tiers=TiersPolicy(digest=False))
-    assert only_kept(policy) == replace(policy, digest=replace(policy.digest, enabled=False))
+    assert without_disabled_tiers(policy) == replace(policy, digest=replace(policy.digest, enabled=False))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_without_a_digest_only_the_digest_is_left_out() -> None:
 def test_without_facts_no_run_is_started_and_the_janitor_still_comes(
     janitor: JanitorTrigger, then: JanitorTrigger
 ) -> None:
-    policy = only_kept(
+    policy = without_disabled_tiers(
         MemoryPolicy(
             tiers=WITHOUT_FACTS,
             consolidation=ConsolidationPolicy(trigger="schedule", every=5),
@@ -41,7 +41,7 @@ def test_without_facts_no_run_is_started_and_the_janitor_still_comes(
 
 
 def test_without_episodes_nothing_is_kept_in_order() -> None:
-    policy = only_kept(MemoryPolicy(tiers=ALONE))
+    policy = without_disabled_tiers(MemoryPolicy(tiers=ALONE))
     assert not policy.hygiene.enabled
     assert not policy.digest.enabled
-    assert only_kept(policy) == policy
+    assert without_disabled_tiers(policy) == policy

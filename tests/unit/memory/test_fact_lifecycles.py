@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
-from memstream.memory.facts.pending import settles_without_model
+from memstream.memory.facts.pending import judge_without_model
 from memstream.memory.facts.proposals import settle
 from memstream.memory.facts.similarity import NearFact
-from memstream.memory.facts.statements import Statement, of_change
+from memstream.memory.facts.statements import Statement, statement_from_change
 from memstream.memory.facts.transitions import CLOSED, READABLE, Stamp, Transition
 from memstream.memory.language.claims import asserts
 from memstream.memory.language.locales import locale
@@ -138,7 +138,7 @@ class Lives(RuleBasedStateMachine):
         """By a model, or (None) as far as none is needed."""
         pending = self._one([row for row in self.rows.values() if row.state == "pending"], which)
         known = self.rows.get(pending.waits_for or "")
-        judged = judgement or settles_without_model(pending, known, self.clock)
+        judged = judgement or judge_without_model(pending, known, self.clock)
         if judged is None or (known is None and judged != "coexist"):
             return
         named = () if known is None else (known.fact_id,)
@@ -218,7 +218,7 @@ class Lives(RuleBasedStateMachine):
         self.commands += 1
         stamp = self._stamp(f"command-{self.commands}")
         news = episode(change.content or "x", turn=f"c{self.commands}", occurred_at=self.clock)
-        said = of_change(
+        said = statement_from_change(
             change,
             cause=f"command-{self.commands}/0",
             tenant_id="acme",

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from memstream.memory.language.locales import locale
 from memstream.memory.policies import GistPolicy
 from memstream.memory.upkeep.gist import (
-    archived,
-    extracted,
+    access_fields,
+    archive_expiry,
+    archive_row,
+    extract_gist,
     is_faithful,
     is_whole,
-    kept_until,
-    on_archived,
-    worth_a_gist,
+    needs_gist,
 )
 from memstream.schemas import ids
 from memstream.schemas.archive import Archived
@@ -37,7 +37,7 @@ def old(content: str = LONG, **fields: Any) -> StoredEpisode:
 
 class TestWhich:
     def test_one_that_is_old_faded_long_and_looked_at(self) -> None:
-        assert worth_a_gist(old(), now=NOW, policy=POLICY)
+        assert needs_gist(old(), now=NOW, policy=POLICY)
 
     @pytest.mark.parametrize(
         "fields",
@@ -54,17 +54,17 @@ class TestWhich:
         ids=lambda fields: next(iter(fields)),
     )
     def test_no_other(self, fields: dict[str, Any]) -> None:
-        assert not worth_a_gist(old(**fields), now=NOW, policy=POLICY)
+        assert not needs_gist(old(**fields), now=NOW, policy=POLICY)
 
     def test_none_where_it_is_off(self) -> None:
-        assert not worth_a_gist(old(), now=NOW, policy=GistPolicy(enabled=False))
+        assert not needs_gist(old(), now=NOW, policy=GistPolicy(enabled=False))
 
     @given(st.text(min_size=41, max_size=2_000))
     def test_the_words_of_whatever_is_compressed_come_back(self, text: str) -> None:
         it = old(text)
-        assert worth_a_gist(it, now=NOW, policy=GistPolicy(longer_than=40, chars=20))
-        row = Archived.read(archived(it, at=NOW).to_bytes())
-        gist = it.model_copy(update={"content": extracted(text, chars=20), "archived_at": NOW})
+        assert needs_gist(it, now=NOW, policy=GistPolicy(longer_than=40, chars=20))
+        row = Archived.read(archive_row(it, at=NOW).to_bytes())
+        gist = it.model_copy(update={"content": extract_gist(text, chars=20), "archived_at": NOW})
         assert len(gist.content) < len(text)
         assert is_whole(row, gist)
         assert row.content == text
@@ -75,7 +75,7 @@ class TestWhole:
     def test_other_words_are_not_it(self, text: str, other: str) -> None:
         assume(text != other)
         it = old(text)
-        row = archived(it, at=NOW)
+        row = archive_row(it, at=NOW)
         assert not is_whole(row.model_copy(update={"content": other}), it)
 
     @pytest.mark.parametrize(
@@ -83,45 +83,45 @@ class TestWhole:
     )
     def test_nor_what_only_looks_like_it(self, wrong: dict[str, str]) -> None:
         it = old()
-        assert is_whole(archived(it, at=NOW), it)
-        assert not is_whole(archived(it, at=NOW).model_copy(update=wrong), it)
+        assert is_whole(archive_row(it, at=NOW), it)
+        assert not is_whole(archive_row(it, at=NOW).model_copy(update=wrong), it)
 
     def test_nor_words_that_were_put_there_with_a_hash_of_their_own(self) -> None:
         it = old()
         other = LONG + "And more."
-        row = archived(it, at=NOW).model_copy(update={"content": other, "sha256": ids.text_hash(other)})
+        row = archive_row(it, at=NOW).model_copy(update={"content": other, "sha256": ids.text_hash(other)})
         assert not is_whole(row, it)
 
     def test_nor_another_episodes(self) -> None:
         it, another = old(), old(LONG, turn="t9")
-        assert not is_whole(archived(another, at=NOW), it)
+        assert not is_whole(archive_row(another, at=NOW), it)
 
     def test_an_access_keeps_them_their_time_anew_and_is_the_same_the_second_time(self) -> None:
-        row = archived(old(), at=NOW)
-        assert kept_until(row, POLICY) == NOW + timedelta(days=365)
+        row = archive_row(old(), at=NOW)
+        assert archive_expiry(row, POLICY) == NOW + timedelta(days=365)
         later = NOW + timedelta(days=300)
-        fields = on_archived(row, at=later)
+        fields = access_fields(row, at=later)
         after = Archived.from_payload(row.to_payload() | fields)
-        assert (after.access_count, kept_until(after, POLICY)) == (1, later + timedelta(days=365))
-        assert on_archived(row, at=later) == fields
-        assert on_archived(after, at=NOW)["accessed_at"] == fields["accessed_at"], "a late one takes nothing back"
+        assert (after.access_count, archive_expiry(after, POLICY)) == (1, later + timedelta(days=365))
+        assert access_fields(row, at=later) == fields
+        assert access_fields(after, at=NOW)["accessed_at"] == fields["accessed_at"], "a late one takes nothing back"
 
 
 class TestExtract:
     def test_whole_sentences_while_they_fit(self) -> None:
-        assert extracted("Ran in Oslo. Swam in Bergen. Slept.", chars=30) == "Ran in Oslo. Swam in Bergen."
+        assert extract_gist("Ran in Oslo. Swam in Bergen. Slept.", chars=30) == "Ran in Oslo. Swam in Bergen."
 
     def test_else_words_and_a_sign_that_there_is_more(self) -> None:
-        assert extracted("Ran a marathon in Oslo with Jennifer", chars=20) == "Ran a marathon in …"
-        assert extracted("x" * 50, chars=20) == "x" * 18 + " …"
+        assert extract_gist("Ran a marathon in Oslo with Jennifer", chars=20) == "Ran a marathon in …"
+        assert extract_gist("x" * 50, chars=20) == "x" * 18 + " …"
 
     @given(TEXTS, st.integers(20, 300))
     def test_it_is_short_says_something_and_says_nothing_else(self, text: str, chars: int) -> None:
-        gist = extracted(text, chars=chars)
+        gist = extract_gist(text, chars=chars)
         assert len(gist) <= chars
         assert gist or not text.split()
         assert " ".join(text.split()).startswith(gist.removesuffix("…").rstrip())
-        assert extracted(text, chars=chars) == gist
+        assert extract_gist(text, chars=chars) == gist
 
 
 class TestFaithful:

@@ -14,11 +14,11 @@ from memstream.memory.policies import HygienePolicy
 from memstream.memory.upkeep.hygiene import (
     MARKS,
     TurnClock,
+    current_strength,
     is_doubtful,
     is_forgotten,
+    is_over_age,
     is_stale,
-    outlived,
-    present_strength,
 )
 from tests.support.record_builders import NOW, episode, stored_fact
 
@@ -34,32 +34,32 @@ class TestEpisodes:
     @pytest.mark.parametrize("late", [0, 1], ids=["in time", "over"])
     def test_a_persistent_one_lives_90_days(self, late: int) -> None:
         old = episode("Ran", occurred_at=days(90) + SECOND * (1 - late))
-        assert outlived(old, now=NOW, old=None, policy=POLICY) == bool(late)
+        assert is_over_age(old, now=NOW, old=None, policy=POLICY) == bool(late)
 
     @pytest.mark.parametrize("late", [0, 1], ids=["in time", "over"])
     def test_or_500_turns(self, late: int) -> None:
         one = episode("Ran", recorded_at=days(3))
-        assert outlived(one, now=NOW, old=days(3) - SECOND * (1 - late), policy=POLICY) == bool(late)
+        assert is_over_age(one, now=NOW, old=days(3) - SECOND * (1 - late), policy=POLICY) == bool(late)
 
     @pytest.mark.parametrize(("aged", "turned"), [(True, True), (True, False), (False, True), (False, False)])
     def test_one_bound_or_both_as_is_set(self, aged: bool, turned: bool) -> None:
         one = episode("Ran", occurred_at=days(100 if aged else 10), recorded_at=days(5))
         old = days(4) if turned else days(6)
-        assert outlived(one, now=NOW, old=old, policy=POLICY) == (aged or turned)
+        assert is_over_age(one, now=NOW, old=old, policy=POLICY) == (aged or turned)
         both = HygienePolicy(episode_bounds="and")
-        assert outlived(one, now=NOW, old=old, policy=both) == (aged and turned)
+        assert is_over_age(one, now=NOW, old=old, policy=both) == (aged and turned)
 
     def test_a_bound_of_0_is_none(self) -> None:
         ancient = episode("Ran", occurred_at=days(5_000), recorded_at=days(5_000))
         for bounds in ("or", "and"):
             none = HygienePolicy(episode_days=0, episode_turns=0, episode_bounds=bounds)
-            assert not outlived(ancient, now=NOW, old=NOW, policy=none)
-            assert outlived(ancient, now=NOW, old=None, policy=HygienePolicy(episode_turns=0, episode_bounds="and"))
+            assert not is_over_age(ancient, now=NOW, old=NOW, policy=none)
+            assert is_over_age(ancient, now=NOW, old=None, policy=HygienePolicy(episode_turns=0, episode_bounds="and"))
 
     @given(st.floats(0, 20_000), st.booleans())
     def test_a_permanent_one_is_never_culled_and_stale_from_180_days_on(self, age: float, turned: bool) -> None:
         one = episode("Ran", durability="permanent", occurred_at=days(age), recorded_at=days(age), strength=0.0)
-        assert not outlived(one, now=NOW, old=NOW if turned else None, policy=POLICY)
+        assert not is_over_age(one, now=NOW, old=NOW if turned else None, policy=POLICY)
         assert not is_forgotten(one, now=NOW, policy=POLICY)
         assert is_stale(one, now=NOW, policy=POLICY) == (NOW - one.occurred_at >= timedelta(days=180))
         assert not is_stale(one, now=NOW, policy=HygienePolicy(stale_days=0))
@@ -74,7 +74,7 @@ class TestEpisodes:
 
     def test_a_recall_begins_the_forgetting_anew(self) -> None:
         one = episode("Ran", occurred_at=days(60), last_accessed_at=days(21), stability=21)
-        assert present_strength(one, now=NOW) == pytest.approx(1 / math.e)
+        assert current_strength(one, now=NOW) == pytest.approx(1 / math.e)
 
 
 class TestFacts:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.links import Links, activation, recalled_together
+from memstream.memory.recall.links import Links, activation, strengthen_links
 
 T0 = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 IDS = [str(uuid.uuid5(uuid.NAMESPACE_URL, str(n))) for n in range(8)]
@@ -27,7 +27,7 @@ def weights(links: Links) -> dict[tuple[str, str], float]:
 def after(recalls: list[list[str]], *, step: float = 0.1, keep: int = 100) -> Links:
     links = Links()
     for n, ids in enumerate(recalls):
-        links = recalled_together(links, ids, at=T0 + timedelta(minutes=n), step=step, keep=keep)
+        links = strengthen_links(links, ids, at=T0 + timedelta(minutes=n), step=step, keep=keep)
     return links
 
 
@@ -65,7 +65,7 @@ def test_a_new_link_is_not_the_one_that_goes() -> None:
 
 @given(RECALLS, st.lists(st.sampled_from(IDS), min_size=2, max_size=4, unique=True))
 def test_what_was_recalled_together_just_now_is_linked(recalls: list[list[str]], now: list[str]) -> None:
-    links = recalled_together(after(recalls, keep=8), now, at=T0 + timedelta(days=1), step=0.1, keep=8)
+    links = strengthen_links(after(recalls, keep=8), now, at=T0 + timedelta(days=1), step=0.1, keep=8)
     assert set(combinations(sorted(now), 2)) <= set(weights(links))
 
 
@@ -74,7 +74,7 @@ def test_one_that_rested_makes_room_before_a_weaker_one_that_did_not() -> None:
     a, b, c, d, e, f = IDS[:6]
     links = after([[a, b], [a, b]])
     for day, pair in ((100, [c, d]), (101, [e, f])):
-        links = recalled_together(links, pair, at=T0 + timedelta(days=day), step=0.1, keep=2)
+        links = strengthen_links(links, pair, at=T0 + timedelta(days=day), step=0.1, keep=2)
     assert set(weights(links)) == {tuple(sorted((c, d))), tuple(sorted((e, f)))}
 
 
@@ -87,8 +87,8 @@ def test_how_many_have_grown_since() -> None:
 
 def test_a_lower_bound_takes_effect_at_the_next_recall() -> None:
     links = after([IDS[:5]])
-    assert len(recalled_together(links, (), at=T0, step=0.1, keep=3).all()) == 3
-    assert recalled_together(links, IDS[:5], at=T0, step=0.1, keep=0).all() == ()
+    assert len(strengthen_links(links, (), at=T0, step=0.1, keep=3).all()) == 3
+    assert strengthen_links(links, IDS[:5], at=T0, step=0.1, keep=0).all() == ()
 
 
 @given(RECALLS, st.sets(st.sampled_from(IDS)))
@@ -100,7 +100,7 @@ def test_those_among_some_are_those_with_both_ends_there(recalls: list[list[str]
 @given(RECALLS, st.lists(st.sampled_from(IDS), max_size=3))
 def test_two_weigh_the_same_unless_a_weight_differs(recalls: list[list[str]], ids: list[str]) -> None:
     before = after(recalls, step=0.5)
-    later = recalled_together(before, ids, at=T0 + timedelta(days=1), step=0.5, keep=100)
+    later = strengthen_links(before, ids, at=T0 + timedelta(days=1), step=0.5, keep=100)
     assert before.weighs_as(later) == later.weighs_as(before) == (weights(before) == weights(later))
 
 
@@ -125,7 +125,7 @@ class TestActivation:
     ) -> None:
         links = after(recalls)
         before = activation([links], match)
-        later = activation([recalled_together(links, together, at=T0, step=0.1, keep=100)], match)
+        later = activation([strengthen_links(links, together, at=T0, step=0.1, keep=100)], match)
         assert all(later[each] >= reached - 1e-12 for each, reached in before.items())
 
     @given(STEPS, st.floats(0, 1))

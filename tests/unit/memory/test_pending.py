@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memstream.memory.facts.conflict import Neighbours
-from memstream.memory.facts.pending import settle_pending, settles_without_model
+from memstream.memory.facts.pending import judge_without_model, settle_pending
 from memstream.memory.facts.proposals import ProposalOutcome, settle
-from memstream.memory.facts.statements import of_change
+from memstream.memory.facts.statements import statement_from_change
 from memstream.memory.facts.transitions import Stamp, Transition, create_pending, invalidate, reinforce, supersede
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.commands import Change
@@ -39,7 +39,7 @@ def judged(pending: StoredFact, *known: StoredFact, judgement: str) -> ProposalO
         source_fact_ids=tuple(each.fact_id for each in known),
         judgement=judgement,  # type: ignore[arg-type]
     )
-    said = of_change(
+    said = statement_from_change(
         change,
         cause="command-1/0",
         tenant_id="acme",
@@ -150,28 +150,28 @@ def test_what_needs_no_model() -> None:
     pending, later = waiting(), NOW + timedelta(days=9)
     closed = supersede(KNOWN, STAMP, by=None, valid_to=later, **WHY).fact
     same = stored_fact("prefers  WINDOW seats", turn="t0")
-    assert settles_without_model(pending, KNOWN, later) is None
-    assert settles_without_model(pending, None, later) == "coexist"
-    assert settles_without_model(pending, closed, later) == "coexist"
-    assert settles_without_model(pending, same, later) == "duplicate"
-    assert settles_without_model(pending, waiting(number=3), later) == "duplicate"
-    assert settles_without_model(pending, waiting("Prefers middle seats", number=3), later) is None
+    assert judge_without_model(pending, KNOWN, later) is None
+    assert judge_without_model(pending, None, later) == "coexist"
+    assert judge_without_model(pending, closed, later) == "coexist"
+    assert judge_without_model(pending, same, later) == "duplicate"
+    assert judge_without_model(pending, waiting(number=3), later) == "duplicate"
+    assert judge_without_model(pending, waiting("Prefers middle seats", number=3), later) is None
 
 
 def test_what_has_not_begun_waits_for_its_time() -> None:
     begins = NOW + timedelta(days=3)
     ahead = waiting(valid_from=begins)
-    assert settles_without_model(ahead, None, begins - timedelta(microseconds=1)) is None
-    assert settles_without_model(ahead, None, begins) == "coexist"
+    assert judge_without_model(ahead, None, begins - timedelta(microseconds=1)) is None
+    assert judge_without_model(ahead, None, begins) == "coexist"
 
 
 def test_what_has_begun_takes_the_place_of_what_it_rules_out() -> None:
     begins = NOW + timedelta(days=3)
     here = stored_fact("Lives in Prague", turn="t0")
     ahead = waiting("Lives in Vienna", valid_from=begins)
-    assert settles_without_model(ahead, here, begins - timedelta(seconds=1)) is None
-    assert settles_without_model(ahead, here, begins) == "supersede"
-    assert settles_without_model(waiting("Speaks Dutch", valid_from=begins), here, begins) is None
+    assert judge_without_model(ahead, here, begins - timedelta(seconds=1)) is None
+    assert judge_without_model(ahead, here, begins) == "supersede"
+    assert judge_without_model(waiting("Speaks Dutch", valid_from=begins), here, begins) is None
 
 
 def test_it_takes_the_place_of_what_it_waited_for_first_and_of_its_rivals() -> None:

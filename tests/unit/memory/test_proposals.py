@@ -10,7 +10,7 @@ import pytest
 from memstream.memory.facts.conflict import Neighbours
 from memstream.memory.facts.proposals import ProposalOutcome, settle
 from memstream.memory.facts.similarity import NearFact
-from memstream.memory.facts.statements import of_change
+from memstream.memory.facts.statements import statement_from_change
 from memstream.memory.facts.transitions import Stamp
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.commands import Change
@@ -39,7 +39,7 @@ def apply(
     elif targets:
         named["target_fact_id"] = targets[0].fact_id
     change = Change(action=action, source_episode_ids=tuple(e.episode_id for e in episodes), **named, **fields)  # type: ignore[arg-type]
-    said = of_change(
+    said = statement_from_change(
         change,
         cause="command-1/0",
         tenant_id="acme",

@@ -10,12 +10,12 @@ from memstream.memory.policies import PrunePolicy
 from memstream.memory.upkeep.pruning import (
     MergeProposal,
     Removal,
-    allowed,
-    looked_through,
+    classify_reason,
+    find_required_facts,
+    is_prune_due,
     prune_proposals,
-    slot,
-    why_of,
-    worth_it,
+    select_next_facts,
+    sort_key,
 )
 from memstream.schemas.facts import StoredFact
 from tests.support.record_builders import NOW, stored_fact
@@ -44,7 +44,7 @@ OFTEN = fact("Likes tea", reinforcement_count=5)
     ],
 )
 def test_when_it_is_worth_a_call(active: int, changed: int, policy: PrunePolicy, expected: bool) -> None:
-    assert worth_it(active, changed, policy) is expected
+    assert is_prune_due(active, changed, policy) is expected
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_when_it_is_worth_a_call(active: int, changed: int, policy: PrunePolicy,
     ],
 )
 def test_reasons_are_told_by_their_words(reason: str, expected: str | None) -> None:
-    assert why_of(reason) == expected
+    assert classify_reason(reason) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_reasons_are_told_by_their_words(reason: str, expected: str | None) -> N
     ],
 )
 def test_what_may_go(it: StoredFact, why: str | None, standing: list[StoredFact], goes: bool) -> None:
-    assert (allowed(it, why, standing, POLICY) is not None) is goes  # type: ignore[arg-type]
+    assert (find_required_facts(it, why, standing, POLICY) is not None) is goes  # type: ignore[arg-type]
 
 
 @given(
@@ -95,7 +95,7 @@ def test_what_may_go(it: StoredFact, why: str | None, standing: list[StoredFact]
 def test_what_is_protected(why: str | None, reinforced: int, confidence: float, data: st.DataObject) -> None:
     it = fact("Likes tea", reinforcement_count=reinforced, confidence=confidence)
     standing = data.draw(st.lists(st.sampled_from([NEWER, OTHER]), unique_by=lambda each: each.fact_id))
-    if allowed(it, why, standing, POLICY) is None:  # type: ignore[arg-type]
+    if find_required_facts(it, why, standing, POLICY) is None:  # type: ignore[arg-type]
         return
     if reinforced >= POLICY.protected_reinforcements:
         assert why == "contradicted"
@@ -151,9 +151,9 @@ def test_every_fact_is_looked_at_before_one_comes_again(count: int, at_once: int
     seen: list[StoredFact] = []
     after = ""
     while True:
-        shown, after = looked_through(facts, after=after, policy=policy)
+        shown, after = select_next_facts(facts, after=after, policy=policy)
         assert 1 <= len(shown) <= at_once
         seen += shown
         if not after:
             break
-    assert sorted(map(slot, seen)) == sorted(map(slot, facts))
+    assert sorted(map(sort_key, seen)) == sorted(map(sort_key, facts))

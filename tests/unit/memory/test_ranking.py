@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.decay import effective_confidence, faded, strength
+from memstream.memory.decay import effective_confidence, half_life_decay, strength
 from memstream.memory.policies import CompositePolicy, RecallPolicy
 from memstream.memory.recall.ranking import (
     EpisodicTrace,
@@ -20,10 +20,10 @@ from memstream.memory.recall.ranking import (
     Trace,
     TurnTrace,
     WorkingTrace,
-    composite,
     congruence,
     overlap,
-    ranked,
+    score_composite,
+    score_trace,
 )
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -50,7 +50,7 @@ def parts(score: Score) -> dict[str, float]:
 
 
 def of(trace: Trace, match: float = 0.0) -> Score:
-    return ranked(trace, match=match, now=NOW, policy=POLICY)
+    return score_trace(trace, match=match, now=NOW, policy=POLICY)
 
 
 class TestTheSpecsNumbers:
@@ -81,7 +81,7 @@ class TestTheSpecsNumbers:
 
     def test_the_composite(self) -> None:
         impression = Impression(strength=0.5, at=days(1), importance=0.8, valence=0.5)
-        score = composite(impression, match=0.9, links=0.2, mood=-0.5, now=NOW, policy=CompositePolicy())
+        score = score_composite(impression, match=0.9, links=0.2, mood=-0.5, now=NOW, policy=CompositePolicy())
         assert parts(score) == {
             "similarity": pytest.approx(0.35 * 0.9),
             "strength": pytest.approx(0.25 * 0.5),
@@ -92,7 +92,7 @@ class TestTheSpecsNumbers:
         }
 
     def test_terms(self) -> None:
-        assert faded(days(7), NOW, half_life=7 * 86_400) == pytest.approx(0.5)
+        assert half_life_decay(days(7), NOW, half_life=7 * 86_400) == pytest.approx(0.5)
         assert effective_confidence(1.0, days(360), NOW, half_life_days=180) == pytest.approx(0.25)
         assert strength(0.8, days(14), NOW, stability_days=14) == pytest.approx(0.8 / math.e)
         assert congruence(1.0, -1.0) == 0.0
@@ -117,7 +117,7 @@ class TestAlways:
 
     @given(TRACES, UNIT, st.timedeltas(timedelta(0), timedelta(days=4_000)))
     def test_time_never_raises(self, trace: Trace, match: float, later: timedelta) -> None:
-        after = ranked(trace, match=match, now=NOW + later, policy=POLICY)
+        after = score_trace(trace, match=match, now=NOW + later, policy=POLICY)
         assert after.value <= of(trace, match).value + 1e-12
 
     @given(UNIT, st.integers(0, 50), THEN, UNIT)
@@ -136,7 +136,7 @@ class TestAlways:
     def test_the_composite_lies_within_0_and_1(
         self, impression: Impression, match: float, links: float, mood: float | None
     ) -> None:
-        score = composite(impression, match=match, links=links, mood=mood, now=NOW, policy=CompositePolicy())
+        score = score_composite(impression, match=match, links=links, mood=mood, now=NOW, policy=CompositePolicy())
         assert 0.0 <= score.value <= 1.0
         assert score.value == min(1.0, sum(parts(score).values()))
         assert sum(parts(score).values()) <= 1.0 + 1e-9, "its weights add up to 1"
@@ -146,12 +146,12 @@ class TestAlways:
         self, impression: Impression, match: float, links: float, mood: float | None, what: str, more: float
     ) -> None:
         asked = {"match": match, "links": links}
-        before = composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
+        before = score_composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
         if what in asked:
             asked[what] = max(asked[what], more)
         else:
             impression = replace(impression, **{what: max(getattr(impression, what), more)})
-        after = composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
+        after = score_composite(impression, **asked, mood=mood, now=NOW, policy=CompositePolicy())
         assert after.value >= before.value - 1e-12
 
     @given(IMPRESSIONS, UNIT, MOODS, st.timedeltas(timedelta(0), timedelta(days=4_000)))
@@ -159,7 +159,7 @@ class TestAlways:
         self, impression: Impression, match: float, mood: float | None, later: timedelta
     ) -> None:
         before, after = (
-            composite(impression, match=match, links=0.5, mood=mood, now=moment, policy=CompositePolicy())
+            score_composite(impression, match=match, links=0.5, mood=mood, now=moment, policy=CompositePolicy())
             for moment in (NOW, NOW + later)
         )
         assert after.value <= before.value + 1e-12

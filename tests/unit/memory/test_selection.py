@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memstream.memory.facts.similarity import words
 from memstream.memory.policies import RecallPolicy
 from memstream.memory.recall.ranking import Score, overlap
-from memstream.memory.recall.selection import ScoredMemory, best_first, choose, share
+from memstream.memory.recall.selection import ScoredMemory, choose, share, sort_by_score
 from memstream.schemas.recall import TIERS, Tier
 
 POLICY = RecallPolicy()
@@ -22,7 +22,7 @@ def item(tier: Tier, content: str, score: float, name: str = "") -> ScoredMemory
 
 
 def answer(candidates: Sequence[ScoredMemory], *, limit: int = 10, tiers: int = 4) -> list[tuple[str, str]]:
-    chosen = choose(best_first(candidates), limit=limit, tiers=tiers, policy=POLICY)
+    chosen = choose(sort_by_score(candidates), limit=limit, tiers=tiers, policy=POLICY)
     return [(each.tier, each.content) for each in chosen]
 
 
@@ -149,7 +149,7 @@ def test_within_a_tier_nothing_is_a_duplicate() -> None:
 
 @given(CANDIDATES, st.integers(1, 12))
 def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: list[ScoredMemory], limit: int) -> None:
-    chosen = choose(best_first(candidates), limit=limit, tiers=4, policy=POLICY)
+    chosen = choose(sort_by_score(candidates), limit=limit, tiers=4, policy=POLICY)
     assert len(chosen) <= limit
     assert [each.score.value for each in chosen] == sorted((each.score.value for each in chosen), reverse=True)
     for tier in TIERS:
@@ -168,6 +168,6 @@ def test_limit_share_order_and_no_duplicate_hold_of_any_candidates(candidates: l
 @given(CANDIDATES, st.integers(1, 12))
 def test_the_order_of_the_candidates_does_not_matter(candidates: list[ScoredMemory], limit: int) -> None:
     turned = sorted(candidates, key=lambda each: each.id)
-    assert choose(best_first(turned), limit=limit, tiers=4, policy=POLICY) == choose(
-        best_first(candidates), limit=limit, tiers=4, policy=POLICY
+    assert choose(sort_by_score(turned), limit=limit, tiers=4, policy=POLICY) == choose(
+        sort_by_score(candidates), limit=limit, tiers=4, policy=POLICY
     )

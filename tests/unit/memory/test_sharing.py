@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.facts.statements import Statement, of_fact
+from memstream.memory.facts.statements import Statement, statement_from_fact
 from memstream.memory.policies import SharingPolicy
-from memstream.memory.upkeep.sharing import SHARED_MAX, as_shared, may_be_shared, worth_sharing
+from memstream.memory.upkeep.sharing import SHARED_MAX, is_shareable, shared_statement, sharing_changes
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.turns import Owner
 from tests.support.record_builders import NOW
@@ -22,7 +22,7 @@ THREE = [known_by("ana"), known_by("bob"), known_by("eva")]
 
 def proposed(said: list[StoredFact], policy: SharingPolicy = POLICY) -> list[tuple[str, tuple[str, ...]]]:
     mine = [each for each in said if each.owner.id == "ana"]
-    changes = worth_sharing(mine, said, group=GROUP, policy=policy)
+    changes = sharing_changes(mine, said, group=GROUP, policy=policy)
     return [(change.content or "", change.source_fact_ids) for change in changes]
 
 
@@ -51,8 +51,8 @@ def candidate(owner: Owner = GROUP) -> Statement:
     ids=str,
 )
 def test_what_is_personal_doubtful_or_not_open_stays_where_it_is(changes: dict[str, Any]) -> None:
-    assert may_be_shared(known_by("ana"), POLICY)
-    assert not may_be_shared(known_by("ana", **changes), POLICY)
+    assert is_shareable(known_by("ana"), POLICY)
+    assert not is_shareable(known_by("ana", **changes), POLICY)
     others = [known_by("bob"), known_by("eva")]
     assert proposed([known_by("ana", **changes), *others]) == []
     assert proposed([known_by("ana"), known_by("bob", **changes), known_by("eva")]) == [], "it does not count either"
@@ -82,7 +82,7 @@ def test_what_is_shared_is_no_surer_than_the_least_and_in_nobodys_words() -> Non
     early, late = NOW - timedelta(days=9), NOW + timedelta(days=9)
     said = known_by("eva").evidence[0].model_copy(update={"occurred_at": late})
     sources = [known_by("ana", confidence=0.9), known_by("bob", valid_from=early), known_by("eva", evidence=(said,))]
-    shared = as_shared(candidate(), sources, POLICY)
+    shared = shared_statement(candidate(), sources, POLICY)
     assert shared is not None
     assert (shared.confidence, shared.valid_from, shared.occurred_at) == (0.8, early, late)
     assert (shared.sensitivity, shared.trust) == ("public", "user")
@@ -90,17 +90,17 @@ def test_what_is_shared_is_no_surer_than_the_least_and_in_nobodys_words() -> Non
     assert {each.quote for each in shared.evidence} == {""}
     assert {each.observation_id for each in shared.evidence} == {each.evidence[0].observation_id for each in sources}
     open_ = SharingPolicy(group="team", users=3, ceiling="internal")
-    told = as_shared(candidate(), [*THREE[:2], known_by("eva", sensitivity="internal")], open_)
+    told = shared_statement(candidate(), [*THREE[:2], known_by("eva", sensitivity="internal")], open_)
     assert told is not None
     assert told.sensitivity == "internal", "as sensitive as the most"
 
 
 def test_the_groups_reflector_looks_again() -> None:
     gone = THREE[2].model_copy(update={"state": "superseded"})
-    assert as_shared(candidate(), [*THREE[:2], gone], POLICY) is None
-    assert as_shared(candidate(Owner(scope="group", id="others")), THREE, POLICY) is None
-    assert as_shared(candidate(Owner(scope="user", id="team")), THREE, POLICY) is None
-    assert as_shared(candidate(), THREE, SharingPolicy()) is None, "off"
+    assert shared_statement(candidate(), [*THREE[:2], gone], POLICY) is None
+    assert shared_statement(candidate(Owner(scope="group", id="others")), THREE, POLICY) is None
+    assert shared_statement(candidate(Owner(scope="user", id="team")), THREE, POLICY) is None
+    assert shared_statement(candidate(), THREE, SharingPolicy()) is None, "off"
 
 
 @given(
@@ -127,10 +127,10 @@ def test_nothing_secret_is_shared_and_both_looks_agree(
         named = [each for each in said if each.fact_id in sources]
         assert len({each.owner.id for each in named}) == len(named) >= users
         assert {each.sensitivity for each in named} <= {"public", ceiling}
-        shared = as_shared(candidate(), named, policy)
+        shared = shared_statement(candidate(), named, policy)
         assert shared is not None
         assert len(shared.evidence) <= len(named)
-        assert of_fact(named[0]).content_hash == shared.content_hash
+        assert statement_from_fact(named[0]).content_hash == shared.content_hash
 
 
 @pytest.mark.parametrize(

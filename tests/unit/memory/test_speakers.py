@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstream.memory.recall.speakers import ROLES, in_first_person, possible_names, speaker, without
+from memstream.memory.recall.speakers import ROLES, find_speaker, possible_names, remove_name, to_first_person
 
 CUES = st.lists(
     st.sampled_from(
@@ -64,16 +64,16 @@ def test_names_are_words_with_a_capital(cue: str, names: tuple[str, ...]) -> Non
     ],
 )
 def test_the_question_as_the_speaker_would_put_it(cue: str, first_person: str, without_name: str) -> None:
-    assert in_first_person(cue, "Ann") == first_person
-    assert without(cue, "Ann") == without_name
-    found = speaker(cue, ["Ann"])
+    assert to_first_person(cue, "Ann") == first_person
+    assert remove_name(cue, "Ann") == without_name
+    found = find_speaker(cue, ["Ann"])
     assert found is not None
     assert (found.first_person, found.without_name, found.names) == (first_person, without_name, frozenset({"Ann"}))
 
 
 def test_a_cue_of_a_name_alone_keeps_it_for_the_words() -> None:
-    assert without("Who is Ann?", "Ann") == "Who is Ann?"
-    assert without("Ann", "Ann") == "Ann"
+    assert remove_name("Who is Ann?", "Ann") == "Who is Ann?"
+    assert remove_name("Ann", "Ann") == "Ann"
 
 
 @pytest.mark.parametrize(
@@ -90,24 +90,24 @@ def test_a_cue_of_a_name_alone_keeps_it_for_the_words() -> None:
     ],
 )
 def test_only_one_who_speaks_is_preferred(cue: str, known: list[str], names: set[str] | None) -> None:
-    found = speaker(cue, known)
+    found = find_speaker(cue, known)
     assert (None if found is None else set(found.names)) == names
 
 
 @given(CUES)
 def test_a_role_is_nobody(cue: str) -> None:
-    assert speaker(cue, ROLES) is None
+    assert find_speaker(cue, ROLES) is None
     assert not ROLES & {name.lower() for name in possible_names(cue)}
 
 
 @given(CUES)
 def test_where_nobody_has_a_name_nobody_is_named(cue: str) -> None:
-    assert speaker(cue, []) is None
+    assert find_speaker(cue, []) is None
 
 
 @given(CUES, st.lists(st.sampled_from(["Ann", "Bob", "Anna", "Will", "Paris", "ann"]), unique=True))
 def test_who_is_named_is_known_and_gone_from_the_question(cue: str, known: list[str]) -> None:
-    found = speaker(cue, known)
+    found = find_speaker(cue, known)
     if found is None:
         return
     assert found.names <= set(known)
@@ -120,6 +120,6 @@ def test_who_is_named_is_known_and_gone_from_the_question(cue: str, known: list[
 @given(st.text(max_size=60), st.text(min_size=1, max_size=10))
 def test_any_text_is_taken(cue: str, name: str) -> None:
     possible_names(cue)
-    speaker(cue, [name])
-    in_first_person(cue, name)
-    assert without(cue, name) is not None
+    find_speaker(cue, [name])
+    to_first_person(cue, name)
+    assert remove_name(cue, name) is not None

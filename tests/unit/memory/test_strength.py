@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memstream.memory.decay import (
     STABILITY_MAX_DAYS,
     effective_confidence,
-    last_of,
+    latest,
     stability_after,
     stability_grown,
     strength,
@@ -74,5 +74,5 @@ def test_what_lies_ahead_is_fresh() -> None:
 
 
 def test_the_last_of_the_times_there_are() -> None:
-    assert last_of(days(3), None) == days(3)
-    assert last_of(days(3), days(5), None, days(1)) == days(1)
+    assert latest(days(3), None) == days(3)
+    assert latest(days(3), days(5), None, days(1)) == days(1)

@@ -13,12 +13,12 @@ from memstream.memory.upkeep.summaries import (
     WAITING_MAX,
     StoredTurn,
     SummaryBacklog,
-    as_told,
-    by_need,
-    heard,
-    older_than,
-    that_fit,
-    without,
+    add_turn,
+    remove_turns,
+    select_older_turns,
+    sort_by_need,
+    take_within_tokens,
+    to_summary_turns,
 )
 from memstream.schemas import ids
 from memstream.schemas.episodes import EpisodesRecorded
@@ -45,7 +45,7 @@ def recorded(session: str, turn: str, number: int = 1) -> EpisodesRecorded:
 def waiting(said: list[str]) -> tuple[SummaryBacklog, ...]:
     found: tuple[SummaryBacklog, ...] = ()
     for n, session in enumerate(said):
-        found = heard(found, recorded(session, f"{session}{n}", n + 1))
+        found = add_turn(found, recorded(session, f"{session}{n}", n + 1))
     return found
 
 
@@ -68,12 +68,12 @@ def test_the_newest_turns_wait_in_their_order_each_session_apart(said: list[str]
 @given(sessions, st.integers(0, 6), st.data())
 def test_what_is_taken_waits_no_longer_and_the_rest_does(said: list[str], at_least: int, data: st.DataObject) -> None:
     found = waiting(said)
-    chosen = by_need(found, at_least=at_least)
+    chosen = sort_by_need(found, at_least=at_least)
     assert all(at_least and len(each.turn_ids) >= at_least for each in chosen)
     assert [len(each.turn_ids) for each in chosen] == sorted((len(each.turn_ids) for each in chosen), reverse=True)
     for each in chosen:
         taken = each.turn_ids[: data.draw(st.integers(0, len(each.turn_ids)))]
-        left = {other.session: other.turn_ids for other in without(found, each, taken)}
+        left = {other.session: other.turn_ids for other in remove_turns(found, each, taken)}
         before = {other.session: other.turn_ids for other in found}
         expected = before | {each.session: each.turn_ids[len(taken) :]}
         assert left == {session: turns for session, turns in expected.items() if turns}
@@ -105,7 +105,7 @@ def test_a_turn_is_shown_as_it_is_captured() -> None:
         message("t1", 2, "tool", "42"),
         message("t1", 3, "user", "  "),
     ]
-    first, second = as_told(["t1", "t2", "t3"], messages, POLICY)
+    first, second = to_summary_turns(["t1", "t2", "t3"], messages, POLICY)
     assert first.said == (("user", "I drink tea"), ("assistant", "y" * 500))
     assert (first.trust, first.sensitivity) == ("assistant", "internal")
     assert (second.turn_id, second.said) == ("t2", ())
@@ -114,12 +114,12 @@ def test_a_turn_is_shown_as_it_is_captured() -> None:
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.integers(1, 120))
 @example([50, 1], 1)
 def test_as_many_turns_are_shown_as_fit_and_at_least_one(sizes: list[int], limit: int) -> None:
-    turns = as_told(
+    turns = to_summary_turns(
         [f"t{n}" for n in range(len(sizes))],
         [message(f"t{n}", 0, "user", "word" * size) for n, size in enumerate(sizes)],
         POLICY,
     )
-    shown = that_fit(turns, limit)
+    shown = take_within_tokens(turns, limit)
     assert shown, "a turn that is too long alone is shown all the same"
     assert shown == turns[: len(shown)]
     assert len(shown) == 1 or sum(each.tokens for each in shown) <= limit
@@ -137,5 +137,5 @@ def test_older_turns_stand_in_the_order_of_the_log_and_the_newest_are_left_out(o
         StoredTurn(turn_id=f"t{n}", first_place=place, occurred_at=NOW + timedelta(minutes=minutes))
         for n, (place, minutes) in enumerate(zip(places, times, strict=True))
     ]
-    older = older_than([turns[n] for n in order], keep=keep)
+    older = select_older_turns([turns[n] for n in order], keep=keep)
     assert list(older) == turns[: max(0, 12 - keep)]

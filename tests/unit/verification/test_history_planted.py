@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memstream.adapters.ports import VectorStore
 from memstream.memory.policies import MemoryPolicy, RoutingPolicy
-from memstream.memory.upkeep.gist import archived
+from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, FACTS, FACTS_UPDATED, OBSERVATIONS, RESULTS, TURNS
@@ -402,7 +402,7 @@ def _observation_of_zeta(dump: Dump) -> str:
 def compress(dump: Dump, **wrong: str) -> None:
     """An episode of which a gist is left; `wrong` about its words in the archive."""
     fields = dump.point("episodes", FIRST)[1]
-    row = archived(StoredEpisode.from_payload(fields), at=datetime.now(UTC))
+    row = archive_row(StoredEpisode.from_payload(fields), at=datetime.now(UTC))
     dump.points.setdefault("archive", {})[row.archive_id] = row.to_payload() | wrong
     fields.update(content="A gist", archived_at=row.to_payload()["archived_at"])
 
