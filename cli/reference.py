@@ -35,6 +35,8 @@ from .wiring.settings import Settings, variable
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _BLOCK = re.compile(r"<!-- generated: (?P<name>[\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
+_PLACEHOLDERS: Final = {"time": "TIME", "integer range": "N", "float range": "X"}
+"""By type of an option; others show its name."""
 Json = dict[str, Any]
 
 
@@ -130,7 +132,8 @@ def _parameter(parameter: click.Parameter) -> str:
         return (choices or (parameter.name or "").upper()) + again
     option = max(parameter.opts, key=len)
     is_flag = isinstance(parameter, click.Option) and parameter.is_flag
-    shown = option if is_flag else f"{option} {parameter.metavar or choices or option.strip('-').upper()}"
+    placeholder = parameter.metavar or choices or _PLACEHOLDERS.get(parameter.type.name) or option.strip("-").upper()
+    shown = option if is_flag else f"{option} {placeholder}"
     return (shown if parameter.required else f"[{shown}]") + again
 
 

@@ -157,6 +157,14 @@ def test_the_document_is_what_the_code_says() -> None:
     assert FILE.read_text(encoding="utf-8") == text(bare_app()), "mend: python -m memstream.api.generate"
 
 
+def test_answers_are_open_for_further_fields_and_questions_are_closed() -> None:
+    schemas = document(bare_app())["components"]["schemas"]
+    closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
+    assert closed == {"RecallQuery", "ContextQuery", "ReflectQuery"}
+    assert schemas["RecallAnswer"]["additionalProperties"] is True
+    assert schemas["Fact"]["additionalProperties"] is True
+
+
 def test_every_route_with_a_token_tells_its_errors() -> None:
     told = document(bare_app())
     assert told["openapi"].startswith("3.1")
