@@ -89,10 +89,5 @@ def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
     context.obj = CommandContext(config)
 
 
-def main() -> None:
-    """The entry point."""
-    cli()
-
-
 if __name__ == "__main__":
-    main()
+    cli(prog_name="memstream")

@@ -1,0 +1,25 @@
+"""Entry point of the command `memstream`.
+
+It imports the command line inside `main`: a light installation has none of its packages, and then one line says so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or name the extra of the package that it needs."""
+    try:
+        from .main import cli
+
+        cli(prog_name="memstream")
+    except ModuleNotFoundError as error:
+        if (error.name or "memstream").partition(".")[0] == "memstream":
+            raise
+        print(f"memstream: the command needs {error.name}: pip install 'memstream[server]'", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
