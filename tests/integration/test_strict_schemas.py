@@ -22,8 +22,8 @@ from memstream.schemas.topics import (
     TOPICS,
     TURNS,
 )
-from memstream.streams.embedded_log import EmbeddedLog
-from tests.support.cli import InProcess
+from memstream.streams.log.embedded import EmbeddedLog
+from tests.support.cli_process import InProcess
 
 SCHEMA_OF = {
     TURNS.name: "turn",
