@@ -18,7 +18,8 @@ import pytest
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, TopicWanted
-from tests.support.small_app import SmallApp, until
+from tests.support.polling import at_least, wait_for
+from tests.support.small_app import WITHIN, SmallApp
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 2
@@ -117,7 +118,7 @@ async def test_every_record_comes_once_in_order_and_is_counted_and_passed_on(wor
     app = world.app()
     await app.start()
     after = await world.feed(range(50, 300))
-    await until(lambda: len(app.seen) >= 300, what="all records")
+    await wait_for(lambda: len(app.seen), "all records", until=at_least(300), deadline=WITHIN)
     await world.drained()
     assert sorted(app.values()) == sorted(before + after)
     assert in_order(app)
@@ -131,7 +132,7 @@ async def test_headers_and_timestamps_reach_the_handler_and_go_out_again(world: 
     await world.log.append(world.name("in"), key=b"k", value=b"v", headers=headers, timestamp=1_700_000_000_123)
     app = world.app()
     await app.start()
-    await until(lambda: app.seen, what="the record")
+    await wait_for(lambda: app.seen, "the record", deadline=WITHIN)
     assert app.seen[0].headers == headers
     assert app.seen[0].timestamp == pytest.approx(1_700_000_000.123)
     await world.drained()
@@ -144,13 +145,13 @@ async def test_a_restart_goes_on_where_the_commits_stopped(world: World) -> None
     await world.feed(range(40))
     first = world.app()
     await first.start()
-    await until(lambda: len(first.seen) >= 40, what="the first part")
+    await wait_for(lambda: len(first.seen), "the first part", until=at_least(40), deadline=WITHIN)
     await first.stop()
     assert await world.lag() == 0  # committed at the stop, not only at the next interval
     more = await world.feed(range(40, 60))
     second = world.app()
     await second.start()
-    await until(lambda: len(second.seen) >= 20, what="the second part")
+    await wait_for(lambda: len(second.seen), "the second part", until=at_least(20), deadline=WITHIN)
     await world.drained()
     assert sorted(second.values()) == sorted(more)
     assert second.table() == {f"k{n}": 12 for n in range(5)}
@@ -162,12 +163,12 @@ async def test_what_was_not_acknowledged_comes_again(world: World) -> None:
         await world.log.append(world.name("in"), key=b"k", value=b"%d" % n, partition=0)
     first = world.app(holds_from=6)
     await first.start()
-    await until(lambda: len(first.seen) >= 10, what="all records")
+    await wait_for(lambda: len(first.seen), "all records", until=at_least(10), deadline=WITHIN)
     await first.stop()
     assert await world.log.committed(world.name("app"), world.name("in")) == (6, None)
     second = world.app()
     await second.start()
-    await until(lambda: len(second.seen) >= 4, what="the rest")
+    await wait_for(lambda: len(second.seen), "the rest", until=at_least(4), deadline=WITHIN)
     await world.drained()
     assert second.values() == [b"6", b"7", b"8", b"9"]
 
@@ -179,7 +180,7 @@ async def test_the_table_comes_back_from_the_changelog_on_an_empty_disk(world: W
         await world.log.append(world.name("in"), key=b"x", value=b"del k3", partition=partition)
     first = world.app()
     await first.start()
-    await until(lambda: len(first.seen) >= 202, what="all records")
+    await wait_for(lambda: len(first.seen), "all records", until=at_least(202), deadline=WITHIN)
     await world.drained()
     kept = first.table()
     assert kept == {f"k{n}": 10 for n in range(20) if n != 3}
@@ -188,7 +189,7 @@ async def test_the_table_comes_back_from_the_changelog_on_an_empty_disk(world: W
     await second.start()
     assert second.table() == kept
     await world.feed(range(1), keys=20)
-    await until(lambda: second.seen, what="a new record")
+    await wait_for(lambda: second.seen, "a new record", deadline=WITHIN)
     assert second.table()["k0"] == 11
 
 
@@ -197,7 +198,7 @@ async def test_one_agent_reads_several_topics(world: World) -> None:
     app = world.app(reads=("in", "also"))
     await app.start()
     expected = Counter(await world.feed(range(30))) + Counter(await world.feed(range(100, 130), topic="also"))
-    await until(lambda: len(app.seen) >= 60, what="all records")
+    await wait_for(lambda: len(app.seen), "all records", until=at_least(60), deadline=WITHIN)
     await world.drained()
     await world.drained(topic="also")
     assert Counter(app.values()) == expected
@@ -209,7 +210,7 @@ async def test_small_buffers_slow_nothing_down_for_ever(world: World) -> None:
     await world.feed(range(600))
     app = world.app(buffer_maxsize=4)
     await app.start()
-    await until(lambda: len(app.seen) >= 600, what="all records")
+    await wait_for(lambda: len(app.seen), "all records", until=at_least(600), deadline=WITHIN)
     await world.drained()
     assert in_order(app)
 

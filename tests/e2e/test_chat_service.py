@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +20,7 @@ from tests.support.kafka import free_port
 from tests.support.model_server import Answer, Ask, ModelServer
 from tests.support.pipeline import ROOT, Pipeline, running
 from tests.support.pipeline_places import Place
+from tests.support.polling import wait_for
 from tests.support.supervisor import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(300)]
@@ -46,17 +46,6 @@ async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipelin
         yield ready
 
 
-async def until(condition: Any, what: str) -> None:
-    """`condition` is a function or a coroutine function."""
-    async with asyncio.timeout(DEADLINE):
-        while True:
-            met = condition()
-            if await met if asyncio.iscoroutine(met) else met:
-                return
-            await asyncio.sleep(0.1)
-    raise AssertionError(what)
-
-
 async def answers(url: str) -> bool:
     async with httpx.AsyncClient() as client:
         try:
@@ -72,7 +61,7 @@ async def serving(pipeline: Pipeline) -> str:
     command = ["serve", "--port", str(port)]
     pipeline.workers.append(Supervised(command, cwd=pipeline.folder, env=pipeline.environment(), log=log))
     url = f"http://127.0.0.1:{port}"
-    await until(lambda: answers(f"{url}/readyz"), "the server is ready")
+    await wait_for(lambda: answers(f"{url}/readyz"), "the server is ready", deadline=DEADLINE)
     return url
 
 
@@ -92,7 +81,7 @@ async def chatting(pipeline: Pipeline, memory: str) -> AsyncIterator[httpx.Async
             stderr=log,
         )
     try:
-        await until(lambda: answers(f"http://127.0.0.1:{port}/"), "the chat service answers")
+        await wait_for(lambda: answers(f"http://127.0.0.1:{port}/"), "the chat service answers", deadline=DEADLINE)
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             yield client
     finally:
@@ -179,11 +168,15 @@ async def test_a_chat_service_remembers_and_its_subscribers_miss_nothing_and_hea
         async def knows_stripe() -> bool:
             return (await recalls(memory, tenant, "where do I work?")).get("Works at Stripe") == "semantic"
 
-        await until(knows_stripe, "the fact is recalled")
+        await wait_for(knows_stripe, "the fact is recalled", deadline=DEADLINE)
         found = await recalls(memory, tenant, "I joined Stripe last week!")
         assert found[text_of(3, "u1")] == "turns"
         assert "Works at Google" not in {content for content, tier in found.items() if tier == "semantic"}
-        await until(lambda: over_kafka.got and over_http.got and shown, "both subscribers and the page were told")
+        await wait_for(
+            lambda: over_kafka.got and over_http.got and shown,
+            "both subscribers and the page were told",
+            deadline=DEADLINE,
+        )
         assert {"action": "new", "content": "Works at Google"} in shown
 
         model.latency = 0.5
@@ -203,7 +196,7 @@ async def test_a_chat_service_remembers_and_its_subscribers_miss_nothing_and_hea
         once = list(dict.fromkeys(told))
         assert told_before < len(once)
         for subscriber in (over_kafka, over_http):
-            await until(lambda got=subscriber.got: len(got) >= len(once), "everything was told")
+            await wait_for(lambda got=subscriber.got: len(got) >= len(once), "everything was told", deadline=DEADLINE)
             assert sorted(subscriber.got) == sorted(once), "nothing is missing, nothing twice"
             for fact_id in {fact_id for fact_id, _ in once}:
                 versions = [version for each, version in subscriber.got if each == fact_id]

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli_process import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn, wait_for_records
 from tests.support.qdrant import qdrant_server
-
-from .test_cli_worker import eventually
 
 FIELDS = {"tier", "id", "content", "score", "subject", "category", "parts"}
 FACT = "I work at Stripe."
@@ -65,9 +63,9 @@ def test_what_was_said_is_recalled_beside_a_worker_and_after_it(tmp_path: Path, 
     with Memstream(tmp_path).worker("all") as worker:
         produced = command("produce", "-", input="\n".join((turn("t1", FACT), turn("t2", GOAL), turn("t3", SMALL))))
         assert produced.code == 0
-        eventually(command, "show", "facts", "--tenant", "acme", count=1)
-        eventually(command, "show", "episodes", "--tenant", "acme", count=2)
-        eventually(command, "show", "turns", "--tenant", "acme", count=3)
+        wait_for_records(command, "show", "facts", "--tenant", "acme", count=1)
+        wait_for_records(command, "show", "episodes", "--tenant", "acme", count=2)
+        wait_for_records(command, "show", "turns", "--tenant", "acme", count=3)
 
         beside = command(*asked("--cue", CUE))
         assert beside.code == 0, beside.err
@@ -108,7 +106,7 @@ def test_over_the_network_without_its_embedder_words_are_found_and_it_is_said(
         with Memstream(tmp_path, qdrant.environment).worker("recorder") as worker:
             remote = InProcess(tmp_path, qdrant.environment)
             assert remote("produce", "-", input=turn("t1", SMALL)).code == 0
-            eventually(remote, "show", "turns", "--tenant", "acme", count=1)
+            wait_for_records(remote, "show", "turns", "--tenant", "acme", count=1)
             done = remote(*asked("--cue", CUE))
             assert done.code == 0, done.err
             assert of_tier(done.records, "turns") == [SMALL]

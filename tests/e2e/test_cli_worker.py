@@ -7,11 +7,10 @@ import signal
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.cli_process import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn, wait_for_records
 from tests.support.model_server import ModelServer
 
 
@@ -24,16 +23,6 @@ def memstream(tmp_path: Path) -> Memstream:
 def command(tmp_path: Path) -> InProcess:
     """For the commands beside a worker."""
     return InProcess(tmp_path)
-
-
-def eventually(memstream: Memstream, *arguments: str, count: int, within: float = 40.0) -> list[dict[str, Any]]:
-    until = time.monotonic() + within
-    while True:
-        done = memstream(*arguments, "--json")
-        assert done.code == 0, done.err
-        if len(done.records) >= count:
-            return done.records
-        assert time.monotonic() < until, f"{arguments}: {done.records}"
 
 
 def test_a_worker_and_commands_beside_it(memstream: Memstream, command: InProcess) -> None:
@@ -63,7 +52,7 @@ def test_a_worker_and_commands_beside_it(memstream: Memstream, command: InProces
         (then,) = command("show", "facts", "--tenant", "acme", "--as-of", at, "--json").records
         assert then["content"] == "Works at Stripe", "validity is half-open"
 
-        messages = eventually(command, "show", "turns", "--tenant", "acme", count=2)
+        messages = wait_for_records(command, "show", "turns", "--tenant", "acme", count=2)
         assert [each["turn_id"] for each in messages] == ["t1", "t2"]
         assert [
             each["content"] for each in command("show", "turns", "--tenant", "acme", "--limit", "1", "--json").records
@@ -118,7 +107,7 @@ def test_dead_letters_are_listed_and_shown(memstream: Memstream, command: InProc
     assert command("topics", "create").code == 0
     asyncio.run(put(b"\xffnot JSON"))
     with memstream.worker("observer") as worker:
-        (letter,) = eventually(command, "dlq", "list", count=1)
+        (letter,) = wait_for_records(command, "dlq", "list", count=1)
         assert worker.stop() == 0
     assert (letter["reason"], letter["stage"], letter["original_topic"]) == ("undecodable", "observer", "memory.turns")
     place = (letter["topic"], str(letter["partition"]), str(letter["offset"]))
@@ -134,7 +123,7 @@ def test_lost_facts_stop_the_worker_and_come_back(memstream: Memstream, command:
 
     with memstream.worker("all") as worker:
         command("produce", "-", input=turn("t1", "I live in Oslo."))
-        before = eventually(command, "show", "facts", "--tenant", "acme", count=1)
+        before = wait_for_records(command, "show", "facts", "--tenant", "acme", count=1)
         assert worker.stop() == 0
     shutil.rmtree(next((memstream.folder / ".memstream" / "qdrant").glob("facts__*")))
     stopped = memstream("worker", "all")

@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.cli_process import COMMAND, InProcess, Memstream
 from tests.support.kafka import free_port
+from tests.support.polling import wait_for_blocking
 from tests.support.sse import Block, streaming
 
 pytestmark = pytest.mark.timeout(240)
@@ -41,16 +42,19 @@ class Serving:
             )  # fmt: skip
 
     def until(self, ready: Any) -> Any:
-        end = time.monotonic() + DEADLINE
-        while True:
-            assert self.process.poll() is None, self.log.read_text()[-3000:]
+        """Wait until the server gives something true; fail with its log when it ends."""
+
+        def log_end() -> str:
+            return self.log.read_text()[-3000:]
+
+        def found() -> Any:
+            assert self.process.poll() is None, log_end()
             try:
-                if found := ready():
-                    return found
+                return ready()
             except httpx.TransportError:
-                pass
-            assert time.monotonic() < end, self.log.read_text()[-3000:]
-            time.sleep(0.05)
+                return None
+
+        return wait_for_blocking(found, "an answer of the server", deadline=DEADLINE, detail=log_end)
 
     def get(self, path: str, **query: str) -> Any:
         return httpx.get(f"{self.url}{path}", params=query, timeout=30).json()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka import Broker, free_port
+from tests.support.polling import wait_for_blocking
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "index.md"
@@ -126,14 +127,16 @@ class Reader:
 
     def sees_elsewhere(self, text: str) -> None:
         """Every line of `text` comes in some other terminal."""
-        until = time.monotonic() + DEADLINE
-        while True:
-            printed = "".join(log.read_text() for _, log in self.running)
-            missing = [line for line in text.splitlines() if line not in printed]
-            if not missing:
-                return
-            assert time.monotonic() < until, f"{missing} is not in\n{printed}"
-            time.sleep(0.2)
+
+        def printed() -> str:
+            return "".join(log.read_text() for _, log in self.running)
+
+        def missing() -> list[str]:
+            now = printed()
+            return [line for line in text.splitlines() if line not in now]
+
+        what = "the lines in another terminal"
+        wait_for_blocking(missing, what, until=lambda lines: not lines, deadline=DEADLINE, pause=0.2, detail=printed)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.cli_process import InProcess, Memstream, turn
+from tests.support.cli_process import InProcess, Memstream, turn, wait_for_records
 from tests.support.kafka import free_port
 
-from .test_cli_worker import eventually
 from .test_serve import Serving, serving
 
 MARCH, MAY, AUGUST = "2026-03-15T00:00:00Z", "2026-05-15T00:00:00Z", "2026-08-15T00:00:00Z"
@@ -39,7 +38,7 @@ class Ana:
         self.said += 1
         line = json.loads(turn(f"t{self.said}", text, session=f"s{self.said}")) | {"occurred_at": f"{day}T09:00:00Z"}
         assert self.command("produce", "-", input=json.dumps(line)).code == 0
-        return eventually(self.command, "show", "facts", *ANA, "--state", "all", count=rows)
+        return wait_for_records(self.command, "show", "facts", *ANA, "--state", "all", count=rows)
 
     def employers(self, **times: str) -> list[str]:
         """What `show`, `recall` and both of HTTP say that she was believed to work at: they agree."""

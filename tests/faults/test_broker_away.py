@@ -17,6 +17,7 @@ from tests.support.faults import all_is_remembered, loaded
 from tests.support.kafka import Broker, free_port
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
+from tests.support.polling import at_least
 from tests.support.qdrant import QdrantServer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240, func_only=True)]
@@ -57,14 +58,14 @@ async def test_a_broker_that_goes_away_under_load_loses_nothing(
     ports = [free_port() for _ in PAIRS]
     workers = [pipeline.spawn(*pair, MEMSTREAM_HEALTH_PORT=str(port)) for pair, port in zip(PAIRS, ports, strict=True)]
     async with loaded(pipeline) as load:
-        await wait_for(lambda: len(model.asks) > 12, "work", 60)
+        await wait_for(lambda: len(model.asks), "work", until=at_least(13), deadline=60)
         before = [memory_of(worker.pid) for worker in workers]
         pids = [worker.pid for worker in workers]
         await asyncio.to_thread(own_kafka.stop if how == "stop" else own_kafka.kill)
         await away(seconds, pids=pids, before=before, ports=ports)
         await asyncio.to_thread(own_kafka.start)
         begun, back = len(model.asks), time.monotonic()
-        await wait_for(lambda: len(model.asks) > begun, "the observer to go on", 60)
+        await wait_for(lambda: len(model.asks), "the observer to go on", until=at_least(begun + 1), deadline=60)
         resumed = time.monotonic() - back
         load.stop()
     await pipeline.settled(deadline=90)

@@ -79,7 +79,7 @@ async def test_a_crash_between_two_effects_is_made_good(
         for time in (1, later):
             point = f"{stage}:{step}:{time}"
             mine.append(crashing := pipeline.spawn(stage, MEMSTREAM_CRASH_POINT=point, **TURN_BY_TURN))
-            await wait_for(lambda worker=crashing: worker.poll() is not None, f"the crash at {point}", 60)
+            await wait_for(lambda worker=crashing: worker.poll() is not None, f"the crash at {point}", deadline=60)
             assert crashing.returncode == CRASHED, pipeline.logs()
         mine.append(worker := pipeline.spawn(stage))
         await pipeline.settled(deadline=90)

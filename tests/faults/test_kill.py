@@ -38,7 +38,12 @@ async def test_an_observer_killed_while_the_model_thinks_asks_again_for_the_turn
     observer = pipeline.spawn("observer")
     for turns in zip(*map(said_by, USERS), strict=True):
         await pipeline.produce(*turns)
-    await wait_for(lambda: model.in_hand == len(USERS), "everybody's third turn to be thought about", 60)
+    await wait_for(
+        lambda: model.in_hand,
+        "everybody's third turn to be thought about",
+        until=lambda seen: seen == len(USERS),
+        deadline=60,
+    )
     in_flight = {text for ask in model.asks if is_third(ask) for text in asked_in(ask)}
     observer.kill()
     gate.open()
@@ -68,7 +73,7 @@ async def test_a_consolidation_killed_while_the_model_thinks_proposes_once(
     consolidation = pipeline.spawn("consolidation")
     await pipeline.produce(*said_by("u1"))
     await pipeline.settled("recorder", "observer", "reflector")
-    await wait_for(lambda: model.in_hand == 1, "the model to think")
+    await wait_for(lambda: model.in_hand, "the model to think", until=lambda seen: seen == 1)
     consolidation.kill()
     gate.open()
     pipeline.spawn("consolidation")

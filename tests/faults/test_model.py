@@ -69,9 +69,12 @@ async def observed(pipeline: Pipeline, who: str, tenant: str) -> list[str]:
 
 
 async def all_observed(pipeline: Pipeline, who: str, count: int, tenant: str, deadline: float = 40.0) -> None:
-    began = time.monotonic()
-    while (found := await observed(pipeline, who, tenant)) != [f"t{n}" for n in range(1, count + 1)]:
-        assert time.monotonic() - began < deadline, f"{who}: {found}\n{pipeline.logs()}"
+    """Wait until this user's first `count` turns are observed, in order."""
+    turns = [f"t{n}" for n in range(1, count + 1)]
+    what = f"the observations of {who}'s turns {turns}"
+    await wait_for(
+        lambda: observed(pipeline, who, tenant), what, until=turns.__eq__, deadline=deadline, detail=pipeline.logs
+    )
 
 
 @pytest.mark.fault(

@@ -10,6 +10,7 @@ import pytest
 from tests.support.faults import all_is_remembered, said_by
 from tests.support.health import Watched, watched
 from tests.support.pipeline import Pipeline, wait_for
+from tests.support.polling import at_least
 from tests.support.qdrant import QdrantServer
 from tests.support.tcp_proxy import (
     Answers,
@@ -101,7 +102,7 @@ async def test_a_slow_qdrant_is_waited_for(pipeline: Pipeline, proxy: HttpProxy,
 async def test_a_write_whose_answer_was_cut_is_done_once(pipeline: Pipeline, proxy: HttpProxy, health: Watched) -> None:
     proxy.become(CutResponse(), only=writes)
     await say(pipeline, first=1, last=8)
-    await wait_for(lambda: proxy.met(CutResponse) >= 2 * len(USERS), "writes of two stages", deadline=60)
+    await wait_for(lambda: proxy.met(CutResponse), "writes of two stages", until=at_least(2 * len(USERS)), deadline=60)
     proxy.become(Well())
     await pipeline.settled(*STAGES)
     await all_is_remembered(pipeline, USERS)
@@ -144,7 +145,9 @@ async def test_an_open_breaker_asks_once_in_ten_seconds(pipeline: Pipeline, prox
     def probes() -> list[float]:
         return [each.at for each in proxy.requests(since=opened) if "/points" in each.path]
 
-    await wait_for(lambda: len(probes()) >= 3, "two stages' probes, and one of the next ten seconds", deadline=40)
+    await wait_for(
+        lambda: len(probes()), "two stages' probes, and one of the next ten seconds", until=at_least(3), deadline=40
+    )
     first, _, third = probes()[:3]
     assert third - first >= 8.0
     proxy.become(Well())

@@ -14,6 +14,7 @@ from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS
 from tests.support.faults import all_is_remembered, has_members, loaded, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
+from tests.support.polling import at_least
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180, func_only=True)]
 SCALED = ("observer", "reflector")
@@ -35,7 +36,7 @@ async def test_workers_that_come_and_go_under_load_lose_nothing_and_keep_the_ord
     for stage in SCALED:
         pipeline.spawn(stage, **PATIENT)
     async with loaded(pipeline) as load:
-        await wait_for(lambda: len(model.asks) > 12, "work", 60)
+        await wait_for(lambda: len(model.asks), "work", until=at_least(13), deadline=60)
         more = {stage: [pipeline.spawn(stage, **PATIENT) for _ in range(2)] for stage in SCALED}
         for stage in SCALED:
             await has_members(pipeline, stage, 3)

@@ -22,6 +22,7 @@ from tests.support.conversation import CONVERSATION
 from tests.support.faults import all_is_remembered, loaded, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
+from tests.support.polling import at_least
 from tests.support.supervisor import Supervised
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120, func_only=True)]
@@ -53,7 +54,9 @@ async def test_an_observer_told_to_end_while_the_model_thinks_finishes_what_is_i
     observer = pipeline.spawn("observer", **PATIENT)
     for turns in zip(*(said_by(user)[:3] for user in USERS), strict=True):
         await pipeline.produce(*turns)
-    await wait_for(lambda: model.in_hand == len(USERS), "a call in hand for everybody", 60)
+    await wait_for(
+        lambda: model.in_hand, "a call in hand for everybody", until=lambda seen: seen == len(USERS), deadline=60
+    )
     asked = len(model.asks)
     observer.send_signal(signal.SIGTERM)
     began = time.monotonic()
@@ -78,11 +81,11 @@ async def test_workers_replaced_under_load_do_nothing_twice(pipeline: Pipeline, 
     model.latency = 0.05
     workers = {stage: pipeline.spawn(stage, **PATIENT) for stage in STAGES}
     async with loaded(pipeline) as load:
-        await wait_for(lambda: len(model.asks) > 12, "work in all of them", 60)
+        await wait_for(lambda: len(model.asks), "work in all of them", until=at_least(13), deadline=60)
         for stage in STAGES:
             await replaced(pipeline, workers[stage], stage)
             begun = len(model.asks)
-            await wait_for(lambda begun=begun: len(model.asks) > begun + len(CONVERSATION), "work goes on", 60)
+            await wait_for(lambda begun=begun: len(model.asks) > begun + len(CONVERSATION), "work goes on", deadline=60)
     await pipeline.settled(deadline=90)
     observations = [ask for ask in model.asks if ask.task == "observations"]
     assert not repeated(observations)

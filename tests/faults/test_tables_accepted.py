@@ -14,6 +14,7 @@ from tests.support.conversation import ACTIONS, STATES, conversation, different_
 from tests.support.faults import FROM_CONSOLIDATION
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, actions, running, wait_for
+from tests.support.polling import has_ended
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -51,7 +52,7 @@ async def test_after_an_accepted_loss_sessions_go_on(pipeline: tuple[Pipeline, M
     shutil.rmtree(world.folder / "data" / "observer")
     await world.produce(*turns[4:6])
     refusing = world.spawn("all")
-    await wait_for(lambda: refusing.poll() is not None, "the worker to refuse", 60)
+    await wait_for(refusing.poll, "the worker to refuse", until=has_ended, deadline=60)
     assert refusing.returncode == BROKEN
     assert "memstream tables accept-loss observer" in world.logs()
     world.workers.remove(refusing)

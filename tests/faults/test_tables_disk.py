@@ -151,7 +151,7 @@ async def test_an_embedded_log_without_room_is_waited_for(tmp_path: Path, small_
             failed = [line for line in run.output().splitlines() if "log_write_failed" in line]
             return len(failed) > 3 and all(f"{small_disk}/log" in line and "free some space" in line for line in failed)
 
-        await run.until(refused, "the log has refused some writes")
+        await run.wait_for(refused, "the log has refused some writes")
         assert await run.lag() > 0
         ballast.unlink()
         await run.drained(90)

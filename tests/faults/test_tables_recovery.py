@@ -45,7 +45,7 @@ async def half_restored(run: CountingRun, worker: str = "w") -> None:
         done = [n for n, line in enumerate(lines) if "table_restored" in line]
         return bool(done) and sum("restore_batch" in line for line in lines[done[0] :]) >= 2
 
-    await run.until(half, "half of the table is restored")
+    await run.wait_for(half, "half of the table is restored")
 
 
 async def all_there(

@@ -30,6 +30,7 @@ from tests.support.conversation import AGAIN
 from tests.support.faults import all_is_remembered, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Json, Pipeline, turn, wait_for
+from tests.support.polling import has_ended
 from tests.support.qdrant import QdrantServer
 from tests.support.release_0_1_rows import of_first_release
 
@@ -139,7 +140,7 @@ async def test_a_row_of_a_later_version_stops_the_worker_and_loses_nothing(
     await pipeline.produce(*turns[2:])
     lags = await pipeline.lags(stage)
     older = pipeline.spawn(stage)
-    await wait_for(lambda: older.poll() is not None, "the older version to stop", 60)
+    await wait_for(older.poll, "the older version to stop", until=has_ended, deadline=60)
     assert older.returncode == BROKEN, pipeline.logs()
     assert "later version of memstream" in pipeline.logs()
     assert not list(pipeline.folder.rglob("attempts/*.json")), "a record was blamed for it"
@@ -165,7 +166,7 @@ async def test_an_outcome_that_the_release_before_kept_is_applied(
     pipeline.spawn(*others(stage), MEMSTREAM_SESSION_TIMEOUT="10")
     crashing = pipeline.spawn(stage, MEMSTREAM_CRASH_POINT=f"{stage}:table:2", MEMSTREAM_OBSERVE_TOGETHER="1")
     await pipeline.produce(*said_by(USER))
-    await wait_for(lambda: crashing.poll() is not None, "the crash", 60)
+    await wait_for(crashing.poll, "the crash", until=has_ended, deadline=60)
     assert crashing.returncode == CRASHED
     row = (await rows_of(pipeline, stage, row_key(pipeline, stage)))[-1]
     before = of_first_release(OWN_ROWS[stage], json.loads(row.value or b""))

@@ -43,7 +43,7 @@ async def wake(worker: Supervised) -> None:
     """It goes on, is told that it is no member any more, ends with 3, and is started again by its supervisor."""
     starts = worker.starts
     os.kill(worker.pid, signal.SIGCONT)
-    await wait_for(lambda: worker.starts > starts, "the zombie to end with 3", 40)
+    await wait_for(lambda: worker.starts > starts, "the zombie to end with 3", deadline=40)
 
 
 @pytest.mark.fault(broken="a worker stopped in the middle of model calls, beyond its session", holds=HOLDS)
@@ -61,7 +61,12 @@ async def test_answers_that_a_zombie_finds_when_it_wakes_are_nobodys(pipeline: P
     zombie = pipeline.spawn("observer")
     for turns in zip(*map(said_by, users), strict=True):
         await pipeline.produce(*turns)
-    await wait_for(lambda: model.in_hand == len(users), "everybody's third turn to be thought about", 60)
+    await wait_for(
+        lambda: model.in_hand,
+        "everybody's third turn to be thought about",
+        until=lambda seen: seen == len(users),
+        deadline=60,
+    )
     freeze(zombie)
     model.script = different_each_time  # whoever asks from now on is answered
     pipeline.spawn("observer")
@@ -86,7 +91,7 @@ async def test_effects_that_a_zombie_has_still_to_do_are_the_next_owners(
     pipeline.spawn(*(other for other in STAGES if other != stage), MEMSTREAM_SESSION_TIMEOUT="10")
     zombie = pipeline.spawn(stage, MEMSTREAM_OBSERVE_TOGETHER="1", **point)
     await pipeline.produce(*said_by(user))
-    await wait_for(lambda: frozen(zombie), f"{stage} to stop after {step}", 60)
+    await wait_for(lambda: frozen(zombie), f"{stage} to stop after {step}", deadline=60)
     successor = pipeline.spawn(stage)
     await pipeline.settled()
     before = pipeline.shown("facts", "episodes", "working")

@@ -93,7 +93,9 @@ async def test_two_workers_share_a_budget_and_what_waits_goes_on_when_it_is_rais
     both = [pipeline.spawn("observer"), pipeline.spawn("observer")]
     await has_members(pipeline, "observer", len(both))
     await pipeline.produce(*(turn("I like tea.", 1, user=user) for user in users))
-    await wait_for(lambda: refused_in_each(pipeline, len(both)), "both to have asked for more than there is", 60)
+    await wait_for(
+        lambda: refused_in_each(pipeline, len(both)), "both to have asked for more than there is", deadline=60
+    )
     under_way = model.asks
     assert under_way, "some of it is spent"
     assert sum(map(set_aside, under_way)) <= LOW, "nobody sets aside what the other one has"

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from memstream.schemas.topics import TURNS, group_of
 from tests.support.kafka import Broker
 from tests.support.pipeline import Pipeline, running, wait_for
+from tests.support.polling import has_ended
 
 pytestmark = pytest.mark.kafka
 
@@ -26,7 +27,7 @@ async def test_the_worker_stops_and_says_what_to_do(tmp_path: Path, own_kafka: B
         await consumer.commit({TopicPartition(TURNS.name, 0): 500})
         await consumer.stop()
         worker = pipeline.spawn("recorder")
-        await wait_for(lambda: worker.poll() is not None, "the worker to stop", 60)
+        await wait_for(worker.poll, "the worker to stop", until=has_ended, deadline=60)
         assert worker.returncode == 4
         assert "reset the group's offsets" in pipeline.logs()
         assert (await pipeline.log.committed(group_of("recorder"), TURNS.name))[0] == 500, "nothing was committed"

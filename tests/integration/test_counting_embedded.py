@@ -107,7 +107,7 @@ async def test_a_store_that_refuses_one_key_holds_that_key_only(run: CountingRun
         async def not_ready() -> bool:
             return (await health.get("/readyz")).status_code == 503
 
-        await run.until(not_ready, "the breaker opens")
+        await run.wait_for(not_ready, "the breaker opens")
         said = (await health.get("/readyz")).json()
         assert said == {"ready": False, "parts": {"observer": {"ready": False, "why": "away: store: wedged"}}}
         await run.send("k1", "later")  # its call is the next probe
@@ -122,7 +122,7 @@ async def test_a_store_that_refuses_one_key_holds_that_key_only(run: CountingRun
         async def ready() -> bool:
             return (await health.get("/readyz")).status_code == 200
 
-        await run.until(ready, "the breaker closes")
+        await run.wait_for(ready, "the breaker closes")
         lines = (await health.get("/metrics")).text.splitlines()
         figures = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line[0] != "#"}
         assert figures['memstream_events_out_total{stage="observer",topic="memory.observations"}'] == 61

@@ -81,7 +81,7 @@ async def test_two_workers_share_the_partitions_and_one_is_killed(run: CountingR
             all("worker_ready" in run.output(name) for name in "ab") and await run.log.members("memory-observer") == 2
         )
 
-    await run.until(both, "both are in the group")
+    await run.wait_for(both, "both are in the group")
     await run.produce(600, keys=24)
     await run.handled(before + 60)
     await run.kill(a)
@@ -115,7 +115,7 @@ async def test_an_odd_record_ends_the_worker_at_once_and_becomes_a_dead_letter(r
     for _ in range(2):
         seen = run.output().count("record_kills_worker")
         worker = run.start(worker_id="static", session=PATIENT)
-        await run.until(lambda: run.output().count("record_kills_worker") > seen, "the record kills it")  # noqa: B023
+        await run.wait_for(lambda: run.output().count("record_kills_worker") > seen, "the record kills it")  # noqa: B023
         began = time.monotonic()
         assert await run.ended(worker) == BROKEN, run.output()
         assert time.monotonic() - began < 10, "it does not wait for its own cut-off"

@@ -24,7 +24,8 @@ from memstream.streams.log import group_lock
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.log_registry import close_log, open_log
 from memstream.streams.log.port import TopicWanted
-from tests.support.small_app import SmallApp, until
+from tests.support.polling import at_least, wait_for
+from tests.support.small_app import WITHIN, SmallApp
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGELOG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "max.message.bytes": str(4 << 20)}
@@ -141,10 +142,10 @@ async def test_a_topic_that_comes_later_is_read_without_a_restart(
     app = make(apps, tmp_path, reads=["in", "later"])
     await app.start()
     await log.append("in", key=b"k", value=b"1")
-    await until(lambda: len(app.seen) == 1, what="the first topic's record")
+    await wait_for(lambda: len(app.seen) == 1, "the first topic's record", deadline=WITHIN)
     await log.create([TopicWanted("later", 2, 1, {})])
     await log.append("later", key=b"k", value=b"2")
-    await until(lambda: len(app.seen) >= 2, what="the later topic's record")
+    await wait_for(lambda: len(app.seen), "the later topic's record", until=at_least(2), deadline=WITHIN)
     assert app.values() == [b"1", b"2"]
     assert app.table() == {"k": 2}
 
@@ -174,7 +175,7 @@ async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     app = make([], folder, writes=None)
     await app.start()
     await log.append("in", key=b"k", value=b"v")
-    await until(lambda: app.seen, what="the record")
+    await wait_for(lambda: app.seen, "the record", deadline=WITHIN)
     await app.stop()
     await log.close()
 
@@ -200,7 +201,7 @@ async def test_records_of_a_paused_partition_come_once_and_in_order_afterwards(
 
     pausing = asyncio.create_task(pause_and_resume())
     await asyncio.gather(*(log.append("in", key=b"k", value=b"%d" % n, partition=n % 2) for n in range(total)))
-    await until(lambda: len(app.seen) >= total, what="all records")
+    await wait_for(lambda: len(app.seen), "all records", until=at_least(total), deadline=WITHIN)
     await pausing
     for partition in range(2):
         offsets = [seen.offset for seen in app.seen if seen.partition == partition]
@@ -261,7 +262,7 @@ async def test_the_table_is_whole_after_its_changelog_was_compacted(
     for n in range(300):
         await log.append("in", key=b"k%d" % (n % 15), value=b"%d" % n)
     await log.append("in", key=b"k0", value=b"del k0")
-    await until(lambda: len(first.seen) >= 301, what="all records")
+    await wait_for(lambda: len(first.seen), "all records", until=at_least(301), deadline=WITHIN)
     kept = first.table()
     assert len(kept) == 14
     await first.stop()
@@ -273,7 +274,7 @@ async def test_the_table_is_whole_after_its_changelog_was_compacted(
     await second.start()
     assert second.table() == kept
     await log.append("in", key=b"k1", value=b"again")
-    await until(lambda: second.seen, what="a new record")
+    await wait_for(lambda: second.seen, "a new record", deadline=WITHIN)
     assert second.table() == {**kept, "k1": kept["k1"] + 1}
     assert sum(await log.ends("app-count-changelog")) == before + 1
 
@@ -286,7 +287,7 @@ async def test_the_consumer_cleans_its_changelog_while_it_works(
     await app.start()
     for n in range(200):
         await log.append("in", key=b"k%d" % (n % 4), value=b"%d" % n)
-    await until(lambda: len(app.seen) >= 200, what="all records")
+    await wait_for(lambda: len(app.seen), "all records", until=at_least(200), deadline=WITHIN)
     for _ in range(200):
         rows = [record async for record in log.read("app-count-changelog")]
         if len(rows) < 100:

@@ -17,9 +17,9 @@ from tests.support.kafka_workers import (
     drained,
     feed,
     make_topics,
-    until,
     without_doubles,
 )
+from tests.support.polling import at_least, wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -44,7 +44,7 @@ async def test_kill_and_restart_recovers_the_table_and_loses_nothing(log: KafkaL
     await make_topics(log, name)
     await feed(log, name, counts, 200)
     workers.start("a")
-    await until(lambda: len(workers.of("a", "done")) >= 30, timeout=60, what="some events handled")
+    await wait_for(lambda: len(workers.of("a", "done")), "some events handled", until=at_least(30), deadline=60)
     workers.signal("a", signal.SIGKILL)
     assert await workers.ended("a") == -signal.SIGKILL
     await feed(log, name, counts, 100)
@@ -66,7 +66,7 @@ async def test_a_new_folder_recovers_from_the_changelog(log: KafkaLog, workers: 
     workers.signal("a", signal.SIGTERM)
     assert await workers.ended("a") == 0, workers.errors("a")
     workers.start("b")
-    await until(lambda: workers.readies("b"), timeout=60, what="b ready")
+    await wait_for(lambda: workers.readies("b"), "b ready", deadline=60)
     rows = workers.readies("b")[-1]["rows"]
     assert {key: row["n"] for key, row in rows.items()} == dict(counts)
     workers.signal("b", signal.SIGTERM)

@@ -22,9 +22,9 @@ from tests.support.kafka_workers import (
     drained,
     feed,
     make_topics,
-    until,
     without_doubles,
 )
+from tests.support.polling import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
 IN_HAND = 4.0
@@ -46,10 +46,13 @@ async def running(broker: str, folder: Path, name: str, **options: object) -> As
 
 
 async def owned(workers: Workers, worker: str, n: int) -> None:
-    await until(
-        lambda: workers.readies(worker) and len(workers.readies(worker)[-1]["partitions"]) == n,
-        timeout=60,
-        what=f"{worker} with {n} partitions",
+    """Wait until the worker says that it is ready with `n` partitions."""
+    what = f"worker {worker} with {n} partitions"
+    await wait_for(
+        lambda: [len(ready["partitions"]) for ready in workers.readies(worker)][-1:],
+        what,
+        until=[n].__eq__,
+        deadline=60,
     )
 
 
@@ -96,12 +99,12 @@ async def test_who_joins_waits_for_who_ends(kafka_broker: str, tmp_path: Path, t
         workers.start("a")
         await owned(workers, "a", PARTITIONS)
         await feed(log, workers.name, counts, 100)
-        await until(lambda: workers.of("a", "begun"), timeout=30, what="an event in hand")
+        await wait_for(lambda: workers.of("a", "begun"), "an event in hand", deadline=30)
         workers.signal("a", signal.SIGTERM)
         workers.start("b")
-        await until(lambda: "because it is rebalancing" in workers.errors("a"), timeout=30, what="a rebalance")
+        await wait_for(lambda: "because it is rebalancing" in workers.errors("a"), "a rebalance", deadline=30)
         with pytest.raises(AssertionError, match="not within"):
-            await until(lambda: workers.of("b", "begun"), timeout=IN_HAND, what="what another one has in hand")
+            await wait_for(lambda: workers.of("b", "begun"), "what another one has in hand", deadline=IN_HAND)
         gate.touch()
         assert await workers.ended("a") == 0, workers.errors("a")
         await owned(workers, "b", PARTITIONS)

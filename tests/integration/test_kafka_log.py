@@ -12,6 +12,7 @@ from memstream.schemas.errors import Transient
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Position, TopicWanted
 from tests.support.kafka import Broker, free_port
+from tests.support.polling import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -47,13 +48,15 @@ async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka
                 await call()
             assert time.monotonic() - before < 5
         await asyncio.to_thread(own_kafka.start)
-        end = time.monotonic() + 60
-        while True:
+
+        async def refused() -> Transient | None:
             try:
                 await log.append(topic, key=b"k", value=b"3")
-                break
-            except Transient:
-                assert time.monotonic() < end
+            except Transient as error:
+                return error
+            return None
+
+        await wait_for(refused, "an append to the started broker", until=lambda error: error is None, deadline=60)
         values = [record.value async for record in log.read(topic)]
         # What was told as failed may have arrived all the same: the producer had it, and nobody can take it back.
         assert values[0] == b"1"

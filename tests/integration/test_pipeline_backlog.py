@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 
@@ -12,6 +11,7 @@ import pytest
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, turn
 from tests.support.pipeline_places import BROKERS, place_for
+from tests.support.polling import wait_for
 from tests.support.whole_worker import EMBEDDED_PARTITIONS, parsed
 
 pytestmark = [pytest.mark.timeout(180)]
@@ -45,15 +45,20 @@ async def interleaved(pipeline: Pipeline) -> None:
 
 async def observed(pipeline: Pipeline, turns: int, deadline: float = 90.0) -> dict[str, list[tuple[str, int]]]:
     """Turn ids and numbers by session, once so many turns are observed; what comes twice once."""
-    began = time.monotonic()
-    while True:
-        records = [parsed(value) for value in dict.fromkeys(await pipeline.observed())]
-        if len(records) >= turns:
-            break
-        assert time.monotonic() - began < deadline, f"{len(records)} of {turns} turns observed\n{pipeline.logs()}"
-        await asyncio.sleep(0.2)
+
+    async def values() -> list[bytes]:
+        return list(dict.fromkeys(await pipeline.observed()))
+
+    found = await wait_for(
+        values,
+        f"{turns} observed turns",
+        until=lambda values: len(values) >= turns,
+        deadline=deadline,
+        pause=0.2,
+        detail=pipeline.logs,
+    )
     by_session: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for record in records:
+    for record in map(parsed, found):
         by_session[record["session_id"]].append((record["turn_id"], record["turn_number"]))
     return by_session
 

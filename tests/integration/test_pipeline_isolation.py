@@ -128,7 +128,7 @@ async def test_the_same_conversation_again_is_new_to_each_party(pipeline: Pipeli
     for who in PARTIES:
         asked = len(observations_asked(model))
         await pipeline.produce(*[who.turn(given, pipeline.tenant) for given in conversation()])
-        await wait_for(lambda at=asked: len(observations_asked(model)) - at == 8, "its prompts", 60)  # type: ignore[misc]
+        await wait_for(lambda at=asked: len(observations_asked(model)) - at == 8, "its prompts", deadline=60)  # type: ignore[misc]
         prompts[who] = [ask.messages for ask in observations_asked(model)[asked:]]
     await pipeline.settled()
     first = PARTIES[0]

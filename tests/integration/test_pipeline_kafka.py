@@ -85,7 +85,7 @@ async def test_two_observers_share_the_partitions_and_a_killed_one_loses_nothing
                 await pipeline.produce(turn(text, n, session=session, user=f"user-{session}"))
 
     producing = asyncio.create_task(produce())
-    await wait_for(lambda: sum(len(ask.turns) for ask in model.asks) > 60, "work in both observers", 60)
+    await wait_for(lambda: sum(len(ask.turns) for ask in model.asks) > 60, "work in both observers", deadline=60)
     first.kill()
     await producing
     pipeline.spawn("observer", MEMSTREAM_DATADIR=str(pipeline.folder / "o3"))

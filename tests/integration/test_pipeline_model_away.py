@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
@@ -29,6 +28,7 @@ from tests.support.model_server import (
 )
 from tests.support.pipeline import Json, Pipeline, running, turn
 from tests.support.pipeline_places import BROKERS, Place, place_for
+from tests.support.polling import wait_for
 from tests.support.whole_worker import parsed, whole
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="module")]
@@ -120,10 +120,14 @@ class Session:
         return list(found.values())
 
     async def all_observed(self, count: int, deadline: float = 40.0) -> list[Json]:
-        began = time.monotonic()
-        while len(found := await self.observed()) < count:
-            assert time.monotonic() - began < deadline, f"{len(found)} of {count}\n{self._pipeline.logs()}"
-            await asyncio.sleep(0.1)
+        found = await wait_for(
+            self.observed,
+            f"{count} observations of {self.who}",
+            until=lambda found: len(found) >= count,
+            deadline=deadline,
+            pause=0.1,
+            detail=self._pipeline.logs,
+        )
         assert [each["turn_number"] for each in found] == list(range(1, count + 1))
         return found
 
@@ -136,11 +140,19 @@ def things_of(observed: list[Json]) -> list[list[str]]:
 
 
 async def acknowledged(pipeline: Pipeline) -> None:
-    """Until every turn is: the lag of memory.turns is 0, whatever waits."""
-    began = time.monotonic()
-    while (await pipeline.lags("observer"))[f"observer:{TURNS.name}"]:
-        assert time.monotonic() - began < 60, pipeline.logs()
-        await asyncio.sleep(0.1)
+    """Wait until the observer's lag on memory.turns is 0, even if turns wait in its rows."""
+
+    def no_lag(lags: dict[str, int]) -> bool:
+        return lags[f"observer:{TURNS.name}"] == 0
+
+    await wait_for(
+        lambda: pipeline.lags("observer"),
+        "lag 0 of memory.turns",
+        until=no_lag,
+        deadline=60,
+        pause=0.1,
+        detail=pipeline.logs,
+    )
 
 
 @pytest.mark.fault(

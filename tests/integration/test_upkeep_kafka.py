@@ -101,7 +101,7 @@ async def test_what_timers_send_and_who_asks_for_has_one_effect_though_both_work
         pipeline.spawn("consolidation", MEMSTREAM_CRASH_POINT=f"consolidation:{point}")
         for point in ("table:20", "publish:30")  # of 84 outcomes: a recall and six runs for each of twelve owners
     ]
-    await wait_for(lambda: all(each.poll() is not None for each in dying), "the death of both workers", 90)
+    await wait_for(lambda: all(each.poll() is not None for each in dying), "the death of both workers", deadline=90)
     assert [each.returncode for each in dying] == [CRASHED, CRASHED]
     pipeline.spawn("consolidation")
     pipeline.spawn("consolidation")

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ import structlog
 from click.testing import CliRunner
 
 from memstream.cli.main import cli
+from tests.support.polling import wait_for_blocking
 
 from .kafka import free_port
 
@@ -151,16 +151,33 @@ class Worker:
             return 0, ""
 
     def wait_ready(self) -> None:
-        until = time.monotonic() + TIMEOUT
-        while self.get("/readyz")[0] != 200:
-            assert self.process.poll() is None, f"the worker ended: {self.log.read_text()[-2000:]}"
-            assert time.monotonic() < until, f"not ready: {self.get('/readyz')}, {self.log.read_text()[-2000:]}"
-            time.sleep(0.1)
+        def log_end() -> str:
+            return self.log.read_text()[-2000:]
+
+        def readyz() -> tuple[int, str]:
+            assert self.process.poll() is None, f"the worker ended: {log_end()}"
+            return self.get("/readyz")
+
+        wait_for_blocking(
+            readyz, "/readyz with 200", until=lambda got: got[0] == 200, deadline=TIMEOUT, pause=0.1, detail=log_end
+        )
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(TIMEOUT)
+
+
+def wait_for_records(command: Memstream, *arguments: str, count: int, deadline: float = 40.0) -> list[dict[str, Any]]:
+    """Run a command with --json until it prints at least `count` records; return them."""
+
+    def records() -> list[dict[str, Any]]:
+        done = command(*arguments, "--json")
+        assert done.code == 0, done.err
+        return done.records
+
+    what = f"{count} records of {' '.join(arguments)}"
+    return wait_for_blocking(records, what, until=lambda found: len(found) >= count, deadline=deadline, pause=0)
 
 
 def turn(turn_id: str, text: str, *, tenant: str = "acme", user: str = "u1", session: str = "s1") -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.faust.changelog_check import MARKER_KEY
 from memstream.streams.log import topic_admin
 from memstream.streams.log.port import Log, Record
 from tests.support.counting_stage import CountRow
+from tests.support.polling import Probe, at_least, has_ended, wait_for
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 GROUP = "memory-observer"
 CHANGELOG = "memory-observer-working_set-changelog"
@@ -85,8 +86,9 @@ class CountingRun:
         return path.read_text() if path.exists() else ""
 
     async def ended(self, process: subprocess.Popen[bytes], timeout: float = 40) -> int:
-        await self.until(lambda: process.poll() is not None, "the worker ends", timeout=timeout)
-        return process.returncode
+        code = await self.wait_for(process.poll, "the worker to end", until=has_ended, deadline=timeout)
+        assert code is not None
+        return code
 
     async def stop(self, process: subprocess.Popen[bytes]) -> None:
         """SIGTERM, and a clean end."""
@@ -104,32 +106,23 @@ class CountingRun:
             process.wait()
 
     # ------------------------------------------------------------------------------------------------ waiting
-    async def until(
-        self, true: Callable[[], bool] | Callable[[], Awaitable[bool]], what: str, *, timeout: float = 40
-    ) -> None:
-        end = time.monotonic() + timeout
-        while True:
-            answer = true()
-            if answer if isinstance(answer, bool) else await answer:
-                return
-            assert time.monotonic() < end, f"{what}: not within {timeout} s\n{self.output()[-5000:]}"
-            await asyncio.sleep(0.05)
+    async def wait_for(
+        self, probe: Probe[T], what: str, *, until: Callable[[T], object] = bool, deadline: float = 40
+    ) -> T:
+        """As `polling.wait_for`; the message ends with the worker's output."""
+        return await wait_for(probe, what, until=until, deadline=deadline, detail=lambda: self.output()[-5000:])
 
-    async def handled(self, at_least: int) -> None:
-        """So many records came out."""
+    async def handled(self, count: int) -> None:
+        """Wait until so many records came out."""
 
-        async def came() -> bool:
-            return sum(await self.log.ends(OBSERVATIONS.name)) >= at_least
+        async def out() -> int:
+            return sum(await self.log.ends(OBSERVATIONS.name))
 
-        await self.until(came, f"{at_least} records out")
+        await self.wait_for(out, f"{count} records out", until=at_least(count))
 
     async def drained(self, timeout: float = 40) -> None:
-        """Lag 0 on all that the stage reads."""
-
-        async def without_lag() -> bool:
-            return await self.lag() == 0
-
-        await self.until(without_lag, "lag 0", timeout=timeout)
+        """Wait for lag 0 on all topics that the stage reads."""
+        await self.wait_for(self.lag, "lag 0", until=lambda lag: lag == 0, deadline=timeout)
 
     async def lag(self) -> int:
         lag = 0

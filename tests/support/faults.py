@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -26,6 +25,7 @@ from tests.support.conversation import (
 )
 from tests.support.model_server import Ask
 from tests.support.pipeline import Json, Pipeline, actions, wait_for
+from tests.support.polling import at_least
 
 FROM_CONSOLIDATION = (CONSOLIDATED, CONSOLIDATED + AGAIN)
 
@@ -55,15 +55,15 @@ async def is_joined(pipeline: Pipeline, stage: StageName) -> None:
 async def _group(pipeline: Pipeline, stage: StageName, holds: Callable[[str, int], bool], what: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=",".join(kafka_servers(pipeline.broker)))
     await admin.start()
-    end = time.monotonic() + GROUP_WITHIN
+
+    async def state_and_members() -> tuple[str, int]:
+        (answer,) = await admin.describe_consumer_groups([group_of(stage)])
+        ((_, _, state, _, _, members, *_),) = answer.groups
+        return state, len(members)
+
+    what = f"{what} of the {stage}'s group"
     try:
-        while True:
-            (answer,) = await admin.describe_consumer_groups([group_of(stage)])
-            ((_, _, state, _, _, members, *_),) = answer.groups
-            if holds(state, len(members)):
-                return
-            assert time.monotonic() < end, f"{stage}: no {what}, but {len(members)} members, {state}"
-            await asyncio.sleep(0.02)
+        await wait_for(state_and_members, what, until=lambda seen: holds(*seen), deadline=GROUP_WITHIN, pause=0.02)
     finally:
         await admin.close()
 
@@ -114,7 +114,7 @@ class Load:
     async def goes_on(self, rounds: int = 1, *, deadline: float = 60.0) -> None:
         """Until so many more rounds are said whole."""
         until = len(self.users) + (rounds + 1) * self._at_once
-        await wait_for(lambda: len(self.users) >= until, "load", deadline)
+        await wait_for(lambda: len(self.users), "load", until=at_least(until), deadline=deadline)
 
     async def _say(self, turn: Json) -> None:
         while True:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from tests.support.polling import wait_for
+
 from .kafka import free_port
 
 LOOK_EVERY = 0.2
@@ -44,16 +46,18 @@ class Watched:
         return self.looks[-1] if self.looks else None
 
     async def becomes(self, ready: bool, *, part: str = "", why: str = "", deadline: float = 30.0) -> Look:
-        """The first look from now on that says so; not ready: with this part, and this in its reason."""
+        """Wait for a look from now on with this readiness; if not ready, with this part and this text in its reason."""
         began = time.monotonic()
-        while True:
-            look = self.last
-            if look is not None and look.at >= began and look.ready == ready:
-                told = ready or not part or (part in look.why and why in look.why[part])
-                if told:
-                    return look
-            assert time.monotonic() - began < deadline, f"not {ready=} {part} {why}: {self.looks[-1:]}"
-            await asyncio.sleep(LOOK_EVERY / 2)
+
+        def matches(look: Look | None) -> bool:
+            if look is None or look.at < began or look.ready != ready:
+                return False
+            return ready or not part or why in look.why.get(part, "\0")
+
+        what = "the worker to be ready" if ready else f"the worker not to be ready ({part} {why})"
+        found = await wait_for(lambda: self.last, what, until=matches, deadline=deadline, pause=LOOK_EVERY / 2)
+        assert found is not None
+        return found
 
     def always_alive(self) -> None:
         """It answered /livez with 200, every time."""

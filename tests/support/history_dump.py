@@ -6,9 +6,7 @@ something away from a copy, or put something in, and the checker has to see it.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +27,7 @@ from memstream.verification import Expected, History, HistoryScope, InvariantVer
 from tests.support.conversation import KNOWN, consolidated, conversation
 from tests.support.model_server import Answer, Ask, ModelServer, garbage, observing
 from tests.support.pipeline import Json, turn
+from tests.support.polling import wait_for
 
 PARTITIONS = 4
 TENANTS = ("acme", "zeta")
@@ -246,13 +245,14 @@ async def send(log: Log, fields: Json) -> Position:
 
 
 async def _settled(run: LocalStages, deadline: float = 60.0) -> None:
-    until = time.monotonic() + deadline
     quiet = 0
-    while quiet < 3:
-        behind = await _behind(run.log)
+
+    def three_times_none(behind: Sequence[tuple[str, str]]) -> bool:
+        nonlocal quiet
         quiet = 0 if behind else quiet + 1
-        assert time.monotonic() < until, f"not settled: {behind}"
-        await asyncio.sleep(0.05)
+        return quiet == 3
+
+    await wait_for(lambda: _behind(run.log), "no lag three times", until=three_times_none, deadline=deadline)
 
 
 async def _behind(log: Log) -> Sequence[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from aiokafka.errors import KafkaError
 from memstream.schemas.topics import STAGES, StageName, changelog_of, group_of, read_by
 from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
 from memstream.streams.log.port import Log
+from tests.support.polling import wait_for
 from tests.support.verification import ends_of
 
 GONE_WITHIN = 40.0
@@ -52,11 +52,10 @@ async def alone(log: Log, servers: Sequence[str]) -> None:
 
 
 async def _gone(log: Log, stage: StageName) -> None:
-    """Until killed workers of those before are out of the group: nobody else may commit for it as long."""
-    began = time.monotonic()
-    while await log.members(group_of(stage)):
-        assert time.monotonic() - began < GONE_WITHIN, f"{group_of(stage)} still has members"
-        await asyncio.sleep(0.2)
+    """Wait until killed workers of earlier tests have left the group; nobody else may commit for it before."""
+    group = group_of(stage)
+    what = f"an empty group {group}"
+    await wait_for(lambda: log.members(group), what, until=lambda members: not members, deadline=GONE_WITHIN, pause=0.2)
 
 
 async def _begin_changelog(log: Log, stage: StageName) -> None:
@@ -87,13 +86,13 @@ async def _empty_table(log: Log, stage: StageName) -> None:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
-    """The broker takes it from a stranger when the group is empty."""
-    end = time.monotonic() + EMPTY_WITHIN
-    while True:
+    """Commit as a stranger to the group; the broker accepts that once the group is empty."""
+
+    async def refused() -> KafkaError | None:
         try:
             await consumer.commit(offsets)
-            return
-        except KafkaError:
-            if time.monotonic() > end:
-                raise
-        await asyncio.sleep(0.1)
+        except KafkaError as error:
+            return error
+        return None
+
+    await wait_for(refused, "the commit", until=lambda error: error is None, deadline=EMPTY_WITHIN, pause=0.1)

@@ -14,14 +14,14 @@ import signal
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from filelock import FileLock
+
+from .polling import TimedOut, wait_for_blocking
 
 KAFKA_VERSION = "4.3.0"
 READY_TIMEOUT = 60.0  # seconds; 3 s on two idle cores
@@ -145,13 +145,10 @@ def answers_metadata(bootstrap: str, timeout: float = 5.0) -> bool:
     return bool(result and result[0])
 
 
-def wait_until(ready: Callable[[], bool], *, timeout: float, what: str, pause: float = 0.1) -> None:
-    """Wait on a condition with a deadline."""
-    end = time.monotonic() + timeout
-    while not ready():
-        if time.monotonic() > end:
-            raise BrokerFailed(f"{what}: not within {timeout:.0f} s")
-        time.sleep(pause)
+def wait_until_it_answers(bootstrap: str) -> None:
+    """Wait until a metadata call is answered. Raises `TimedOut`."""
+    what = f"an answer of {bootstrap} to a metadata call"
+    wait_for_blocking(lambda: answers_metadata(bootstrap), what, deadline=READY_TIMEOUT, pause=0.1)
 
 
 # --------------------------------------------------------------------------- plain jars
@@ -218,9 +215,10 @@ class JarBroker:
             )
         self._guard = _guard(self._process.pid)
         try:
-            wait_until(lambda: self._said_started(seen), timeout=READY_TIMEOUT, what="Kafka Server started")
-            wait_until(lambda: answers_metadata(self.bootstrap), timeout=READY_TIMEOUT, what="metadata call")
-        except BrokerFailed as exc:
+            started = "the line 'Kafka Server started' in its log"
+            wait_for_blocking(lambda: self._has_started(seen), started, deadline=READY_TIMEOUT, pause=0.1)
+            wait_until_it_answers(self.bootstrap)
+        except (BrokerFailed, TimedOut) as exc:
             self.kill()
             raise BrokerFailed(f"{exc}\n{self._tail()}") from exc
 
@@ -248,7 +246,7 @@ class JarBroker:
             raise BrokerFailed(f"format: {done.stdout[-500:]}{done.stderr[-1500:]}")
         new.rename(config)
 
-    def _said_started(self, seen: int) -> bool:
+    def _has_started(self, seen: int) -> bool:
         if not self.running:
             raise BrokerFailed("the broker ended while it was starting")
         with self.log.open("rb") as f:
@@ -315,7 +313,7 @@ class ContainerBroker:
             self._container.start()
         else:
             self._container.get_wrapped_container().start()
-        wait_until(lambda: answers_metadata(self.bootstrap), timeout=READY_TIMEOUT, what="metadata call")
+        wait_until_it_answers(self.bootstrap)
 
     def _new(self) -> Any:
         from testcontainers.community.kafka import KafkaContainer
@@ -362,7 +360,7 @@ class GivenBroker:
         return self._bootstrap
 
     def start(self) -> None:
-        wait_until(lambda: answers_metadata(self.bootstrap), timeout=READY_TIMEOUT, what=f"{self.bootstrap} answers")
+        wait_until_it_answers(self.bootstrap)
 
     def stop(self) -> None:
         raise RuntimeError("MEMSTREAM_TEST_KAFKA is not ours to stop: use own_broker()")

@@ -8,14 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import TopicWanted
+from tests.support.polling import wait_for
 
 PARTITIONS = 4
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,13 +82,6 @@ class Workers:
         return self.folder / f"{worker}.notes"
 
 
-async def until(true: Callable[[], Any], *, timeout: float, what: str) -> None:
-    end = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < end, f"{what}: not within {timeout} s"
-        await asyncio.sleep(0.1)
-
-
 async def make_topics(log: KafkaLog, name: str) -> None:
     await log.create(
         [
@@ -113,10 +105,8 @@ async def lag(log: KafkaLog, name: str) -> int:
 
 
 async def drained(log: KafkaLog, name: str, timeout: float = 60) -> None:
-    end = time.monotonic() + timeout
-    while left := await lag(log, name):
-        assert time.monotonic() < end, f"lag {left} after {timeout} s"
-        await asyncio.sleep(0.2)
+    """Wait until the workers have committed all that is on their topic."""
+    await wait_for(lambda: lag(log, name), "lag 0", until=lambda left: left == 0, deadline=timeout, pause=0.2)
 
 
 async def audit(log: KafkaLog, name: str, counts: Counter[str], *, table: bool = True) -> dict[str, int]:

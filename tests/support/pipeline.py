@@ -4,11 +4,9 @@ the model scripted over the OpenAI wire. Reads what came out, as subscribers and
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import signal
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -45,8 +43,8 @@ from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
 from tests.support.isolated_pipeline import alone
 from tests.support.model_server import ModelServer
+from tests.support.polling import wait_for
 from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
-from tests.support.processes import wait_for as wait_for
 from tests.support.qdrant import QdrantServer
 from tests.support.verification import ends_of, name_of, violations
 
@@ -123,19 +121,22 @@ class Pipeline(Processes):
 
     # ------------------------------------------------------------------------------------------------ out
     async def settled(self, *stages: str, deadline: float = 60.0) -> None:
-        """Until the lag of every topic that these stages read is 0, over all of them in their order, twice."""
-        quiet = 0
-        began = time.monotonic()
-        while quiet < 2:
-            try:
-                lags = await self.lags(*(stages or STAGES))
-            except Transient as away:  # a broker that is coming back, or has no time
-                lags = {str(away): 1}
-            quiet = quiet + 1 if not any(lags.values()) else 0
+        """Wait until the lag of every topic that these stages read is 0, twice in a row."""
+        zeros = 0
+
+        async def lags() -> dict[str, int]:
             self._alive()
-            if time.monotonic() - began > deadline:
-                raise AssertionError(f"not settled after {deadline:.0f} s: {lags}\n{self.logs()}")
-            await asyncio.sleep(0.2)
+            try:
+                return await self.lags(*(stages or STAGES))
+            except Transient as away:  # a broker that is coming back, or has no time
+                return {str(away): 1}
+
+        def twice_zero(lags: dict[str, int]) -> bool:
+            nonlocal zeros
+            zeros = 0 if any(lags.values()) else zeros + 1
+            return zeros == 2
+
+        await wait_for(lags, "lag 0 twice", until=twice_zero, deadline=deadline, pause=0.2, detail=self.logs)
 
     def _alive(self) -> None:
         for worker in self.workers:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from memstream.streams.engine.crash_points import CRASHED
 from tests.support.fork_server import Warm
 from tests.support.model_server import ModelServer
+from tests.support.polling import has_ended, wait_for
 from tests.support.qdrant import QdrantServer
 from tests.support.supervisor import Supervised
 
@@ -135,7 +134,7 @@ class Processes:
     async def crashes(self, *stages: str, at: str, deadline: float = 60.0, **env: str) -> None:
         """A worker that dies at this crash point."""
         worker = self.spawn(*stages, MEMSTREAM_CRASH_POINT=at, **env)
-        await wait_for(lambda: worker.poll() is not None, f"the crash at {at}", deadline)
+        await wait_for(worker.poll, f"the crash at {at}", until=has_ended, deadline=deadline, detail=self.logs)
         assert worker.returncode == CRASHED, f"{at}: exit {worker.returncode}\n{self.logs()}"
 
     def logs(self) -> str:
@@ -166,10 +165,3 @@ class Processes:
                 worker.kill()
             worker.wait(10)
         self.workers.clear()
-
-
-async def wait_for(condition: Callable[[], bool], what: str, deadline: float = 30.0) -> None:
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < deadline, f"waited {deadline:.0f} s for {what}"
-        await asyncio.sleep(0.05)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 
 from memstream.adapters.embedders.hashing import HashingEmbedder
-from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.ports import Embedder, Reranker, StoredPoint, VectorStore
 from memstream.adapters.vectors.factory import open_store
 from memstream.memory.policies import RecallPolicy
@@ -21,6 +19,7 @@ from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.recall import Tier
 from memstream.schemas.turns import Owner
 from tests.support.stored_memory import NOW, Remembered
+from tests.support.vector_backends import store_url
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -41,10 +40,8 @@ def recall_loop() -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def recall_store(recall_loop: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VectorStore]:
-    folder: Path = tmp_path_factory.mktemp("recall")
-    with FolderLock(folder=folder) as lock:
-        assert lock.try_acquire()
-        opened = recall_loop(open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True))
+    with store_url(tmp_path_factory.mktemp("recall")) as url:
+        opened = recall_loop(open_store(url, embedder=HashingEmbedder().identity, holds_folder=True))
         recall_loop(opened.ensure())
         yield opened
         recall_loop(opened.close())

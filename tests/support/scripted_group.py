@@ -22,6 +22,8 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.structs import OffsetAndMetadata
 
+from tests.support.polling import wait_for
+
 OK, ILLEGAL_GENERATION, REBALANCING = 0, 22, 27
 MEMBER = "m-1"
 WITHIN = 5.0
@@ -81,10 +83,10 @@ class ScriptedGroup:
         return self.seen.count(request.__name__)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Until it holds of what has arrived."""
-        async with asyncio.timeout(WITHIN):
-            while not holds():
-                await asyncio.sleep(0)
+        """Wait until this holds of the requests that arrived."""
+        await wait_for(
+            holds, "requests of the member", deadline=WITHIN, pause=0, detail=lambda: f"arrived: {self.seen}"
+        )
 
     async def coordinator_lookup(self, *_: Any) -> int:
         return 1

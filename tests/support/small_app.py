@@ -7,11 +7,9 @@ In a test: `SmallApp(...)`, `start`, `stop`. As a process with several apps in o
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,10 @@ import faust
 from memstream.streams.faust.app import AppSettings, StageApp, create_app
 from memstream.streams.faust.table import event_scope, open_rows
 from tests.support.kafka_worker import OneAtATime
+from tests.support.polling import wait_for
 
+WITHIN = 40.0
+"""Seconds."""
 RAW: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw"}
 
 
@@ -103,18 +104,10 @@ class SmallApp:
 
     async def start(self) -> None:
         await self.app.start()
-        await until(lambda: self.app.ready(), what="the app is ready")
+        await wait_for(self.app.ready, "the app to be ready", deadline=WITHIN)
 
     async def stop(self) -> None:
         await self.app.stop()
-
-
-async def until(true: Callable[[], Any], *, what: str, timeout: float = 40) -> None:
-    """Wait for a condition, at most `timeout` seconds."""
-    end = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < end, f"{what}: not within {timeout} s"
-        await asyncio.sleep(0.02)
 
 
 def main() -> None:

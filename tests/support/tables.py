@@ -113,13 +113,13 @@ async def make_anew(run: CountingRun) -> None:
     async def gone() -> bool:
         return await run.log.partitions(CHANGELOG) is None
 
-    await run.until(gone, "the topic is gone")
+    await run.wait_for(gone, "the topic is gone")
     await run.prepare()
 
     async def there() -> bool:
         return await run.log.partitions(CHANGELOG) == PARTITIONS
 
-    await run.until(there, "the topic is there")
+    await run.wait_for(there, "the topic is there")
 
 
 async def delete_records(run: CountingRun) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from memstream.adapters.ports import EmbedderIdentity, Payload, Point
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 
-from .qdrant import given_qdrant, has_real_qdrant, real_qdrant_url
+from .qdrant import GIVEN, given_qdrant, has_real_qdrant, real_qdrant_url
 
 EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
 
@@ -85,6 +86,18 @@ async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
             yield AttachedBackend(folder)
         finally:
             await holder.close()
+
+
+@contextmanager
+def store_url(folder: Path) -> Iterator[str]:
+    """The address of an empty store for one process: in `folder`, or on the server that is given."""
+    if server := os.environ.get(GIVEN):
+        with given_qdrant(server) as part:
+            yield part.url
+        return
+    with FolderLock(folder=folder) as lock:
+        assert lock.try_acquire()
+        yield f"embedded://{folder}"
 
 
 def make_id(name: object) -> str:

@@ -31,13 +31,6 @@ async def app(tmp_path: Path) -> StageApp:
     return stage_app(tmp_path)
 
 
-async def until(true: Any, timeout: float = 5) -> None:
-    end = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
-
-
 # --------------------------------------------------------------------------- settings
 async def test_settings_that_lose_nothing(tmp_path: Path) -> None:
     settings = AppSettings(partitions=6, replication=3, session_timeout=20, worker_id="w1")

@@ -16,6 +16,7 @@ from memstream.schemas.errors import OverBudget, StageError, Transient
 from memstream.streams.engine.lanes import TP, BeyondTheEnd, Lanes, LostDelivery
 from memstream.streams.engine.process_exit import LeaseLost
 from memstream.streams.engine.retry import Interrupted
+from tests.support.polling import wait_for
 
 TOPIC_A, TOPIC_B = "a", "b"
 
@@ -146,16 +147,12 @@ class World:
                     committed=began[tp],
                     current=lambda: self.generation == generation,
                 )
-        await until(lambda: self.lanes.idle() or self.crashed is not None)
+        await wait_for(
+            lambda: self.lanes.idle() or self.crashed is not None, "idle lanes or a crash", deadline=10, pause=0
+        )
 
     def finished(self) -> bool:
         return all(self.committed.get(tp, 0) == len(keys) for tp, keys in self.log.items())
-
-
-async def until(condition, deadline: float = 10.0) -> None:  # type: ignore[no-untyped-def]
-    async with asyncio.timeout(deadline):
-        while not condition():
-            await asyncio.sleep(0)
 
 
 logs = st.dictionaries(
@@ -235,7 +232,7 @@ async def test_a_jump_over_what_is_not_in_the_log_is_passed() -> None:
     world.lanes._first_at_or_after = compacted
     world.lanes._acknowledge = acknowledge
     await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.crashed is None
     assert acked == [2]
 
@@ -254,7 +251,7 @@ async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
     world.lanes._handle = handle
     for offset, key in enumerate(log[TOPIC_A, 0]):
         await world.lanes.submit((TOPIC_A, 0), offset, key, ((TOPIC_A, 0), offset), committed=0, current=lambda: True)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert isinstance(world.crashed, RuntimeError)
     assert handled == [0]
     assert world.committed == {}
@@ -275,7 +272,7 @@ async def test_a_lost_lease_holds_the_event_until_it_is_back() -> None:
     world.lanes._handle = handle
     world.lanes._lease_ok = lambda: lease["ok"]
     await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: True)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert attempts == [False, True]
     assert world.committed == {(TOPIC_A, 0): 1}
 
@@ -307,7 +304,7 @@ async def test_a_wait_cut_short_by_a_revocation_is_no_failure(failure: StageErro
 async def test_an_event_of_an_older_assignment_is_dropped() -> None:
     world = World({(TOPIC_A, 0): ["x"]}, seed=1, in_flight=1, backlog=1)
     await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=0, current=lambda: False)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.done == set()
     assert world.lanes.stats.dropped == 1
     assert world.lanes.stats.held == 0
@@ -336,7 +333,7 @@ async def test_the_backlog_pushes_back() -> None:
     assert world.lanes.stats.held == 2
     gate.set()
     await feeding
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.committed == {(TOPIC_A, 0): 10}
 
 
@@ -383,7 +380,7 @@ async def test_at_a_stop_what_lies_before_an_event_that_began_is_done_so_that_it
     for offset in range(6):
         await world.lanes.submit(tp, offset, log[tp][offset], (tp, offset), committed=0, current=lambda: True)
     gates[1].set()
-    await until(lambda: 3 in begun)
+    await wait_for(lambda: 3 in begun, "the start of event 3", deadline=10, pause=0)
     assert begun == [0, 1, 3]
     stopping = asyncio.create_task(world.lanes.finish())
     await asyncio.sleep(0)
@@ -441,14 +438,14 @@ async def test_what_waits_for_a_slow_event_is_bounded() -> None:
         item = ((TOPIC_B, 0), offset)
         await world.lanes.submit((TOPIC_B, 0), offset, "y", item, committed=0, current=lambda: True)
     feeding = asyncio.create_task(feed())
-    await until(lambda: len(world.done) == 9 + 3)
+    await wait_for(lambda: len(world.done) == 9 + 3, "12 finished events", deadline=10, pause=0)
     for _ in range(50):
         await asyncio.sleep(0)
     assert len(world.done) == 9 + 3, "the slow one and nine behind it, and no more"
     assert world.committed == {(TOPIC_B, 0): 3}
     gate.set()
     await asyncio.wait_for(feeding, 5)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.committed == {(TOPIC_A, 0): 31, (TOPIC_B, 0): 3}
 
 
@@ -473,14 +470,14 @@ async def test_who_waits_for_room_goes_on_when_there_will_be_none(how: str) -> N
             await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
 
     feeding = asyncio.create_task(feed())
-    await until(lambda: len(world.done) == 1)
+    await wait_for(lambda: len(world.done) == 1, "one finished event", deadline=10, pause=0)
     if how == "drain":
         world.lanes._drain_timeout = 0.01
         await world.lanes.drain(frozenset(log))
     else:
         fail.set()
     await asyncio.wait_for(feeding, 5)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert world.committed == {}
     assert world.lanes.stats.held == 0
 
@@ -503,7 +500,7 @@ async def test_a_jump_is_checked_again_when_the_log_was_away() -> None:
     world.lanes._first_at_or_after = first_at_or_after
     world.lanes._acknowledge = acknowledge
     await world.lanes.submit((TOPIC_A, 0), 2, "x", ((TOPIC_A, 0), 2), committed=0, current=lambda: True)
-    await until(world.lanes.idle)
+    await wait_for(world.lanes.idle, "idle lanes", deadline=10, pause=0)
     assert (answers, acked, world.crashed) == ([], [2], None)
 
 
@@ -535,7 +532,12 @@ async def test_a_drain_after_a_crash_waits_for_nobody(by: str) -> None:
     for offset, key in enumerate(log[TOPIC_A, 0]):
         item = ((TOPIC_A, 0), offset)
         await world.lanes.submit((TOPIC_A, 0), offset, key, item, committed=0, current=lambda: True)
-    await until(lambda: world.crashed is not None or len(world.done) == 2)
+    await wait_for(
+        lambda: world.crashed is not None or len(world.done) == 2,
+        "a crash or two finished events",
+        deadline=10,
+        pause=0,
+    )
     crashed[0] = by == "the app"
     await asyncio.wait_for(world.lanes.drain(frozenset(log)), 5)
     assert cancelled == [1]
