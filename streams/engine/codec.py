@@ -1,4 +1,4 @@
-"""Raw bytes in, contract out. Hostile bytes leave here as `Poison` and never reach a stage."""
+"""Decoding of raw records into contracts. Bytes that cannot be decoded raise `Poison` and never reach a stage."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ TENANT_PROBE_BYTES = 1024 * 1024
 
 
 def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYTES) -> C:
-    """The record's value as `contract`. Raises Poison: `undecodable` (null, no JSON, no UTF-8), `oversized`,
-    `unsupported_version` (its ce_type names another major version), `invalid` (which fields, without their content)."""
+    """Decode the value of a record as `contract`.
+
+    Raises:
+        Poison: `undecodable` (null, not JSON or not UTF-8), `oversized`, `unsupported_version` (`ce_type` names another
+            major version) or `invalid` (the message names the fields, without their content).
+    """
     if record.value is None:
         raise Poison("undecodable", "the value is null")
     if len(record.value) > max_bytes:
@@ -36,12 +40,12 @@ def decode(record: Record, contract: type[C], *, max_bytes: int = RECORD_MAX_BYT
 
 
 def lane_key(record: Record) -> str:
-    """The lane of what cannot be decoded: its raw key."""
+    """Return the lane of a record that cannot be decoded: its raw key."""
     return (record.key or b"").decode("latin-1")
 
 
 def tenant_of(value: bytes | None) -> str | None:
-    """The tenant of a refused record, when it can be read at all."""
+    """Return the tenant of a refused record, None where it cannot be read."""
     if value is None or len(value) > TENANT_PROBE_BYTES:
         return None
     try:

@@ -1,8 +1,7 @@
-"""Commands on their way in, and their results on the way out: the records of both, and a sender that waits as long as
-one likes.
+"""Records of commands and of their results, and a sender that waits for a result.
 
-Results lie on memory.commands.results under the command's id, so who waits for one reads one partition, from where it
-ended before the command was there.
+A result lies on memory.commands.results under the command's id. The sender reads that one partition, from the offset at
+which it ended before the command was sent.
 """
 
 from __future__ import annotations
@@ -26,30 +25,33 @@ from ..log.port import Log
 
 
 def command_record(command: Command, *, source: str) -> OutRecord:
-    """Under the key of the owner or the session that it is about. `source`: its ce_source."""
+    """Build the record of a command. Its key is that of its owner or session; `source` becomes `ce_source`."""
     topic = COMMANDS if command.owner is not None else COMMANDS_SESSION
     event = CloudEvent(command.command_id, source, "memstream.command.v1", command.key, command.issued_at)
     return OutRecord.of(topic.name, command.key, command, event)
 
 
 def result_record(result: CommandResult, *, source: str, subject: str) -> OutRecord:
-    """`subject`: the key of its command."""
+    """Build the record of a result. `subject` is the key of its command."""
     event = CloudEvent(result.command_id, source, "memstream.command.result.v1", subject, result.at)
     return OutRecord.of(RESULTS.name, ids.encode(result.command_id), result, event)
 
 
 class CommandPort(Protocol):
-    """Who takes commands."""
+    """The port for sending commands."""
 
     async def ask(self, command: Command, *, patience: float) -> CommandResult | None:
-        """What came of it; None when nothing did within `patience` seconds: it goes on. `Transient` when the log is
-        away: then nobody knows whether it was taken."""
+        """Send a command and wait for its result; None when none came within `patience` seconds. The command goes on.
+
+        Raises:
+            Transient: the log does not answer. The command may have been taken or not.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSender:
-    """`CommandPort`, over the log. `source` stands in ce_source."""
+    """`CommandPort` over the log. `source` becomes `ce_source`."""
 
     log: Log
     source: str
@@ -65,8 +67,11 @@ class CommandSender:
         return None
 
     async def send(self, command: Command) -> Mapping[int, int]:
-        """The command is durable when it returns. By partition where the results ended before it was there. Both
-        topics must be there before anything is written."""
+        """Append a command durably. Return the end of each partition of the results from before the command.
+
+        Raises:
+            Transient: one of the two topics does not exist. Nothing was written.
+        """
         record = command_record(command, source=f"/memstream/{self.source}")
         for topic in (record.topic, RESULTS.name):
             if await self.log.partitions(topic) is None:
@@ -76,7 +81,7 @@ class CommandSender:
         return ends
 
     async def results(self, start: Mapping[int, int]) -> AsyncGenerator[CommandResult]:
-        """Everybody's, as they come, from these places on, for ever. What no stage of ours wrote is passed over."""
+        """Follow the results of all commands from these offsets on, without end. Unreadable records are skipped."""
         async with aclosing(self.log.read(RESULTS.name, start=start, follow=True)) as records:
             async for record in records:
                 try:

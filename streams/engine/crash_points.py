@@ -1,6 +1,6 @@
-"""Named crash points: the process ends at once after a step, so that tests can look at what is left.
+"""Named crash points: the process ends right after a step, so that tests can look at the state that it leaves.
 
-`MEMSTREAM_CRASH_POINT=<stage>:<step>[:n]` with MEMSTREAM_TESTING=1: the n-th time (default the first).
+`MEMSTREAM_CRASH_POINT=<stage>:<step>[:n]` with MEMSTREAM_TESTING=1 ends it at the n-th time (the first by default).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CRASHED = 137
 
 @dataclass(slots=True)
 class CrashPoint:
-    """Counts how often a step of a stage was passed; ends the process at the n-th time."""
+    """A counter of how often a step of a stage was passed. It ends the process when `left` reaches 0."""
 
     stage: str
     step: Step
@@ -25,7 +25,7 @@ class CrashPoint:
 
     @classmethod
     def parse(cls, text: str, *, stages: tuple[str, ...]) -> CrashPoint:
-        """Raises ValueError that says what is allowed."""
+        """Parse `<stage>:<step>[:n]`. Raises ValueError, whose message names the allowed values."""
         stage, _, rest = text.partition(":")
         step, colon, n = rest.partition(":")
         if not colon:
@@ -40,10 +40,11 @@ class CrashPoint:
         return cls(stage=stage, step=step, left=int(n))
 
     def armed(self, stage: str, step: Step) -> bool:
+        """Whether the process will end at this step, now or at a later time."""
         return self.stage == stage and self.step == step and self.left > 0
 
     def passed(self, stage: str, step: Step) -> None:
-        """Call after a step. No clean-up runs: that is the point."""
+        """Count a step that was passed. The end of the process runs no clean-up, as kill -9."""
         if self.armed(stage, step):
             self.left -= 1
             if self.left == 0:

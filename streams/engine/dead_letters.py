@@ -1,4 +1,7 @@
-"""Dead letters: the refused record, raw, with headers that say where it was and why (Spring Kafka's names)."""
+"""Dead letters: the raw refused record, with headers for its position and the reason (names of Spring Kafka).
+
+The headers are listed in docs/reference/dead-letters.md.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,12 @@ MESSAGE_MAX = 1_000
 def dead_letter(
     record: Record, *, stage: str, reason: DeadLetterReason, error: BaseException, attempts: int
 ) -> OutRecord:
-    """What goes on `<topic>.dlq`. Of a key or value beyond 1 MiB only the first 64 KiB are kept, with the SHA-256 and
-    the size of the whole in the headers memstream-value-sha256 and memstream-value-bytes (memstream-key-…). Headers of
-    the record that are larger than 1 MiB together are left out: a letter has to fit into its topic."""
+    """Build the record for `<topic>.dlq`.
+
+    A dead letter has to fit into its topic. A key or value above 1 MiB is cut to its first 64 KiB; the headers
+    memstream-value-sha256 and memstream-value-bytes (memstream-key-…) describe the whole. The record's own headers are
+    left out when they exceed 1 MiB together.
+    """
     cause = error.__cause__ or error
     size = sum(len(name.encode("utf-8", "replace")) + len(content) for name, content in record.headers)
     headers = list(record.headers) if size <= WHOLE_MAX_BYTES else []

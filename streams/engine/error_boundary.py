@@ -1,10 +1,13 @@
-"""The boundary of errors: the only place that decides what becomes of an event whose handling failed.
+"""The error boundary: it decides what becomes of an event whose handling failed.
 
-poison → dead letter (or a count, where another stage has the letter), then acknowledged; transient → the same event
-again, with full jitter, holding its key only; fatal, and every exception nobody expected → the worker stops. Such
-deaths are counted per record on disk when decoding or `decide` raised them; the third sends the record to the dead
-letters. The count stays: a record that comes again after its dead letter, because the worker died before the commit,
-must not stop the worker another three times.
+- Poison: the record becomes a dead letter (or is counted, where another stage writes the dead letter), then it is
+  acknowledged.
+- Transient, over budget, relinquished: the lanes handle the event again. Only its key waits.
+- Fatal, and every unexpected exception: the worker stops.
+
+A crash in decoding or in `decide` counts against the record, in a file per record. At the third crash the record
+becomes a dead letter. The count is kept: the worker may die before it commits the record, and the redelivered record
+must not stop it three more times.
 """
 
 from __future__ import annotations
@@ -27,19 +30,19 @@ from ..log.port import Position
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-DEATHS_MAX = 3
-"""The third death by one record sends it to the dead letters."""
-LETTERS_IN_A_ROW_MAX = 20
+CRASHES_MAX = 3
+"""At so many crashes by one record it becomes a dead letter."""
+DEAD_LETTERS_IN_A_ROW_MAX = 20
 TRACE_FRAMES = 6
 _FORGET_AFTER = 7 * 24 * 3600.0
 
 
 class DecisionFailed(Exception):
-    """Decoding or `decide` raised what nobody expected for this record; `__cause__` is what."""
+    """An unexpected exception of decoding or of `decide`. `__cause__` is the original."""
 
 
 def decoded(route: Callable[[], T]) -> T:
-    """What `route()` returns. Raises Poison as it is; DecisionFailed for everything that nobody expected."""
+    """Call `route` and return its result. Raises Poison as it is, DecisionFailed for every other exception."""
     try:
         return route()
     except Poison:
@@ -58,12 +61,13 @@ async def failure_of(work: Awaitable[None]) -> Exception | None:
 
 
 class CrashCounter:
-    """How often a record killed the worker: one small file a record in `folder`, written before the worker stops."""
+    """Counts of how often a record crashed the worker: one small file a record in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def of(self, position: Position) -> int:
+        """Return the count of a record, 0 for one without a readable file."""
         try:
             count: int = json.loads(self._path(position).read_text())["deaths"]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -71,7 +75,7 @@ class CrashCounter:
         return count
 
     def add(self, position: Position, why: str) -> int:
-        """Count one more, durable when it returns; the new count."""
+        """Count one more crash and return the new count, which is durable then."""
         self._folder.mkdir(parents=True, exist_ok=True)
         count = self.of(position) + 1
         path = self._path(position)
@@ -85,7 +89,7 @@ class CrashCounter:
         return count
 
     def forget_old(self, now: float) -> None:
-        """Drop counts that nobody asked for in a week."""
+        """Delete counts that were last written more than a week ago."""
         if self._folder.is_dir():
             for path in self._folder.glob("*.json"):
                 if now - path.stat().st_mtime > _FORGET_AFTER:
@@ -97,12 +101,12 @@ class CrashCounter:
 
 
 class ErrorBoundary:
-    """Runs one event to its end. `refuse(reason error, attempts)` makes the dead letter durable, or counts it."""
+    """Runs events and treats their errors. Counts crashes by record, and dead letters in a row."""
 
-    def __init__(self, *, deaths: CrashCounter) -> None:
-        self._deaths = deaths
-        self._letters_in_a_row = 0
-        deaths.forget_old(time.time())
+    def __init__(self, *, crashes: CrashCounter) -> None:
+        self._crashes = crashes
+        self._dead_letters_in_a_row = 0
+        crashes.forget_old(time.time())
 
     async def run(
         self,
@@ -110,7 +114,9 @@ class ErrorBoundary:
         handle: Callable[[], Awaitable[None]],
         refuse: Callable[[Poison, int], Awaitable[None]],
     ) -> None:
-        """Return when the event may be acknowledged.
+        """Handle one event and return when it may be acknowledged.
+
+        `refuse(poison, attempts)` makes the dead letter durable, or counts the refusal.
 
         Raises Transient and Relinquished, after which the lanes try the event again or leave it to the partition's
         next owner, and everything that stops the worker.
@@ -123,15 +129,15 @@ class ErrorBoundary:
                 self.count_dead_letter()
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
-            deaths = self._deaths.add(position, repr(cause))
-            if deaths < DEATHS_MAX:
+            crashes = self._crashes.add(position, repr(cause))
+            if crashes < CRASHES_MAX:
                 log.error(
                     "record_kills_worker",
                     topic=position.topic,
                     partition=position.partition,
                     offset=position.offset,
-                    deaths=deaths,
-                    of=DEATHS_MAX,
+                    deaths=crashes,
+                    of=CRASHES_MAX,
                     error=repr(cause),
                     # not exc_info: renderers may show local variables, and in them what users said
                     where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
@@ -139,20 +145,20 @@ class ErrorBoundary:
                 raise
             fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")
             fatal.__cause__ = cause
-            await refuse(fatal, deaths)
+            await refuse(fatal, crashes)
             self.count_dead_letter()
 
     def succeeded(self) -> None:
-        """An event had its effect: the run of dead letters ends."""
-        self._letters_in_a_row = 0
+        """Note an event that had its effect: the row of dead letters ends."""
+        self._dead_letters_in_a_row = 0
 
     def count_dead_letter(self) -> None:
-        """A dead letter of our own making (never one for undecodable or invalid input). Raises Fatal at 20 in a row."""
-        self._letters_in_a_row += 1
-        if self._letters_in_a_row >= LETTERS_IN_A_ROW_MAX:
+        """Count a dead letter that is not due to undecodable or invalid input. Raises Fatal at 20 in a row."""
+        self._dead_letters_in_a_row += 1
+        if self._dead_letters_in_a_row >= DEAD_LETTERS_IN_A_ROW_MAX:
             raise Fatal(
-                f"{LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with the "
-                "model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
+                f"{DEAD_LETTERS_IN_A_ROW_MAX} dead letters in a row with no success between: something is wrong with "
+                "the model or this version, not with the input; look at `memstream dlq list`, mend it and start again"
             )
 
 

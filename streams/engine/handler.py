@@ -1,7 +1,7 @@
-"""The one handler shape of all stages: decide → table with outcome → store → publish → commit.
+"""The handler that all stages share: decide → table with outcome → store → publish → commit.
 
-A stage decides once for an event and keeps the complete outcome in its table; everything after that can be done
-again. `Handler.handle` below is the whole guarantee; the stages (agents/) fill in the verbs.
+A stage decides once for an event and keeps the complete outcome in its table. Every later step can be repeated.
+`Handler.handle` gives this guarantee; the stages (agents/) implement the steps (`Stage`).
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ W_co = TypeVar("W_co", covariant=True)
 
 
 class Rows(Protocol):
-    """A stage's table, raw. Reads and writes belong to the partition of the event in hand."""
+    """The raw table of a stage. Reads and writes go to the partition of the event that is being handled."""
 
     def row(self, key: str) -> bytes | None: ...
 
     async def put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Write in this order (None deletes); durable on the changelog when it returns."""
+        """Write rows in this order (None deletes). They are durable on the changelog when it returns."""
         ...
 
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        """All rows of one partition."""
+        """Iterate over all rows of one partition."""
         ...
 
 
 class NoRows:
-    """For a stage without a table."""
+    """The rows of a stage without a table."""
 
     def row(self, key: str) -> bytes | None:
         return None
@@ -60,8 +60,11 @@ class NoRows:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One outcome on its way into the table. `row` (under `key`) holds the entry with the outcome inside; `before`
-    are rows that must be there first. A stage without a table leaves key, row and before empty."""
+    """One outcome, with the rows that hold it.
+
+    `row` stands under `key` and contains the outcome. `before` are rows that are written first. A stage without a table
+    leaves all three empty.
+    """
 
     outcome: Outcome
     key: str = ""
@@ -71,7 +74,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class RoutedEvent(Generic[W_co]):
-    """A decoded event and its lane: events of one lane are handled one after the other."""
+    """A decoded event and its lane. Events of one lane are handled one after the other."""
 
     lane: str
     work: W_co
@@ -87,14 +90,14 @@ class UndecodableEvent:
 
 @dataclass(frozen=True, slots=True)
 class DecodeCrash:
-    """An event at which the decoder itself failed, as nobody expected."""
+    """An event at which the decoder failed with an unexpected exception."""
 
     lane: str
     failure: DecisionFailed
 
 
 class Stage(Protocol[W]):
-    """What a stage fills in. `W` is its decoded event."""
+    """The part of the handling that differs between stages. `W` is the decoded event of the stage."""
 
     @property
     def name(self) -> StageName: ...
@@ -103,46 +106,53 @@ class Stage(Protocol[W]):
     def reads(self) -> tuple[Topic, ...]: ...
 
     def writes_dead_letters(self, topic: str) -> bool:
-        """Whether this stage writes the dead letters of a topic (else it counts what it refuses). What killed the
-        worker three times is a dead letter of the stage that it killed, whatever this says."""
+        """Whether this stage writes the dead letters of a topic; otherwise it only counts refused records.
+
+        A record that crashed the worker three times always becomes a dead letter of the stage that crashed.
+        """
         ...
 
     def route(self, record: Record) -> RoutedEvent[W]:
-        """Decode. Raises Poison."""
+        """Decode a record. Raises Poison."""
         ...
 
     def last(self, work: W, rows: Rows) -> Decision | None:
-        """The last outcome of this event's key, as it stands in the table."""
+        """Read the last outcome of the event's key from the table."""
         ...
 
     def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[Decision]:
-        """One outcome after the other; each is applied in full before the next one is asked for. Yields nothing for
-        an event that was applied before or is a duplicate. Raises Poison, Transient, Relinquished, Fatal."""
+        """Yield one outcome after the other. Each is applied in full before the next one is asked for.
+
+        Yields nothing for an event that was applied before or is a duplicate. Raises Poison, Transient, Relinquished
+        and Fatal.
+        """
         ...
 
     async def store(self, outcome: Outcome) -> None:
-        """Apply the outcome's writes; a no-op the second time."""
+        """Apply the writes of an outcome to the store. The second time it changes nothing."""
         ...
 
     async def publish_state(self, outcome: Outcome) -> None:
-        """After the outcome's records were sent: state that is read at the send (memory.facts)."""
+        """Publish state that is read when it is sent (memory.facts). Called after the outcome's records were sent."""
         ...
 
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        """These partitions are ours now, tables recovered; others no longer are (timers of theirs are dropped)."""
+        """Take over these partitions, whose tables are recovered. Timers of all other partitions are dropped."""
         ...
 
     async def background(self) -> None:
-        """Timers. Runs while the worker runs; has no effect except by sending commands."""
+        """Run timers as long as the worker runs. Their only effect is to send commands."""
         ...
 
 
 Committed = Callable[[str, int], int | None]
-"""The committed offset (the next one to read) of a topic and partition; None when it is not known."""
+"""Return the committed offset (the next one to read) of a topic and partition; None when it is not known."""
 KNOWN_APPLIED_MAX = 10_000
 Send = Callable[[OutRecord], Awaitable[Awaitable[object]]]
-"""Hand a record to the producer; the inner awaitable ends when it is durable. Order of the calls is the log's order
-within a partition. Raises LeaseLost, Transient when the broker is away, Fatal for a record that it never takes."""
+"""Hand a record to the producer; the inner awaitable ends when the record is durable. Within a partition the log has
+the order of the calls. Raises LeaseLost, Transient when the broker does not answer, Fatal for a record that it never
+takes.
+"""
 
 
 def source_of(record: Record, event_id: str) -> Source:
@@ -152,11 +162,12 @@ def source_of(record: Record, event_id: str) -> Source:
 
 
 def same_source(source: Source, position: Position) -> bool:
+    """Whether an outcome was decided for the event at this position."""
     return (source.topic, source.partition, source.offset) == (position.topic, position.partition, position.offset)
 
 
 class Handler(Generic[W]):
-    """Runs events of one stage. See the module."""
+    """Runs the events of one stage (see the module)."""
 
     def __init__(
         self,
@@ -181,14 +192,14 @@ class Handler(Generic[W]):
         self._crash = crash
         self._committed = committed
         self._decided = decided
-        """Told when a decision stands, before its effects."""
+        """Called when a decision stands, before its effects."""
         self._fence = fence
-        """Raises LeaseLost when others may own our partitions. Table and producer look themselves; the store cannot."""
+        """Raises LeaseLost when other workers may own our partitions. Table and producer check the lease themselves."""
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
-        """By partition and key: the row (its hash) whose outcome this process has applied in full."""
+        """By partition and key: the hash of the row whose outcome this process has applied in full."""
 
     def route(self, record: Record) -> RoutedEvent[W] | UndecodableEvent | DecodeCrash:
-        """Decode, once, at the edge."""
+        """Decode a record. It happens once, also when the event is handled several times."""
         self._metrics.event_in(record)
         try:
             return decoded(lambda: self._stage.route(record))
@@ -198,7 +209,7 @@ class Handler(Generic[W]):
             return DecodeCrash(lane_key(record), failure)
 
     async def run(self, record: Record, routed: RoutedEvent[W] | UndecodableEvent | DecodeCrash) -> None:
-        """An event to its end: when this returns it may be acknowledged."""
+        """Handle an event to its end. It may be acknowledged when this returns."""
 
         async def handle() -> None:
             if isinstance(routed, UndecodableEvent):
@@ -214,7 +225,7 @@ class Handler(Generic[W]):
             await self._boundary.run(record.position, handle, refuse)
 
     async def handle(self, record: Record, work: W) -> None:
-        """decide → table → store → publish; the commit follows when this returns."""
+        """Run decide → table → store → publish. The commit follows later."""
         last = self._stage.last(work, self._rows)
         if last is not None and not self._was_applied(last, record.position):
             await self._effects(await self._written_again(last))
@@ -228,17 +239,17 @@ class Handler(Generic[W]):
             self._remember_applied(last, record.position.partition)
 
     def _was_applied(self, last: Decision, position: Position) -> bool:
-        """Whether the key's last outcome had all of its effects, so that the next one may take its place.
+        """Whether the key's last outcome had all of its effects, so that the next outcome may replace it.
 
-        Mostly it had, because its event was ended before this one began. But a worker that died in the middle of an
-        event may get another event of that key first: of another topic, or an older one of the same topic. A decision
-        on that one would overwrite the only record of what is still to be done.
+        Usually it had, because its event was done before this one began. But after a crash in the middle of an event
+        the worker may get another event of the key first: one of another topic, or an older one of the same topic. A
+        decision on that event would overwrite the only record of the effects that are still missing.
         """
         source = last.outcome.source
         if same_source(source, position):
             return False
         if (source.topic, source.partition) == (position.topic, position.partition) and source.offset < position.offset:
-            return True  # delivery is in order of offsets: it was ended, or committed
+            return True  # delivery is in order of offsets: it was done, or committed
         if last.row is not None and self._known_applied.get((position.partition, last.key)) == hash(last.row):
             return True
         committed = self._committed(source.topic, source.partition)
@@ -267,17 +278,19 @@ class Handler(Generic[W]):
         self._count(outcome)
 
     async def _stored(self, outcome: Outcome) -> None:
-        self._fence()  # a projection is put whole: put late, it would replace what the next owner has put since
+        self._fence()  # a projection is written whole: a late write would replace what the next owner has written since
         await self._stage.store(outcome)
 
     async def _written_again(self, last: Decision) -> Decision:
-        """Its changelog records may never have arrived (a row is known here from the call on): all of its rows are
-        written once more."""
+        """Return the decision with all of its rows, to be written again.
+
+        Its changelog records may never have arrived, because a row can be read here from the call of `put` on.
+        """
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
         return Decision(outcome=last.outcome, key=last.key, row=last.row, before=before)
 
     async def _next(self, decisions: AsyncIterator[Decision]) -> Decision | None:
-        """The next outcome. What nobody expected is told apart from trouble with table, store or broker."""
+        """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed; other errors pass."""
         try:
             return await anext(decisions, None)
         except BaseException as error:
@@ -286,7 +299,7 @@ class Handler(Generic[W]):
             raise
 
     async def send(self, records: tuple[OutRecord, ...]) -> None:
-        """Durable when it returns; records of one key in this order."""
+        """Send records durably. Records of one key keep this order."""
         durable = [await self._send(record) for record in records]
         if durable:
             await asyncio.gather(*durable)
@@ -296,8 +309,8 @@ class Handler(Generic[W]):
     async def _refuse(self, record: Record, poison: Poison, attempts: int) -> None:
         position = record.position
         if poison.reason == "fatal" or self._stage.writes_dead_letters(position.topic):
-            letter = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
-            await self.send((letter,))
+            refused = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
+            await self.send((refused,))
         self._metrics.refused(position.topic, poison.reason)
         log.warning(
             "record_refused",
@@ -310,15 +323,14 @@ class Handler(Generic[W]):
         )
 
     def _count(self, outcome: Outcome) -> None:
-        letters = sum(record.topic.endswith(DEAD_LETTER_SUFFIX) for record in outcome.records)
-        if letters:
-            for _ in range(letters):
-                self._boundary.count_dead_letter()
-        else:
+        dead_letters = sum(record.topic.endswith(DEAD_LETTER_SUFFIX) for record in outcome.records)
+        for _ in range(dead_letters):
+            self._boundary.count_dead_letter()
+        if not dead_letters:
             self._boundary.succeeded()
 
-    def passed_commit(self) -> bool:
-        """Whether the crash point after the commit is armed (the runner then commits at once and passes it)."""
+    def ends_after_commit(self) -> bool:
+        """Whether the crash point after the commit is armed. The runner then commits at once and passes it."""
         return self._crash is not None and self._crash.armed(self._stage.name, "commit")
 
     def _passed(self, step: Step) -> None:
@@ -326,5 +338,5 @@ class Handler(Generic[W]):
             self._crash.passed(self._stage.name, step)
 
     def passed(self, step: Step) -> None:
-        """For the runner's own step (commit)."""
+        """Note a step of the runner's own (commit)."""
         self._passed(step)

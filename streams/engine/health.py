@@ -1,4 +1,4 @@
-"""What an orchestrator asks a worker: `/livez`, `/readyz`, `/metrics`."""
+"""The HTTP server of a worker for its orchestrator: `/livez`, `/readyz`, `/metrics`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 
 class PortTaken(Exception):
-    """MEMSTREAM_HEALTH_PORT is another process's: a wrong setting, no broken invariant."""
+    """Another process uses MEMSTREAM_HEALTH_PORT. It is a wrong setting, not a broken invariant."""
 
 
 Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
-"""Per part of the worker: whether it is ready, and if not, why."""
+"""By part of the worker: whether it is ready, and the reason where it is not."""
 
 
 @asynccontextmanager
 async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness) -> AsyncIterator[None]:
-    """Serve while the block runs; port 0 = off. Raises PortTaken."""
+    """Serve while the block runs; port 0 turns it off. Raises PortTaken."""
     if port == 0:
         yield
         return

@@ -1,17 +1,16 @@
-"""Keyed lanes: events of different keys side by side, those of one key strictly in order, offsets acknowledged
-strictly in order per partition.
+"""Keyed lanes: events of different keys run side by side, events of one key in order. Acknowledgement is in order.
 
-A lane is (partition number, key) over all topics of the stage. The module knows nothing of Faust or Kafka; the
-runner (streams/faust/runner.py) gives it what it needs, and the property tests drive it against a model.
+A lane is (partition number, key) over all topics of the stage. The module knows nothing of Faust or Kafka. The runner
+(streams/faust/runner.py) passes in the callables, and property tests compare the lanes with a model.
 
-What holds, whatever happens:
-- the committed offset of a partition never passes an event that is not done;
-- two events of one lane never run together, and a later one never starts before an earlier one is done;
-- after a failure nothing more of that epoch starts, and nothing more is committed than was done;
-- at most `in_flight` events have not come to their first decision (`release_slot`; further decisions of one event, such
-  as rounds of waiting turns, are made without a place: what bounds calls of a model is its client), at most `backlog`
-  are held, and at most `unacknowledged` per partition wait for one before them that is not done: `submit` waits, so
-  that the consumer's queues fill and fetching pauses.
+These rules always hold:
+- The committed offset of a partition never passes an event that is not done.
+- Two events of one lane never run together. A later one never starts before an earlier one is done.
+- After a failure no further event of that epoch starts, and only events that are done are committed.
+- At most `in_flight` events run that have no decision yet (`release_slot`). Further decisions of one event, such as
+  those on waiting turns, need no slot; the client of the model bounds its calls.
+- At most `backlog` events are held. At most `unacknowledged` events of a partition wait for an event before them.
+  Beyond these bounds `submit` waits, so the consumer's queues fill and fetching pauses.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ log = structlog.get_logger(__name__)
 TP = tuple[str, int]
 TRANSIENT_PAUSE = 0.2
 UNACKNOWLEDGED = 1_000
-"""What a stage remembers of a key (the last 1 000 ids): were more than that to come again after a death, because one
-slow event held the commit back, then the first of them would be taken for new. It bounds the memory too."""
+"""Events of a partition that may wait behind one that is not done. It equals the number of ids that a stage remembers
+of a key: if more events were redelivered after a crash, the first of them would count as new. It bounds memory, too."""
 T = TypeVar("T")
 
 
 def beyond_the_end(tp: TP, committed: int) -> str:
-    """What to do when a group has committed an offset that its log does not have (yet, or any more)."""
+    """Build the message for a group whose committed offset lies beyond the end of the log."""
     return (
         f"{tp[0]}[{tp[1]}]: the committed offset {committed} lies beyond the end of the log: the topic was made anew "
         "or cut, or the group's offsets are of another cluster. Nothing was read. If the log is right, reset the "
@@ -51,16 +50,16 @@ def beyond_the_end(tp: TP, committed: int) -> str:
 
 
 class BeyondTheEnd(Fatal):
-    """See `beyond_the_end`."""
+    """A committed offset lies beyond the end of the log (see `beyond_the_end`)."""
 
 
 class LostDelivery(RuntimeError):
-    """The consumer skipped an offset that exists; going on would commit over it."""
+    """The consumer skipped an offset that the log has. To go on would commit past it."""
 
 
 @dataclass(eq=False, slots=True)
 class Slot(Generic[T]):
-    """One event on its way. `item` is the runner's."""
+    """One event that was taken in. `item` belongs to the runner."""
 
     tp: TP
     offset: int
@@ -71,20 +70,21 @@ class Slot(Generic[T]):
 
 @dataclass(eq=False, slots=True)
 class Epoch(Generic[T]):
-    """What belongs to one assignment of partitions."""
+    """The state of one assignment of partitions."""
 
     pending: dict[TP, deque[Slot[T]]] = field(default_factory=dict)
     highest: dict[TP, int] = field(default_factory=dict)
-    """Greatest offset opened: what is delivered again is dropped."""
+    """The greatest offset taken in. A redelivered event is dropped."""
     begun: dict[TP, int] = field(default_factory=dict)
-    """Greatest offset whose handling began."""
+    """The greatest offset whose handling began."""
     next_offset: dict[TP, int] = field(default_factory=dict)
-    """Contiguous: safe to commit."""
+    """The offset after the last of the contiguous events that are done. It is safe to commit."""
     active: bool = True
     broken: bool = False
-    """An event failed: nothing more is started or committed."""
+    """An event failed. No further event is started or committed."""
 
     def open(self, tp: TP, offset: int, item: T) -> Slot[T] | None:
+        """Take an event in; None for one that was taken in before."""
         known = self.highest.get(tp)
         if known is not None and offset <= known:
             return None
@@ -94,7 +94,7 @@ class Epoch(Generic[T]):
         return slot
 
     def complete(self, slot: Slot[T]) -> list[Slot[T]]:
-        """Mark as done; returns the slots that may now be acknowledged, in offset order."""
+        """Mark a slot as done. Return the slots that may be acknowledged now, in offset order."""
         slot.done = True
         queue = self.pending[slot.tp]
         ready: list[Slot[T]] = []
@@ -106,7 +106,7 @@ class Epoch(Generic[T]):
 
 @dataclass(slots=True)
 class LaneStats:
-    """Counts since the start."""
+    """Counts of events since the start; `running` and `held` are those of now."""
 
     done: int = 0
     dropped: int = 0
@@ -118,14 +118,16 @@ class LaneStats:
 
 
 class Lanes(Generic[T]):
-    """See the module. All callables are the runner's:
+    """The lanes of one stage (see the module). The runner passes in the callables:
 
-    `handle(item)`: do all that the event asks for; an exception that leaves it is fatal.
-    `acknowledge(item)`: the event may be committed. Called in offset order per partition.
-    `commit(offsets)`: commit now, within a revocation (the next offset to read per partition).
-    `first_at_or_after(tp, offset)`: the first offset that really is in the log, or None.
-    `crash(exception)`: stop the worker. `crashed()`: it is on its way to its end, nothing becomes durable any more.
-    `interrupt()`: whoever waits for something outside gives up.
+    `handle(item)`: handle the event in full. Transient, OverBudget and Relinquished mean: again; any other exception
+    stops the worker.
+    `acknowledge(item)`: allow the event to be committed. Called in offset order per partition.
+    `commit(offsets)`: commit now, during a revocation; by partition the next offset to read.
+    `first_at_or_after(tp, offset)`: return the first offset that the log has, or None.
+    `crash(exception)`: stop the worker. `crashed()`: whether it is stopping so; nothing becomes durable any more.
+    `interrupt()`: cut short every wait for a component.
+    `lease_ok()`: whether this worker surely owns its partitions.
     """
 
     def __init__(
@@ -157,15 +159,15 @@ class Lanes(Generic[T]):
         self._backlog = asyncio.Semaphore(max(backlog, in_flight))
         self._unacknowledged = unacknowledged
         self._room = asyncio.Event()
-        """Set when events were acknowledged, or never will be."""
+        """Set when events were acknowledged, or when they never will be."""
         self._drain_timeout = drain_timeout
         self._finish_timeout = finish_timeout
         self._finishing = False
         self._epoch: Epoch[T] = Epoch()
         self._lanes: dict[tuple[int, str], deque[Slot[T]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._placed: set[asyncio.Task[None] | None] = set()
-        """The lanes' tasks that hold one of the slots."""
+        self._slot_holders: set[asyncio.Task[None] | None] = set()
+        """Tasks of lanes that hold one of the slots."""
         self._stopping = False
         self.stats = LaneStats()
 
@@ -173,11 +175,11 @@ class Lanes(Generic[T]):
     async def submit(
         self, tp: TP, offset: int, key: str, item: T, *, committed: int | None, current: Callable[[], bool]
     ) -> None:
-        """Take an event in delivery order. Waits while the backlog is full, or while too many of its partition wait for
-        one that is not done.
+        """Take an event in; called in delivery order.
 
-        `committed` is where this partition's consumption began (None: from the start of the log); `current` says
-        whether the event still belongs to the assignment of now.
+        Waits while the backlog is full, or while too many events of the partition wait for one that is not done.
+        `committed` is the offset at which the consumption of the partition began (None: the start of the log).
+        `current` returns whether the event still belongs to the present assignment.
         """
         epoch = self._epoch  # before any await
         while len(epoch.pending.get(tp, ())) >= self._unacknowledged and epoch is self._epoch and not epoch.broken:
@@ -207,9 +209,9 @@ class Lanes(Generic[T]):
         self, epoch: Epoch[T], tp: TP, offset: int, item: T, committed: int | None, current: Callable[[], bool]
     ) -> Slot[T] | None:
         if epoch is not self._epoch or epoch.broken or not current():
-            self.stats.dropped += 1  # belongs to an older assignment: it comes again
+            self.stats.dropped += 1  # of an older assignment: it is delivered again
             return None
-        if not await self._no_hole(epoch, tp, offset, committed):
+        if not await self._is_contiguous(epoch, tp, offset, committed):
             return None
         if epoch is not self._epoch or self._finishing:
             self.stats.dropped += 1
@@ -219,9 +221,12 @@ class Lanes(Generic[T]):
             self.stats.redelivered += 1
         return slot
 
-    async def _no_hole(self, epoch: Epoch[T], tp: TP, offset: int, committed: int | None) -> bool:
-        """Offsets follow each other from the committed one. A jump is checked against the log: only what really is
-        not there (compaction, retention, transaction markers) may be passed over."""
+    async def _is_contiguous(self, epoch: Epoch[T], tp: TP, offset: int, committed: int | None) -> bool:
+        """Whether no existing event was skipped between the last offset and this one.
+
+        Offsets follow each other from the committed one. At a jump the log is asked. Only offsets that it does not have
+        (compaction, retention, transaction markers) may be skipped. Otherwise the worker crashes.
+        """
         known = epoch.highest.get(tp)
         expected = known + 1 if known is not None else (committed or 0)
         if known is None and offset < expected:
@@ -230,7 +235,7 @@ class Lanes(Generic[T]):
             return False
         if offset <= expected:
             return True
-        first = await self._look(epoch, tp, expected)
+        first = await self._ask_log(epoch, tp, expected)
         if epoch is not self._epoch or (first is not None and first >= offset):
             self.stats.gaps += 1
             return True
@@ -240,8 +245,8 @@ class Lanes(Generic[T]):
         )
         return False
 
-    async def _look(self, epoch: Epoch[T], tp: TP, offset: int) -> int | None:
-        """The first offset that is there, however long the log is away."""
+    async def _ask_log(self, epoch: Epoch[T], tp: TP, offset: int) -> int | None:
+        """Ask the log for its first offset from here on, however long it does not answer."""
         while epoch is self._epoch:
             try:
                 return await self._first_at_or_after(tp, offset)
@@ -255,7 +260,7 @@ class Lanes(Generic[T]):
         try:
             while lane:
                 await self._slots.acquire()
-                self._placed.add(asyncio.current_task())
+                self._slot_holders.add(asyncio.current_task())
                 try:
                     if not lane:  # drained while it waited
                         break
@@ -268,7 +273,7 @@ class Lanes(Generic[T]):
                         self.stats.running += 1
                         self.stats.most_running = max(self.stats.most_running, self.stats.running)
                         try:
-                            await self._one(slot)
+                            await self._run_slot(slot)
                         finally:
                             self.stats.running -= 1
                     finally:
@@ -280,14 +285,17 @@ class Lanes(Generic[T]):
                 del self._lanes[lane_key]
 
     def release_slot(self) -> None:
-        """For `handle`, in its own task: mostly what is left to do waits for a log or a store, not for a model; another
-        event may begin meanwhile. The event counts as held until it is done, so `backlog` bounds how many there are."""
+        """Let another event begin. Called by `handle` within its own task, when its decision stands.
+
+        The remaining steps mostly wait for a log or a store, not for a model. The event counts as held until it is
+        done, so `backlog` bounds the number of such events.
+        """
         task = asyncio.current_task()
-        if task in self._placed:
-            self._placed.discard(task)
+        if task in self._slot_holders:
+            self._slot_holders.discard(task)
             self._slots.release()
 
-    async def _one(self, slot: Slot[T]) -> None:
+    async def _run_slot(self, slot: Slot[T]) -> None:
         while True:
             failure = await failure_of(self._handle(slot.item))
             if failure is None:
@@ -322,11 +330,12 @@ class Lanes(Generic[T]):
                 await self._acknowledge(ready.item)
 
     def _break(self, epoch: Epoch[T]) -> None:
-        """Nothing more of this epoch starts or is committed."""
+        """Start and commit no further event of this epoch."""
         epoch.broken = True
         self._room.set()
 
     async def _lease_back(self, epoch: Epoch[T]) -> bool:
+        """Wait until the lease is back; False when the epoch ends before."""
         while epoch is self._epoch and not self._stopping:
             if self._lease_ok():
                 return True
@@ -339,34 +348,36 @@ class Lanes(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ looking
     def queued(self, partition: int, key: str) -> Iterator[T]:
-        """The events of a lane that have not started, the next one first."""
+        """Iterate over the events of a lane that have not started, the next one first."""
         return (slot.item for slot in self._lanes.get((partition, key), ()))
 
     def held(self, tp: TP) -> int:
-        """How many events of a partition were taken and are not done, or wait for one before them to be done."""
+        """Count the events of a partition that were taken in and are not acknowledged."""
         return len(self._epoch.pending.get(tp, ()))
 
     def taken_until(self, tp: TP) -> int | None:
-        """The offset after the last event that was taken in; None: none was in this assignment."""
+        """Return the offset after the last event taken in, None before the first one of this assignment."""
         highest = self._epoch.highest.get(tp)
         return None if highest is None else highest + 1
 
     # ------------------------------------------------------------------------------------------------ out
     def idle(self) -> bool:
+        """Whether no event is being handled."""
         return not self._tasks
 
     async def finish(self) -> None:
-        """At a stop, before `drain`: end what has begun and what lies before it in its partition (bounded), drop the
-        rest. Else an event that is done, behind one that never began, would not be committed, and its records would
-        be sent once more after the restart.
+        """At a stop, before `drain`: finish events that began and those before them in their partitions; drop the rest.
+
+        Otherwise an event that is done, behind one that never began, would not be committed, and its records would be
+        sent again after the restart. Waits for `finish_timeout` seconds at most.
         """
         self._finishing = True
         epoch = self._epoch
         for lane in self._lanes.values():
-            kept = 0
-            while kept < len(lane) and lane[kept].offset < epoch.begun.get(lane[kept].tp, -1):
-                kept += 1
-            while len(lane) > kept:
+            still_needed = 0
+            while still_needed < len(lane) and lane[still_needed].offset < epoch.begun.get(lane[still_needed].tp, -1):
+                still_needed += 1
+            while len(lane) > still_needed:
                 lane.pop()
                 self._release()
                 self.stats.dropped += 1
@@ -376,11 +387,11 @@ class Lanes(Generic[T]):
             await asyncio.wait(running, timeout=self._finish_timeout)
 
     async def drain(self, revoked: frozenset[TP]) -> None:
-        """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`. After a
-        crash nobody is waited for, and nothing is committed.
+        """Drop events that have not started, wait for the running ones, commit the contiguous offsets of `revoked`.
 
-        Called while the group waits for us, or at a stop. What stays assigned is delivered again from its committed
-        offset, as Faust seeks after every rebalance.
+        The wait has a limit (`drain_timeout`). After a crash it waits for no event and commits nothing. Called while
+        the group waits for this worker, or at a stop. Partitions that stay assigned are delivered again from their
+        committed offsets, because Faust seeks after every rebalance.
         """
         began = time.monotonic()
         old, self._epoch = self._epoch, Epoch()
@@ -395,18 +406,18 @@ class Lanes(Generic[T]):
         self.stats.dropped += dropped
         self._lanes.clear()
         self._interrupt()
-        doomed = old.broken or self._crashed()
+        nothing_durable = old.broken or self._crashed()
         running = set(self._tasks) - {task for task in (asyncio.current_task(),) if task is not None}
         late: set[asyncio.Task[None]] = set()
         if running:
-            _, late = await asyncio.wait(running, timeout=0 if doomed else self._drain_timeout)
+            _, late = await asyncio.wait(running, timeout=0 if nothing_durable else self._drain_timeout)
             for task in late:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=5)
         offsets = {tp: offset for tp, offset in old.next_offset.items() if tp in revoked}
         committed: bool | str | None = None
-        if offsets and not doomed:
+        if offsets and not nothing_durable:
             try:
                 committed = await asyncio.wait_for(self._commit(offsets), self._drain_timeout)
             except TimeoutError:  # not committed = delivered again, never lost
@@ -423,5 +434,5 @@ class Lanes(Generic[T]):
             )
 
     async def close(self) -> None:
-        """After the last drain: whoever waits for a lease gives up."""
+        """End every wait for the lease. Called after the last drain."""
         self._stopping = True

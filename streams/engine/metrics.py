@@ -1,4 +1,4 @@
-"""What a worker counts, for /metrics. One registry a process, made by the composition root."""
+"""The metrics of a worker, served at /metrics (docs/reference/metrics.md). One registry a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..log.port import Record
 
 
 class Metrics:
-    """The families. Names follow the Prometheus conventions."""
+    """All metric families. Names follow the Prometheus conventions."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -52,8 +52,10 @@ class Metrics:
 
 
 class StageMetrics:
-    """The families with one stage's label. What every event counts is looked up once (a look-up by labels takes longer
-    than the counting)."""
+    """The metric families with the label of one stage.
+
+    The counters that every event needs are looked up once, because a look-up by labels takes longer than counting.
+    """
 
     def __init__(self, metrics: Metrics, stage: str) -> None:
         self._metrics = metrics
@@ -69,12 +71,12 @@ class StageMetrics:
         counter.inc()
 
     def event_in(self, record: Record) -> None:
-        """An event was taken from its topic; once, however often it has to be tried."""
+        """Count an event that was taken from its topic, once, however often it is tried."""
         self._inc(self._metrics.events_in, record.position.topic)
 
     @contextmanager
     def in_flight(self, record: Record) -> Iterator[None]:
-        """Around the handling of an event; counted as done when it ends without an error."""
+        """Surround the handling of an event. It counts as done when the block ends without an error."""
         self._in_flight.inc()
         try:
             yield
@@ -83,26 +85,32 @@ class StageMetrics:
             self._in_flight.dec()
 
     def event_out(self, topic: str) -> None:
+        """Count a record that was sent, also as a dead letter where it is one."""
         self._inc(self._metrics.events_out, topic)
         if topic.endswith(".dlq"):
             self._metrics.dead_letters.labels(self._stage, topic).inc()
 
     def refused(self, topic: str, reason: str) -> None:
+        """Count a record that was refused."""
         self._metrics.refused.labels(self._stage, topic, reason).inc()
 
     def retried(self, component: str) -> None:
+        """Count a call that is made again."""
         self._metrics.retries.labels(self._stage, component).inc()
 
     def counted(self, what: str, n: int = 1) -> None:
-        """Something that deserves a number: duplicates, dropped items, evictions."""
+        """Count something by name: duplicates, dropped items, evictions, …"""
         if n:
             self._metrics.counted.labels(self._stage, what).inc(n)
 
     def fact_action(self, action: str) -> None:
+        """Count a change of a fact."""
         self._metrics.fact_actions.labels(action).inc()
 
     def held(self, events: int) -> None:
+        """Set how many events the worker holds."""
         self._held.set(events)
 
     def lag(self, topic: str, partition: int, records: int) -> None:
+        """Set how many records a partition is behind."""
         self._metrics.lag.labels(self._stage, topic, str(partition)).set(records)

@@ -1,7 +1,7 @@
-"""How a worker process ends: the exit codes, and timers that end one which cannot end by itself.
+"""The end of a worker process: exit codes, and timers that end a process which cannot end by itself.
 
-Flush and commit wait without limit for a broker that is away, so a stopping worker may hang for ever; a supervisor
-that restarts it is better than a process that does nothing.
+Flush and commit wait without a limit for a broker that does not answer, so a stopping worker could hang for ever. A
+process that exits is better: its supervisor starts it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 DONE = 0
 PARTLY = 1
 USAGE = 2
-#: a server cannot be reached, or this process lost its membership in the consumer group
+#: a server cannot be reached, or the process lost its membership in the consumer group
 UNREACHABLE = 3
 #: a broken invariant stopped the worker
 BROKEN = 4
@@ -39,7 +39,7 @@ class LeaseLost(Relinquished):
 
 
 def exit_code_for(reason: BaseException | None) -> int:
-    """The exit code of a worker that ended for `reason` (None: asked to)."""
+    """Return the exit code of a worker that ended for `reason`; None means that it was asked to stop."""
     if reason is None:
         return DONE
     unreachable = Transient | Relinquished | OverBudget | ConnectionError | TimeoutError | KafkaError
@@ -47,14 +47,16 @@ def exit_code_for(reason: BaseException | None) -> int:
 
 
 def tell_end(reason: BaseException) -> None:
-    """The last line of a worker that ends for `reason`."""
+    """Log the last line of a worker that ends for `reason`."""
     remedy = {"remedy": reason.remedy} if isinstance(reason, StageError) and reason.remedy else {}
     log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
 
 
 def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str | None) -> None:
-    """The last line of a worker that its consumer group has gone on without. Seconds: how old the last heartbeat is
-    that the group took, and for how long it waits for one."""
+    """Log the last line of a worker that its consumer group has removed.
+
+    `silent`: seconds since the last heartbeat that the group accepted. `session`: seconds that the group waits for one.
+    """
     taken = f"; is there another worker with MEMSTREAM_WORKER_ID={worker_id}?" if worker_id else ""
     log.critical(
         "out_of_the_consumer_group",
@@ -67,7 +69,7 @@ def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str |
 
 
 def end_process(code: int) -> None:
-    """The process ends now: no flush of buffers that must not leave, no handler that may hang."""
+    """End the process at once. No buffer is flushed that must not leave, and no exit handler can hang."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -75,23 +77,27 @@ def end_process(code: int) -> None:
 
 
 class ExitTimer:
-    """Ends the process after `seconds` unless cancelled: a stop, or what follows a crash for `reason`, that does not
-    come to its end. A thread, because the event loop may be what hangs."""
+    """A timer that ends the process after `seconds`, for a stop that hangs.
+
+    `reason`: the crash that the stop follows; None for a stop that was asked for. The timer is a thread, because the
+    event loop itself may hang.
+    """
 
     def __init__(self, seconds: float, *, reason: BaseException | None, exit_process: ExitProcess) -> None:
         self._reason = reason
         self._exit = exit_process
         self._seconds = seconds
-        self._timer = threading.Timer(seconds, self._bite)
+        self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
         self._timer.start()
         atexit.register(self._timer.cancel)
 
     def cancel(self) -> None:
+        """Leave the process alone."""
         self._timer.cancel()
         atexit.unregister(self._timer.cancel)
 
-    def _bite(self) -> None:
+    def _expire(self) -> None:
         what = "it was asked to stop" if self._reason is None else "it stops for a crash"
         code = UNREACHABLE if self._reason is None else exit_code_for(self._reason)
         log.critical(

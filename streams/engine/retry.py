@@ -1,7 +1,8 @@
-"""Calls to the outside world: full-jitter retries behind a breaker.
+"""Calls to components (model, embedder, store): retries with full jitter behind a circuit breaker.
 
-A failing component holds only the key whose event needs it; once it failed often enough nobody else hammers it. The
-waiting is tenacity's; the breaker is ours because it counts failures within a window (docs/adr).
+A failing component holds up only the keys whose events need it. After some failures the breaker opens, and other events
+do not call the component either. Tenacity does the waiting. The breaker is our own, because it counts failures within a
+window (docs/adr/0006-own-breaker-window.md).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ T = TypeVar("T")
 BreakerState = Literal["closed", "open", "half-open"]
 BREAKERS_MAX = 10_000
 PROBE_GRACE = 0.2
-"""Seconds that a call which failed itself leaves to others when a breaker is half-open: one event that the store never
-takes must not use up every probe while the store would take all others."""
+"""Seconds by which a call that failed itself stays behind others at a half-open breaker. An event that the store never
+takes must not use up every probe while the store would take all other events."""
 
 
 class Interrupted(Relinquished):
@@ -33,7 +34,7 @@ class Interrupted(Relinquished):
 
 
 class _GaveUp(Exception):
-    """Carries the last `Transient` past tenacity."""
+    """A carrier of the last `Transient` past tenacity, which retries no other exception."""
 
     def __init__(self, last: Transient) -> None:
         super().__init__(str(last))
@@ -42,8 +43,10 @@ class _GaveUp(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Full jitter: a wait is uniform in [0, min(cap, first x 2^attempt)] seconds, but not less than the server asked
-    for, of which no more than `asked_cap` is believed: an hour, for a wait must never look like a hang."""
+    """Waits with full jitter: uniform in [0, min(cap, first x 2^attempt)] seconds.
+
+    A wait is never shorter than the server asked for, up to `asked_cap` seconds: a wait must not look like a hang.
+    """
 
     first: float = 0.2
     cap: float = 20.0
@@ -56,10 +59,13 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """Opens at `failures` within `window` seconds without a success between, or when several calls within them have
-    waited for `silence` seconds together in vain: a server that says nothing does not come to five failures, for calls
-    that share requests ask it one after the other, up to the time-out each. `probe_after` seconds later, or when a
-    server that asked for more time has had it, one call may try."""
+    """When a breaker opens, and when it lets a call through.
+
+    It opens at `failures` failures within `window` seconds without a success between them. It also opens when the
+    failed calls of the window waited `silence` seconds in total (a hung server): calls that share requests run one
+    after the other and each waits for its time-out, so five failures would take too long. After `probe_after` seconds,
+    or later if the server asked for more time, one call may try.
+    """
 
     failures: int = 5
     window: float = 30.0
@@ -74,23 +80,24 @@ class _Failure:
 
 
 class Breaker:
-    """One component's breaker. Times are the caller's (`time.monotonic`)."""
+    """The breaker of one component. The caller passes the time in (`time.monotonic`)."""
 
     def __init__(self, policy: BreakerPolicy) -> None:
         self._policy = policy
         self._failures: deque[_Failure] = deque(maxlen=policy.failures)
         self._open_until: float | None = None
-        """From then on a call may try; None: closed."""
+        """The time from which a call may try; None when the breaker is closed."""
         self._probing_since: float | None = None
         self._cause: BaseException | None = None
 
     def state(self, now: float) -> BreakerState:
+        """Return the state of the breaker."""
         if self._open_until is None:
             return "closed"
         return "half-open" if now >= self._open_until else "open"
 
     def wait(self, now: float) -> float:
-        """Seconds until a call may be made: 0 = now. In the half-open state one caller at a time gets through."""
+        """Return the seconds until a call may be made, 0 for now. A half-open breaker admits one call at a time."""
         if self._open_until is None:
             return 0.0
         if now < self._open_until:
@@ -100,7 +107,7 @@ class Breaker:
         return 0.0
 
     def begin(self, now: float) -> bool:
-        """Before a call; True when it is the probe."""
+        """Note that a call begins. Return whether it is the probe."""
         if self._open_until is None:
             return False
         self._probing_since = now
@@ -115,10 +122,13 @@ class Breaker:
         asked: float = 0.0,
         cause: BaseException | None = None,
     ) -> bool:
-        """True when this failure opened it; `took`: seconds that the call waited; `asked`: those that the server asked
-        for. Of an open one the probe's failure alone says something new: calls that were on their way when it opened
-        fail late. What a server asks for counts whoever hears it. One request that several events shared fails all of
-        them with one `cause`, and counts once."""
+        """Note a failed call. Return whether this failure opened the breaker.
+
+        `took`: seconds that the call waited. `asked`: seconds that the server asked for. When the breaker is open
+        already, only the failure of the probe prolongs it, because calls from before the opening fail late; but the
+        time that a server asks for always counts. Several events may share one request: its failures have one `cause`
+        and count once.
+        """
         if self._open_until is not None:
             if probe:
                 self._open_until = now + self._policy.probe_after
@@ -137,11 +147,11 @@ class Breaker:
         return False
 
     def abandoned(self) -> None:
-        """The probe ended without an answer (it was cancelled): the next caller may try."""
+        """Note that the probe ended without an answer (it was cancelled). The next call may try."""
         self._probing_since = None
 
     def succeeded(self) -> bool:
-        """True when this success closed it."""
+        """Note a success. Return whether it closed the breaker."""
         was_open = self._open_until is not None
         self._failures.clear()
         self._open_until = self._probing_since = self._cause = None
@@ -150,7 +160,7 @@ class Breaker:
 
 @dataclass(eq=False, slots=True)
 class _Sleeper:
-    """Somebody who waits for a component. `for_breaker`: woken when it closes."""
+    """A call that waits for a component. `for_breaker`: the call is woken when the breaker closes."""
 
     name: str
     for_breaker: bool
@@ -158,16 +168,16 @@ class _Sleeper:
 
 
 async def wait_for(wake: asyncio.Event, seconds: float) -> None:
-    """Until `wake` is set, at most `seconds`."""
+    """Wait until `wake` is set, at most `seconds`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await wake.wait()
 
 
 class Calls:
-    """Makes calls that may fail with `Transient`, again and again; everything else passes through.
+    """Calls that are repeated as long as they raise `Transient`. Every other exception passes through.
 
-    `clock` and `wait` are there for tests: a clock of their own, and waits that move it.
+    Tests pass in a `clock` of their own and a `wait` that moves it.
     """
 
     def __init__(
@@ -191,32 +201,35 @@ class Calls:
         self._away: dict[str, str] = {}
 
     def on_breaker_closed(self, listener: Callable[[str], None]) -> None:
-        """`listener(name)` is called when the breaker of that name closes."""
+        """Register a listener, which is called with the breaker's name when a breaker closes."""
         self._closed_listeners.append(listener)
 
     def interrupt(self) -> None:
-        """Partitions go away: whoever waits for a component gives up now with its last error."""
+        """Cut short every wait for a component, because partitions are revoked."""
         self._interruptions += 1
         for sleeper in self._sleepers:
             sleeper.wake.set()
 
     def breaker_open(self, name: str) -> bool:
-        """Open, or half-open while another call tries."""
+        """Whether a breaker is open, or half-open while another call tries."""
         breaker = self._breakers.get(name)
         return breaker is not None and breaker.wait(self._clock()) > 0
 
     def away(self) -> Mapping[str, str]:
-        """Names of breakers that are not closed, each with its last failure: the worker is not ready."""
+        """Return the last failure by name of each breaker that is not closed. Such a worker is not ready."""
         return dict(self._away)
 
     async def call(self, name: str, make: Callable[[], Awaitable[T]], *, give_up_after: float | None = None) -> T:
-        """Await `make()` until it does not raise `Transient`. `name` is the breaker's (`store`, `model:<tenant>`).
+        """Await `make()` again and again until it does not raise `Transient`.
 
-        With `give_up_after` (seconds, from the first attempt) the last `Transient` leaves before a wait that would end
-        later than that; and while the breaker is open one such call waits to be the next that tries, the others leave
-        at once, so that one tenant's dead model does not fill the worker with calls that wait.
+        `name` is the name of the breaker (`store`, `model:<tenant>`). `give_up_after`: seconds from the first attempt;
+        a wait that would end later is not begun, and the last `Transient` is raised. At an open breaker one such call
+        waits to be the next probe. The others raise at once, so that the dead model of one tenant does not fill the
+        worker with waiting calls.
 
-        Raises Interrupted when partitions go away while it waits.
+        Raises:
+            Interrupted: partitions are revoked during a wait.
+            Transient: the time of `give_up_after` is over.
         """
         breaker = self._breaker(name)
         interruptions = self._interruptions
@@ -232,7 +245,7 @@ class Calls:
             if interruptions == self._interruptions:
                 await self._sleep(_Sleeper(name, for_breaker), seconds)
             if interruptions != self._interruptions:
-                raise Interrupted(f"partitions go away while {name} is waited for") from last
+                raise Interrupted(f"partitions are revoked during a wait for {name}") from last
 
         async def attempt() -> T:
             nonlocal last, grace, failed
@@ -255,7 +268,7 @@ class Calls:
 
         try:
             try:
-                return await attempt()  # mostly it is there; tenacity, told of the first failure, costs more than that
+                return await attempt()  # mostly it answers, and tenacity costs more than that
             except Transient as failure:
                 failed = failure
             retrying = tenacity.AsyncRetrying(
@@ -271,15 +284,15 @@ class Calls:
             raise gave_up.last from gave_up.last.__cause__
 
     async def _once(self, name: str, breaker: Breaker, make: Callable[[], Awaitable[T]]) -> T:
-        """One attempt, and what it says of the component."""
+        """Make one attempt, and note its result at the breaker."""
         began = self._clock()
         probe = breaker.begin(began)
-        heard = False
+        answered = False
         try:
             result = await make()
-            heard = True
+            answered = True
         except Transient as failure:
-            heard = True
+            answered = True
             now, asked = self._clock(), self._asked(failure)
             opened = breaker.failed(now, took=now - began, probe=probe, asked=asked, cause=failure.__cause__)
             if opened or name in self._away:
@@ -288,18 +301,18 @@ class Calls:
                 log.warning("breaker_opened", component=name, why=str(failure), remedy=failure.remedy)
             log.warning("component_away", component=name, why=str(failure), remedy=failure.remedy)
             raise
-        except Poison:  # it answered
-            heard = True
+        except Poison:  # the component answered
+            answered = True
             self._answered(name, breaker)
             raise
         finally:
-            if probe and not heard:
+            if probe and not answered:
                 breaker.abandoned()
         self._answered(name, breaker)
         return result
 
     def _asked(self, failure: Transient) -> float:
-        """Seconds that the server asked for, as far as it is believed."""
+        """Return the seconds that the server asked for, at most `asked_cap`."""
         return min(failure.retry_after or 0.0, self._retry.asked_cap)
 
     def _waited_for(self, name: str) -> bool:
@@ -327,7 +340,7 @@ class Calls:
             return
         self._away.pop(name, None)
         log.info("breaker_closed", component=name)
-        for sleeper in self._sleepers:  # nobody sits out the rest of a wait for what is back
+        for sleeper in self._sleepers:  # the component is back: waits for it end now
             if sleeper.for_breaker and sleeper.name == name:
                 sleeper.wake.set()
         for listener in self._closed_listeners:

@@ -1,4 +1,4 @@
-"""Turns on their way in: read as the observer will read them, sent under the right key, in order per session."""
+"""Sending of turns: checked as the observer checks them, with the right key, in order per session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..log.port import Log, Position
 
 
 def read_turn(value: bytes) -> Turn:
-    """A turn as the observer will take it. Raises Poison."""
+    """Decode a turn as the observer decodes it. Raises Poison."""
     if len(value) > TURN_MAX_BYTES:
         raise Poison("oversized", f"the turn has {len(value)} bytes; at most {TURN_MAX_BYTES} are allowed")
     try:
@@ -28,7 +28,7 @@ def read_turn(value: bytes) -> Turn:
 
 
 def user_turn(*, tenant_id: str, user_id: str, session_id: str, turn_id: str, text: str) -> bytes:
-    """The value of a turn in which a user says something now."""
+    """Build the value of a turn in which a user says `text` now."""
     fields: dict[str, JsonValue] = {
         "tenant_id": tenant_id,
         "user_id": user_id,
@@ -42,14 +42,14 @@ def user_turn(*, tenant_id: str, user_id: str, session_id: str, turn_id: str, te
 
 @dataclass(slots=True)
 class TurnSender:
-    """Appends turns: those of one session strictly in the order of the calls, across sessions side by side."""
+    """A sender of turns. Turns of one session are appended in the order of the calls; sessions run side by side."""
 
     log: Log
     source: str
     _last: dict[str, asyncio.Task[Position]] = field(default_factory=dict)
 
     def send(self, turn: Turn, value: bytes) -> asyncio.Task[Position]:
-        """`value` is what lies on the topic, byte for byte. The task ends when it is durable."""
+        """Append a turn; the task ends when it is durable. `value` stands on the topic byte for byte."""
         key = turn.session_key
         task = asyncio.ensure_future(self._after(self._last.get(key), turn, value))
         self._last[key] = task

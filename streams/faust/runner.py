@@ -159,7 +159,7 @@ class StageRunner:
             stage=self._stage,
             rows=self.rows,
             calls=calls,
-            boundary=ErrorBoundary(deaths=CrashCounter(self._settings.datadir / "attempts")),
+            boundary=ErrorBoundary(crashes=CrashCounter(self._settings.datadir / "attempts")),
             send=self.sender,
             metrics=metrics,
             crash=self._settings.crash,
@@ -226,7 +226,7 @@ class StageRunner:
 
     async def _acknowledge(self, item: _Item) -> None:
         item.event.ack()
-        if self.handler.passed_commit():
+        if self.handler.ends_after_commit():
             await self.app.consumer.commit()
             self.handler.passed("commit")
 

@@ -10,7 +10,7 @@ import pytest
 
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
-from memstream.streams.engine.error_boundary import DEATHS_MAX, DecisionFailed
+from memstream.streams.engine.error_boundary import CRASHES_MAX, DecisionFailed
 from memstream.streams.log.port import Record
 from tests.support.counting_stage import Counting, CountRow
 from tests.support.stage_harness import Kill, StageHarness, Topics, kills
@@ -174,7 +174,7 @@ async def test_an_odd_record_stops_the_worker_twice_and_is_a_dead_letter_the_thi
     run = Run()
     topics = Topics()
     odd, next_ = turn(topics, "a", "1", "odd"), turn(topics, "a", "2")
-    for _ in range(DEATHS_MAX - 1):
+    for _ in range(CRASHES_MAX - 1):
         with pytest.raises(DecisionFailed):
             await run.harness.deliver(odd)
         assert run.harness.sent == []
@@ -191,7 +191,7 @@ async def test_an_odd_record_stops_the_worker_twice_and_is_a_dead_letter_the_thi
 async def test_an_odd_record_with_a_dead_letter_never_stops_the_worker_again(steps: int, died: str) -> None:
     run = Run()
     odd = turn(Topics(), "a", "1", "odd")
-    for _ in range(DEATHS_MAX - 1):
+    for _ in range(CRASHES_MAX - 1):
         with pytest.raises(DecisionFailed):
             await run.harness.deliver(odd)
         run.harness.start()

@@ -126,7 +126,7 @@ class Bench:
             stage=self.stage,
             rows=self.rows,
             calls=self.calls,
-            boundary=ErrorBoundary(deaths=CrashCounter(self._folder)),
+            boundary=ErrorBoundary(crashes=CrashCounter(self._folder)),
             send=self._send,
             metrics=self.metrics,
             crash=CrashAfter(crash_after) if crash_after else None,  # type: ignore[arg-type]

@@ -150,7 +150,7 @@ class StageHarness:
             stage=_SteppedStage(self.stage, self.pass_step),
             rows=self.rows,
             calls=self.calls,
-            boundary=ErrorBoundary(deaths=CrashCounter(Path(self._folder.name))),
+            boundary=ErrorBoundary(crashes=CrashCounter(Path(self._folder.name))),
             send=self._send,
             metrics=self.metrics,
             crash=_Steps(self.pass_step),

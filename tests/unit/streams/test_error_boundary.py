@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memstream.schemas.errors import DeadLetterReason, Fatal, LaterVersion, OverBudget, Poison, Transient
 from memstream.streams.engine.error_boundary import (
-    DEATHS_MAX,
-    LETTERS_IN_A_ROW_MAX,
+    CRASHES_MAX,
+    DEAD_LETTERS_IN_A_ROW_MAX,
     CrashCounter,
     DecisionFailed,
     ErrorBoundary,
@@ -41,7 +41,7 @@ class Event:
 
     def restart(self) -> None:
         self.deaths = CrashCounter(self.folder)
-        self.boundary = ErrorBoundary(deaths=self.deaths)
+        self.boundary = ErrorBoundary(crashes=self.deaths)
 
     async def fails(self, error: BaseException, position: Position = HERE) -> None:
         async def handle() -> None:
@@ -97,7 +97,7 @@ async def test_the_third_death_by_a_record_is_its_dead_letter(event: Event) -> N
         event.restart()
         assert event.deaths.of(HERE) == death, "on disk"
     await event.fails(odd())
-    assert event.refused == [("fatal", DEATHS_MAX)]
+    assert event.refused == [("fatal", CRASHES_MAX)]
 
 
 async def test_the_death_is_on_disk_before_the_worker_hears_of_it(
@@ -283,7 +283,7 @@ PRODUCERS: tuple[DeadLetterReason, ...] = ("undecodable", "invalid", "oversized"
 
 
 async def test_twenty_letters_of_our_own_making_in_a_row_stop_the_stage(event: Event) -> None:
-    for _ in range(LETTERS_IN_A_ROW_MAX - 1):
+    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
         await event.fails(Poison("refused_by_model", "no"))
     with pytest.raises(Fatal, match="20 dead letters in a row"):
         await event.fails(Poison("refused_by_model", "no"))
@@ -294,7 +294,7 @@ async def test_deaths_that_became_letters_count_as_well(event: Event) -> None:
     for _ in range(2):
         with pytest.raises(DecisionFailed):
             await event.fails(odd())
-    for _ in range(LETTERS_IN_A_ROW_MAX - 1):
+    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
         await event.fails(odd())
     with pytest.raises(Fatal, match="20 dead letters"):
         await event.fails(odd())
@@ -307,7 +307,7 @@ async def test_letters_of_producers_never_stop_it(event: Event) -> None:
 
 
 async def test_letters_of_producers_between_do_not_break_the_row(event: Event) -> None:
-    for _ in range(LETTERS_IN_A_ROW_MAX - 1):
+    for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
         await event.fails(Poison("refused_by_model", "no"))
         await event.fails(Poison("invalid", "no"))
     with pytest.raises(Fatal):
@@ -316,7 +316,7 @@ async def test_letters_of_producers_between_do_not_break_the_row(event: Event) -
 
 async def test_a_success_ends_the_row(event: Event) -> None:
     for _ in range(3):
-        for _ in range(LETTERS_IN_A_ROW_MAX - 1):
+        for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
             await event.fails(Poison("refused_by_model", "no"))
         await event.succeeds()
 
@@ -335,7 +335,7 @@ async def test_it_stops_exactly_at_twenty_in_a_row(
             await event.fails(Poison("invalid", "no"))
         else:
             row += 1
-            if row >= LETTERS_IN_A_ROW_MAX:
+            if row >= DEAD_LETTERS_IN_A_ROW_MAX:
                 with pytest.raises(Fatal):
                     await event.fails(Poison("refused_by_model", "no"))
             else:
