@@ -1,4 +1,4 @@
-"""One question to a model: within what may be spent, behind the tenant's breaker, for as long as patience lasts."""
+"""One question to a model: within the budget, behind the tenant's breaker, for a limited time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ...streams.engine.retry import Calls
 from .tier_spending import TierSpending
 
 A = TypeVar("A")
+_MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Generic[A]):
-    """`task` is the schema's name; `name` says which prompt it is, for `cause.prompt`."""
+    """`task` names the answer's schema. `name` names the prompt, for `cause.prompt`."""
 
     task: Task
     name: str
@@ -31,8 +32,12 @@ class ModelQuestion(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class CallStopped:
-    """No answer, and why. paused: it may not be asked. deferred: the model is away. failed: of no use after a repair.
-    `retry_after`: seconds, of a pause that ends by itself, or that a server asks for beyond the patience."""
+    """Why there is no answer.
+
+    paused: the tier or the budget forbids the call. deferred: the model cannot be reached. failed: the answer was
+    unusable, also after one repair. `retry_after`: seconds, when the pause ends by itself, or when the server asks for
+    more time than a question waits.
+    """
 
     status: Literal["paused", "deferred", "failed"]
     why: str
@@ -42,7 +47,7 @@ class CallStopped:
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """`patience`: seconds that a question waits for a model that is away."""
+    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached."""
 
     completions: Completions
     calls: Calls
@@ -50,23 +55,23 @@ class ModelCaller:
     patience: float
 
     async def ask(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A] | CallStopped:
-        """Raises Fatal and Relinquished."""
+        """Raises Fatal, and Relinquished when this worker has to give the event back."""
         paused = self.spending.paused(question.task)
         if paused is not None:
             return CallStopped("paused", str(paused))
         try:
-            return await self._asked(tenant_id, question)
-        except Poison as refused:
-            return CallStopped("failed", str(refused), poison=refused)
-        except OverBudget as over:
-            return CallStopped("paused", f"{over}: {over.remedy}", retry_after=over.retry_after)
-        except Transient as away:
-            remedy = f" ({away.remedy})" if away.remedy else ""
-            why = f"the model is away, it is tried again: {away}{remedy}"
-            asked_for = away.retry_after if (away.retry_after or 0.0) > self.patience else None
-            return CallStopped("deferred", why, retry_after=asked_for)
+            return await self._complete(tenant_id, question)
+        except Poison as error:
+            return CallStopped("failed", str(error), poison=error)
+        except OverBudget as error:
+            return CallStopped("paused", f"{error}: {error.remedy}", retry_after=error.retry_after)
+        except Transient as error:
+            remedy = f" ({error.remedy})" if error.remedy else ""
+            why = f"the model is away, it is tried again: {error}{remedy}"
+            retry_after = error.retry_after if (error.retry_after or 0.0) > self.patience else None
+            return CallStopped("deferred", why, retry_after=retry_after)
 
-    async def _asked(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A]:
+    async def _complete(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A]:
         breaker = model_breaker(tenant_id)
         if self.calls.breaker_open(breaker):
             raise Transient("model", "its breaker is open")
@@ -81,8 +86,14 @@ class ModelCaller:
 
 
 def model_breaker(tenant_id: str) -> str:
-    """Name the breaker of a tenant: a tenant whose model is dead holds up nobody else."""
-    return f"model:{tenant_id}"
+    """Name the breaker of a tenant's model. Each tenant has its own: one dead model holds up no other tenant."""
+    return f"{_MODEL}:{tenant_id}"
+
+
+def tenant_of_breaker(breaker: str) -> str | None:
+    """Return the tenant whose model stands behind this breaker; None for a breaker of something else."""
+    component, _, tenant_id = breaker.partition(":")
+    return tenant_id if component == _MODEL else None
 
 
 def token_usage(usage: Usage) -> TokenUsage:

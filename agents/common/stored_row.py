@@ -1,7 +1,8 @@
-"""What all rows of the stages' tables have in common: their bytes, and the version that they are written in.
+"""Rows of the stages' tables: how they are encoded, and which version of the format they have.
 
-Fields that a later minor version adds are read over. What an older version must not touch has another `row_version`:
-to act on half of a row, or to write it back without what was not understood, would lose what a stage has decided.
+A reader ignores fields that a later minor version adds. A row that an older version must not touch has a higher
+`row_version`: a stage that acted on half of a row, or wrote it back without the part it does not understand, would
+lose a decision.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...schemas.base import explain
 from ...schemas.errors import LaterVersion
+from ...streams.engine.handler import Rows
 
 ROW_VERSION = 1
-"""Rows that name none are of it."""
+"""The version of a row that names none."""
 
 
 class RowPart(BaseModel):
-    """Base of what lies inside a row."""
+    """Base of a value inside a row."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -27,6 +29,12 @@ class StoredRow(RowPart):
     """Base of every row."""
 
     row_version: Annotated[int, Field(ge=1)] = ROW_VERSION
+
+    @classmethod
+    def load(cls, rows: Rows, key: str) -> Self:
+        """Read the row of `key` from the table. A key that has no row gets the defaults."""
+        raw = rows.row(key)
+        return cls() if raw is None else cls.read(raw)
 
     @classmethod
     def read(cls, raw: bytes) -> Self:

@@ -1,4 +1,4 @@
-"""The events of consolidation, decoded: a reflected turn, a command, or a recall."""
+"""The events of consolidation: a reflected turn, a command, or a recall."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from ..common.owner_routing import OwnerCommand, in_lane_of_owner, owner_command
 
 @dataclass(frozen=True, slots=True)
 class ReflectedTurn:
+    """A turn whose observations the reflector has recorded."""
+
     recorded: EpisodesRecorded
     owner_key: str
 
@@ -25,25 +27,27 @@ class ReflectedTurn:
 
 @dataclass(frozen=True, slots=True)
 class RecallEvent:
-    told: RecallTold
+    """Records that a reader was given."""
+
+    recall: RecallTold
     owner_key: str
 
     @property
     def id(self) -> str:
-        return self.told.recall_id
+        return self.recall.recall_id
 
 
 Work = ReflectedTurn | OwnerCommand | RecallEvent
 
 
-def routed(record: Record, *, partitions: int) -> RoutedEvent[Work]:
-    """In the lane of its owner. Raises Poison."""
+def route_event(record: Record, *, partitions: int) -> RoutedEvent[Work]:
+    """Decode the event and put it into the lane of its owner. Raises Poison."""
     work: Work
     if record.position.topic == COMMANDS.name:
         work = owner_command(record)
     elif record.position.topic == RECALLED.name:
-        told = decode(record, RecallTold)
-        work = RecallEvent(told, told.owner.key(told.tenant_id))
+        recall = decode(record, RecallTold)
+        work = RecallEvent(recall, recall.owner.key(recall.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)
         work = ReflectedTurn(recorded, recorded.owner.key(recorded.tenant_id))

@@ -1,4 +1,4 @@
-"""What consolidation sends: proposals as commands, and the results of commands."""
+"""The records that consolidation sends: proposals as commands, and results of commands."""
 
 from __future__ import annotations
 
@@ -28,68 +28,77 @@ MESSAGES: Final[dict[RunStatus, str]] = {
 ASK_AGAIN: Final = "the model is away; nothing was lost: ask again"
 
 
-def proposals(did: Sequence[StepResult], asked: RunRequest) -> tuple[Command, ...]:
-    """`facts.apply` commands of at most 20 changes, each of one step: it names model and prompt."""
-    chunks = [(one, changes) for one in did for changes in split_into_commands(one.changes)]
+def proposal_commands(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
+    """Build the commands of a run for the reflector: changes of facts first, then summaries."""
+    facts = _facts_apply(results, request)
+    return (*facts, *_episodes_record(results, request, after=len(facts)))
+
+
+def _facts_apply(results: Sequence[StepResult], request: RunRequest) -> tuple[Command, ...]:
+    """Build `facts.apply` commands of at most 20 changes. Each is of one step: it names its model and prompt."""
+    chunks = [(result, changes) for result in results for changes in split_into_commands(result.changes)]
     return tuple(
         Command(
-            command_id=ids.command_id(asked.run_id, n),
+            command_id=ids.command_id(request.run_id, n),
             kind="facts.apply",
-            tenant_id=asked.tenant_id,
-            owner=one.to or asked.owner,
-            args=FactsApply(run_id=asked.run_id, changes=changes, model=one.model, prompt=one.prompt).to_payload(),
-            issued_by=SOURCE,
-            issued_at=asked.now,
-        )
-        for n, (one, changes) in enumerate(chunks)
-    )
-
-
-def summaries(did: Sequence[StepResult], asked: RunRequest, *, after: int) -> tuple[Command, ...]:
-    """`episodes.record` commands, each of one step; `after`: so many commands of the run go before them."""
-    told = [one for one in did if one.summaries]
-    return tuple(
-        Command(
-            command_id=ids.command_id(asked.run_id, n),
-            kind="episodes.record",
-            tenant_id=asked.tenant_id,
-            owner=asked.owner,
-            args=EpisodesRecord(
-                run_id=asked.run_id, summaries=one.summaries, model=one.model, prompt=one.prompt
+            tenant_id=request.tenant_id,
+            owner=result.to or request.owner,
+            args=FactsApply(
+                run_id=request.run_id, changes=changes, model=result.model, prompt=result.prompt
             ).to_payload(),
             issued_by=SOURCE,
-            issued_at=asked.now,
+            issued_at=request.now,
         )
-        for n, one in enumerate(told, start=after)
+        for n, (result, changes) in enumerate(chunks)
     )
 
 
-def run_result(command: Command, ran: RunRecord, why: str) -> CommandResult:
-    """The run; its verdicts come as results of the commands that it names."""
-    phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in ran.phases]
+def _episodes_record(results: Sequence[StepResult], request: RunRequest, *, after: int) -> tuple[Command, ...]:
+    """Build `episodes.record` commands, one for each step with summaries. `after`: commands of the run before them."""
+    with_summaries = [result for result in results if result.summaries]
+    return tuple(
+        Command(
+            command_id=ids.command_id(request.run_id, n),
+            kind="episodes.record",
+            tenant_id=request.tenant_id,
+            owner=request.owner,
+            args=EpisodesRecord(
+                run_id=request.run_id, summaries=result.summaries, model=result.model, prompt=result.prompt
+            ).to_payload(),
+            issued_by=SOURCE,
+            issued_at=request.now,
+        )
+        for n, result in enumerate(with_summaries, start=after)
+    )
+
+
+def run_result(command: Command, run: RunRecord, why: str) -> CommandResult:
+    """Answer a command with its run. The reflector's verdicts come as results of the commands that it names."""
+    phases: list[JsonValue] = [{"name": part.name, "status": part.status, **dict(part.counts)} for part in run.phases]
     result: dict[str, JsonValue] = {
-        "run_id": ran.run_id,
-        "status": ran.status,
-        "episodes": ran.episodes,
-        "changes": ran.changes,
-        "command_ids": list(ran.command_ids),
-        "dropped": dict(ran.dropped),
+        "run_id": run.run_id,
+        "status": run.status,
+        "episodes": run.episodes,
+        "changes": run.changes,
+        "command_ids": list(run.command_ids),
+        "dropped": dict(run.dropped),
         "phases": phases,
     }
-    if ran.kind in ("hygiene", "compact"):  # their counts are what is asked for
-        result |= {name: n for part in ran.phases for name, n in part.counts.items()}
+    if run.kind in ("hygiene", "compact"):  # the caller asks for these counts
+        result |= {name: n for part in run.phases for name, n in part.counts.items()}
     status: ResultStatus = "applied"
     error: ResultError | None = None
-    if ran.status not in ("done", "nothing"):
-        status = "refused" if ran.status == "paused" else "failed"
-        message = why if ran.status == "paused" and why else MESSAGES[ran.status]
-        if ran.status == "deferred" and ran.kind in NOT_RETRIED:
+    if run.status not in ("done", "nothing"):
+        status = "refused" if run.status == "paused" else "failed"
+        message = why if run.status == "paused" and why else MESSAGES[run.status]
+        if run.status == "deferred" and run.kind in NOT_RETRIED:
             message = ASK_AGAIN
-        error = ResultError(code=CODES[ran.status], message=message[:1_000])
-    return CommandResult(command_id=command.command_id, status=status, error=error, result=result, at=ran.at)
+        error = ResultError(code=CODES[run.status], message=message[:1_000])
+    return CommandResult(command_id=command.command_id, status=status, error=error, result=result, at=run.at)
 
 
 def plain_result(
     command: Command, status: ResultStatus, at: datetime, error: ResultError | None = None
 ) -> CommandResult:
+    """Answer a command for which there was no run."""
     return CommandResult(command_id=command.command_id, status=status, error=error, at=at)

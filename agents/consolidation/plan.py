@@ -1,4 +1,4 @@
-"""Which steps each kind of run has, in their order. A run asks a model at most `CALLS_MAX` times."""
+"""The plan of a run: which steps each kind of run has, in their order."""
 
 from __future__ import annotations
 
@@ -30,43 +30,45 @@ from .steps.share import ShareStep
 from .steps.summaries import SummaryEpisodesStep, SummaryStep
 
 CALLS_MAX: Final = 5
-"""One a step at most: with a minute's patience each, a run ends within minutes, and holds up its owner alone."""
+"""Questions of one run to a model, at most one a step. Each waits up to a minute for a model that is away, so a run
+ends within minutes, and delays only its owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The one place that says what a run is made of."""
+    """The only place that says which steps a run has."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: MemoryPolicy
 
     @property
     def after_run(self) -> tuple[Kind, ...]:
-        """What follows a `consolidate` that did something, in this order (memory-model §8)."""
-        wanted: tuple[tuple[Kind, bool], ...] = (
+        """The kinds that follow a `consolidate` that is done, in this order."""
+        enabled: tuple[tuple[Kind, bool], ...] = (
             ("prune", self.policy.prune.facts > 0),
             ("hygiene", self.policy.hygiene.enabled and self.policy.hygiene.janitor == "consolidation"),
             ("digest", self.policy.digest.enabled),
         )
-        return tuple(kind for kind, is_wanted in wanted if is_wanted)
+        return tuple(kind for kind, is_enabled in enabled if is_enabled)
 
     def of(self, kind: Kind, phases: frozenset[Phase]) -> Sequence[Step]:
+        """Return the steps of a kind of run when these phases are allowed."""
         match kind:
             case "consolidate":
-                return [step for step in self._phases(phases) if step.part in phases]
+                return [step for step in self._consolidate(phases) if step.part in phases]
             case "prune":
-                return (PruneStep(self.lookup, self.asking, self.policy.prune),)
+                return (PruneStep(self.reader, self.caller, self.policy.prune),)
             case "hygiene":
                 return (self._hygiene(phases),)
             case "digest":
-                return (DigestStep(self.lookup, self.asking, self.policy.digest),)
+                return (DigestStep(self.reader, self.caller, self.policy.digest),)
             case "compact":
                 policy = self.policy
                 return (
                     CompactStep(
-                        self.lookup,
-                        self.asking,
+                        self.reader,
+                        self.caller,
                         policy.consolidation,
                         policy.session_log,
                         policy.capture,
@@ -74,42 +76,43 @@ class Steps:
                     ),
                 )
 
+    def _consolidate(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
+        reader, caller, policy = self.reader, self.caller, self.policy.consolidation
+        return (
+            SettleStep(reader),
+            SummaryStep(reader, caller, policy, self.policy.capture),
+            FactsStep(reader, caller, policy),
+            SummaryEpisodesStep(self.policy.routing.significance),
+            PromoteStep(reader, policy),
+            # A tier without a deep phase judges in the standard phase: a pending fact is not believed while it waits.
+            JudgeStep(reader, caller, policy, "deep" if "deep" in phases else "standard"),
+            InsightsStep(reader, caller, policy),
+            ProceduresStep(reader, caller, policy),
+            ShareStep(reader, self.policy.sharing),
+        )
+
     def _hygiene(self, phases: frozenset[Phase]) -> HygieneStep:
-        policy, lookup = self.policy, self.lookup
+        policy, reader = self.policy, self.reader
         return HygieneStep(
             JanitorStep(
-                lookup,
+                reader,
                 policy.hygiene,
                 policy.recall.confidence_half_life_days,
-                GistsStep(lookup, self.asking, policy.gist, locale(policy.conflict.locale)),
+                GistsStep(reader, self.caller, policy.gist, locale(policy.conflict.locale)),
             ),
             MaintenanceStep(
-                lookup=lookup,
+                reader=reader,
                 policy=policy.hygiene,
-                proposing=self._maintaining_facts(phases) if policy.tiers.semantic else {},
+                proposing=self._maintenance_of_facts(phases) if policy.tiers.semantic else {},
             ),
         )
 
-    def _maintaining_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
-        policy, lookup = self.policy, self.lookup
-        derive = {"derived": InsightsStep(lookup, self.asking, policy.consolidation)} if "deep" in phases else {}
+    def _maintenance_of_facts(self, phases: frozenset[Phase]) -> Mapping[str, Step]:
+        """Return the steps of a maintenance run that propose changes of facts, by the name of their count."""
+        policy, reader = self.policy, self.reader
+        derive = {"derived": InsightsStep(reader, self.caller, policy.consolidation)} if "deep" in phases else {}
         return {
-            "merged": MergeStep(lookup, policy.hygiene, policy.conflict),
+            "merged": MergeStep(reader, policy.hygiene, policy.conflict),
             **derive,
-            "compacted": PromoteStep(lookup, policy.consolidation, "hygiene"),
+            "compacted": PromoteStep(reader, policy.consolidation, "hygiene"),
         }
-
-    def _phases(self, phases: frozenset[Phase]) -> tuple[Step, ...]:
-        lookup, asking, policy = self.lookup, self.asking, self.policy.consolidation
-        return (
-            SettleStep(lookup),
-            SummaryStep(lookup, asking, policy, self.policy.capture),
-            FactsStep(lookup, asking, policy),
-            SummaryEpisodesStep(self.policy.routing.significance),
-            PromoteStep(lookup, policy),
-            # A tier without a deep phase judges all the same: who waits to be judged is not believed meanwhile.
-            JudgeStep(lookup, asking, policy, "deep" if "deep" in phases else "standard"),
-            InsightsStep(lookup, asking, policy),
-            ProceduresStep(lookup, asking, policy),
-            ShareStep(lookup, self.policy.sharing),
-        )

@@ -1,8 +1,9 @@
-"""What was recalled: counted on the records themselves, and linked. No model.
+"""Counts of recalls: kept on the recalled records themselves, and as links between them. No model is asked.
 
-One row an owner, of its own: a recall must not write again what the owner's row holds. It lies on the owner's partition
-and in the owner's lane, so no run goes on beside it. The fields are set as numbers, not added to; each event counts
-once: the ids of the last ones are kept. Readers find the links in a point of the owner's (`links`), put whole.
+Each owner has a row of its own for this, so that a recall does not write the whole owner's row again. The row lies on
+the owner's partition and recalls run in the owner's lane, so no run goes on at the same time. Fields of records are set
+to numbers, never incremented. Each event counts once: the row keeps the ids of the last ones. Readers find the links in
+one point of the owner, in the collection `links`.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ from ...schemas.recall import RecalledRef, RecallTold, Tier
 from ...streams.engine.handler import Decision, Rows
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
+from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
-from ..common.stored_row import StoredRow
 
 SEEN = 256
-"""Recalls of an owner whose ids are kept: more than one worker has in hand, so a redelivery finds all of them."""
+"""Recalls of an owner whose ids are kept: more than a worker handles at a time, so that a redelivery finds all of
+them."""
 COUNTED: Mapping[Tier, str] = {"semantic": FACTS, "episodic": EPISODES}
-"""Tiers whose records keep count; messages and the working set have none of these fields."""
+"""Tiers whose records have counters. Messages and the working set have none."""
 
 
-class RecallRow(StoredRow):
-    """An owner's links, and what was applied last."""
+class RecallRow(OutcomeRow):
+    """An owner's links, and the ids of its last recalls."""
 
     links: Links = Links()
     seen: SeenIds = SeenIds()
-    last: Outcome | None = None
     links_changed: bool = False
-    """With the last outcome, which then puts the owner's point. That is made of `links`: kept in the outcome too, it
-    would double the row."""
+    """Whether the last outcome puts the owner's point of links. The point is built from `links`: kept in the outcome
+    too, it would double the row."""
 
     def effects(self, last: Outcome, owner_key: str) -> Outcome:
-        """The last outcome with all that it writes."""
+        """Return the last outcome with all of its writes."""
         if not self.links_changed:
             return last
         stored = StoredLinks(
@@ -64,18 +65,17 @@ class RecallRow(StoredRow):
 
 
 def recall_row_key(owner_key: str) -> str:
-    """An owner key has three parts, a session's row six, this four."""
+    """An owner key has three parts, the key of a session's row six, this one four."""
     return f"{owner_key}/recalled"
 
 
 def recall_row(rows: Rows, owner_key: str) -> RecallRow:
-    raw = rows.row(recall_row_key(owner_key))
-    return RecallRow() if raw is None else RecallRow.read(raw)
+    return RecallRow.load(rows, recall_row_key(owner_key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallCounters:
-    """`growth`: of the stability at each recall."""
+    """Counts recalls. `growth`: factor of an episode's stability at each recall."""
 
     store: VectorStore
     calls: Calls
@@ -86,36 +86,34 @@ class RecallCounters:
     def last(self, owner_key: str, rows: Rows) -> Decision | None:
         key = recall_row_key(owner_key)
         raw = rows.row(key)
-        if raw is None:
-            return None
-        row = RecallRow.read(raw)
+        row = RecallRow() if raw is None else RecallRow.read(raw)
         return None if row.last is None else Decision(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
-        self, told: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
+        self, recall: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
     ) -> Decision | None:
-        """None for one that was counted, or when nothing is kept of recalls. Raises Transient when the store is away.
+        """Count one recall. Returns None when it is counted already, or when the policy counts none.
 
-        A reader's clock that runs ahead makes nothing fresher than now.
+        Raises Transient when the store is away. The time of a reader whose clock runs ahead is replaced by `now`.
         """
-        if not self.policy.enabled and told.kind == "recalled":  # an access is counted whoever upholds memory
+        if not self.policy.enabled and recall.kind == "recalled":  # a rehydration is counted under every policy
             return None
         row = recall_row(rows, owner_key)
         if row.last is not None and row.last.source == source:
             return None
-        if told.recall_id in row.seen:
+        if recall.recall_id in row.seen:
             self.metrics.counted("duplicate")
             return None
-        at = min(told.at, now)
-        found = await self._found(told, owner_key)
+        at = min(recall.at, now)
+        found = await self._found(recall, owner_key)
         outcome = Outcome(
             source=source,
-            writes=(*self._writes(told.tenant_id, found, at), *await self._accessed(told, owner_key, at)),
-            tenant_id=told.tenant_id,
+            writes=(*self._writes(recall.tenant_id, found, at), *await self._accessed(recall, owner_key, at)),
+            tenant_id=recall.tenant_id,
         )
         links = strengthen_links(
             row.links,
-            [item.id for item in _best_first(told) if item.id in found][: self.policy.links_together],
+            [item.id for item in _best_first(recall) if item.id in found][: self.policy.links_together],
             at=at,
             step=self.policy.link_step,
             keep=self.policy.links_kept,
@@ -123,36 +121,36 @@ class RecallCounters:
         self.metrics.counted("recalled", len(found))
         row = RecallRow(
             links=links,
-            seen=row.seen.add(told.recall_id, kept=SEEN),
+            seen=row.seen.add(recall.recall_id, kept=SEEN),
             last=outcome,
             links_changed=not links.weighs_as(row.links),
         )
         return Decision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
-    async def _found(self, told: RecallTold, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
-        """Collection and record by id; of this owner alone: whoever can write to the topic can name any id."""
+    async def _found(self, recall: RecallTold, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
+        """Return collection and record by id, of this owner only: a writer to the topic can name any id."""
         found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
-            named = [item.id for item in told.items if item.tier == tier]
+            named = [item.id for item in recall.items if item.tier == tier]
             if named:
                 rows = await self.calls.call(
                     "store",
-                    lambda c=collection, n=named: self.store.get(c, tenant_id=told.tenant_id, ids=n),  # type: ignore[misc]
+                    lambda c=collection, n=named: self.store.get(c, tenant_id=recall.tenant_id, ids=n),  # type: ignore[misc]
                 )
                 mine = {each: row for each, row in rows.items() if row.payload.get("owner_key") == owner_key}
                 found |= {each: (collection, row) for each, row in mine.items()}
         return found
 
-    async def _accessed(self, told: RecallTold, owner_key: str, at: datetime) -> list[SetFields]:
-        """Of a rehydration: the words that were given are kept their time anew."""
-        if told.kind != "rehydrated":
+    async def _accessed(self, recall: RecallTold, owner_key: str, at: datetime) -> list[SetFields]:
+        """Restart the retention of the archived texts that a rehydration has read."""
+        if recall.kind != "rehydrated":
             return []
-        named = [ids.archive_id(item.id) for item in told.items if item.tier == "episodic"]
-        found = await self.calls.call("store", lambda: self.store.get(ARCHIVE, tenant_id=told.tenant_id, ids=named))
+        named = [ids.archive_id(item.id) for item in recall.items if item.tier == "episodic"]
+        found = await self.calls.call("store", lambda: self.store.get(ARCHIVE, tenant_id=recall.tenant_id, ids=named))
         rows = [Archived.from_payload(each.payload) for each in found.values()]
         return [
             SetFields(
-                collection=ARCHIVE, tenant_id=told.tenant_id, ids=(row.archive_id,), fields=access_fields(row, at=at)
+                collection=ARCHIVE, tenant_id=recall.tenant_id, ids=(row.archive_id,), fields=access_fields(row, at=at)
             )
             for row in rows
             if row.owner_key == owner_key
@@ -161,7 +159,7 @@ class RecallCounters:
     def _writes(
         self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
     ) -> Iterable[SetFields]:
-        """One write for all records of a collection that get the same fields."""
+        """Make one write for all records of a collection that get the same fields."""
         together: dict[tuple[str, str], list[str]] = {}
         for identity, (collection, row) in found.items():
             fields = self._fields(collection, row, at)
@@ -177,5 +175,5 @@ class RecallCounters:
         return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
 
 
-def _best_first(told: RecallTold) -> Sequence[RecalledRef]:
-    return sorted(told.items, key=lambda item: item.rank)
+def _best_first(recall: RecallTold) -> Sequence[RecalledRef]:
+    return sorted(recall.items, key=lambda item: item.rank)

@@ -1,6 +1,6 @@
-"""The rows of the table progress: one an owner, and a small one for each (owner, session).
+"""The rows of the table progress: one for each owner, and a small one for each (owner, session).
 
-Consolidation is their only writer. The session's row is written after the owner's, to the same partition.
+Consolidation is their only writer. It writes the session's row after the owner's row, to the same partition.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from ...schemas.base import Instant
 from ...schemas.episodes import SUMMARISED_MAX
 from ...schemas.facts import Trust
 from ...schemas.observations import TokenUsage
-from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
+from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
 RUNS_KEPT = 20
-RETOLD_KEPT: Final = 4 * SUMMARISED_MAX
+SUMMARISED_KEPT: Final = 4 * SUMMARISED_MAX
 Count = Annotated[int, Field(ge=0)]
 Kind = Literal["consolidate", "prune", "hygiene", "digest", "compact"]
-"""Of a run: the command's, or `consolidate` where the guard asked for it."""
+"""The kind of a run: that of its command, or `consolidate` when the counters started it."""
 NOT_RETRIED: Final[frozenset[Kind]] = frozenset(("compact",))
-"""What was asked for of one session: where its model is away, whoever asked is told, and asks again."""
+"""Kinds that concern one session. When the model is away the result says so, and the caller asks again."""
 PartName = Literal["light", "standard", "deep", "prune", "hygiene", "digest", "compact"]
-"""Of a part of a run: the phases of `consolidate`, the one part of every other kind."""
+"""The part of a run: a phase of `consolidate`, or the only part of every other kind."""
 StepStatus = Literal["done", "nothing", "paused", "deferred", "failed"]
 RunStatus = StepStatus
-"""done: proposals were sent (perhaps none). nothing: there was nothing to look at. paused: the tier or its budget
-forbids the call. deferred: the model is away; it is tried again. failed: its answer could not be used."""
+"""done: proposals were sent, perhaps none. nothing: there was nothing to look at. paused: the tier or its budget
+forbids the call. deferred: the model is away, the run is tried again. failed: the answer was unusable."""
 
 
 class Part(RowPart):
-    """What a phase came to. A part that failed or waits leaves what the others did as it is."""
+    """The result of one part of a run. A part that fails or waits does not undo the others."""
 
     name: PartName
     status: StepStatus
     counts: dict[str, int] = Field(default_factory=dict)
     why: str = ""
-    """Where it is not done: what stood in its way."""
+    """Why the part is not done."""
 
 
 class RunRecord(RowPart):
-    """One run, for whoever asks later why nothing, or this, was proposed."""
+    """One run, kept so that an operator can see later why it proposed what it did."""
 
     run_id: str
     status: RunStatus
@@ -66,7 +66,7 @@ class RunRecord(RowPart):
 
 
 class PendingRun(RowPart):
-    """A run that is due and could not be made. `attempt` names the next reminder: no two have one id."""
+    """A run that is due and could not be finished. `attempt` is part of the reminder's id: each id is used once."""
 
     tenant_id: str
     owner: Owner
@@ -74,14 +74,13 @@ class PendingRun(RowPart):
     attempt: Count = 0
     status: Literal["deferred", "paused"] = "deferred"
     turns: Count = 0
-    """Counted when it was last tried."""
+    """Turns that were counted at the last try."""
     until: Instant | None = None
-    """Of one that is paused: when asking again can help; None: when a worker starts with other settings."""
+    """When a paused run can succeed again; None: when a worker starts with other settings."""
 
 
 class FollowUp(RowPart):
-    """What is still to be done for an owner after a run, or again when the model is back: one command, not before its
-    time. `attempt` as above."""
+    """One command that an owner still needs after a run, or again when the model is back. `attempt` as above."""
 
     kind: Kind
     run_id: str
@@ -90,16 +89,17 @@ class FollowUp(RowPart):
 
 
 class Summary(RowPart):
-    """Of some turns of a session, until it is proposed as an episode."""
+    """The summary of some turns of a session, kept until it is proposed as an episode."""
 
     user_id: str
     session_id: str
     turn_ids: tuple[str, ...]
-    """In the order in which they were told."""
+    """In the order of the session."""
     content: str
     began_at: Instant
+    """Time of the first turn."""
     occurred_at: Instant
-    """Of the first turn and of the last."""
+    """Time of the last turn."""
     sensitivity: Sensitivity
     trust: Trust
     model: str
@@ -111,60 +111,59 @@ class Summary(RowPart):
 
 
 class UpkeepRow(RowPart):
-    """What keeping an owner's memory in order has to know."""
+    """The state of an owner's upkeep."""
 
     clock: TurnClock = TurnClock()
-    """The owner's turns over all sessions: how old episodes are in turns."""
+    """The owner's turns over all sessions: it gives the age of episodes in turns."""
     facts_from: str = ""
-    """The fact at which the janitor's next look begins; "": at the first."""
+    """The fact at which the janitor's next visit begins; "": at the first."""
     visited_at: Instant | None = None
     """The janitor's last visit."""
     reflected_at: Instant | None = None
     """The end of the last maintenance run."""
 
 
-class ProgressRow(StoredRow):
-    """All that consolidation knows of an owner."""
+class ProgressRow(OutcomeRow):
+    """The state of one owner."""
 
     counters: Counters = Counters()
     runs: tuple[RunRecord, ...] = ()
     """The last 20, oldest first."""
     waiting: PendingRun | None = None
     errands: tuple[FollowUp, ...] = ()
-    """One a kind, in the order in which they are done."""
+    """The follow-ups: at most one of each kind, in the order in which they are done."""
     counted_since: Instant | None = None
-    """When the first of the counted turns came: what a schedule without a run reckons from."""
+    """When the first of the counted turns came. A schedule counts from here while there was no run."""
     changed_facts: Count = 0
-    """Changes of facts that were heard of or proposed since the last prune."""
+    """Changes of facts that were reported or proposed since the last prune."""
     pruned_to: str = ""
-    """Where the last prune stopped, in the order in which facts are shown to it; "": at the end."""
+    """The fact at which the last prune stopped, in the order in which facts are shown; "": at the end."""
     derived: tuple[str, ...] = ()
-    """Short hashes of the clusters that insights were looked for in, the last 64."""
+    """Short hashes of the last 64 clusters in which insights were searched."""
     mined: str = ""
-    """Short hash of the episodes that procedures were last looked for in."""
+    """Short hash of the episodes in which procedures were last searched."""
     upkeep: UpkeepRow = UpkeepRow()
     unsummarised: tuple[SummaryBacklog, ...] = ()
-    """Turns that no summary has taken yet, by session."""
+    """Turns that no summary includes yet, by session."""
     summaries: tuple[Summary, ...] = ()
-    """What is summarised and not yet proposed."""
+    """Summaries that are not proposed yet."""
     retold: SeenIds = SeenIds()
-    """The last 256 turns that a model has answered about with a summary, or with nothing: the episode may be on its
-    way to the store still, and what was worth nothing is not asked about again."""
+    """The last 256 turns that were shown to a model for a summary. Their episode may not be in the store yet, and a
+    turn that gave no summary is not shown again."""
     commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
-    last: Outcome | None = None
 
 
 class CountedTurns(StoredRow):
-    """How far a session's turns are counted."""
+    """How many turns of a session are counted for an owner."""
 
     turn_number: Count = 0
     counted: SeenIds = SeenIds()
-    """The last 1 000 turn ids, without those that 0.1 counted: what was not reflected is not compacted."""
+    """The last 1 000 turn ids, without those that version 0.1 counted. Only turns in this list are compacted."""
 
 
 def session_row_key(owner_key: str, session_key: str) -> str:
-    """An owner key has three parts, this has six: the two kinds never meet."""
+    """An owner key has three parts, this key has six, so they cannot be equal."""
     return f"{owner_key}/{session_key}"
 
 
@@ -172,12 +171,6 @@ def is_owner_key(key: str) -> bool:
     return key.count("/") == 2
 
 
-def owner_row(rows: Rows, owner_key: str) -> ProgressRow:
-    raw = rows.row(owner_key)
-    return ProgressRow() if raw is None else ProgressRow.read(raw)
-
-
 def turns_of(rows: Rows, owner_key: str, session_key: str) -> CountedTurns:
-    """The session's turns that were counted for this owner."""
-    raw = rows.row(session_row_key(owner_key, session_key))
-    return CountedTurns() if raw is None else CountedTurns.read(raw)
+    """Return the session's turns that were counted for this owner."""
+    return CountedTurns.load(rows, session_row_key(owner_key, session_key))

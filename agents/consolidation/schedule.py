@@ -1,4 +1,4 @@
-"""What follows from a run for its owner's row: its record, what waits, and what is to be done next, and when. Pure."""
+"""The schedule of an owner: what a run leaves in the owner's row, and which command comes next, and when. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from .steps.base import RunRequest
 
 @dataclass(frozen=True, slots=True)
 class ScheduledCommand:
-    """A command that consolidation sends itself. The same one until the owner's row says otherwise, so one that is sent
-    twice, by whoever, is done once."""
+    """A command that consolidation sends itself.
+
+    Its id follows from the owner's row and stays the same until the row changes. So a command that is sent twice, by
+    any worker, is done once.
+    """
 
     command_id: str
     kind: Kind
@@ -27,41 +30,48 @@ class ScheduledCommand:
     owner: Owner
     at: datetime
     for_model: bool = False
-    """Whether it waits for a model: due at once when that is back, and when a worker starts."""
+    """Whether it waits for a model. It is due at once when the model is back, and when a worker starts."""
 
 
-def recorded(ran: RunResult, asked: RunRequest, commands: Sequence[Command]) -> RunRecord:
-    made = next((did for part, did in ran.did if did.model is not None and part != "deep"), None)
-    made = made or next((did for _, did in ran.did if did.model is not None), None)
+# ------------------------------------------------------------------------------------------------ after a run
+def run_record(run: RunResult, request: RunRequest, commands: Sequence[Command]) -> RunRecord:
+    """Build the record of a run. Its model and prompt are those of the first step that names a model; a step of the
+    phase deep counts only when no other does."""
+    by_model = [(part, result) for part, result in run.results if result.model is not None]
+    main = next((result for part, result in by_model if part != "deep"), None)
+    main = main or next((result for _, result in by_model), None)
     return RunRecord(
-        run_id=asked.run_id,
-        status=ran.status,
-        at=asked.now,
-        kind=ran.kind,
-        phases=ran.parts,
-        episodes=ran.counts.get("episodes", 0),
-        facts_shown=ran.counts.get("facts_shown", 0),
-        changes=sum(len(did.changes) for _, did in ran.did),
-        dropped=ran.dropped,
+        run_id=request.run_id,
+        status=run.status,
+        at=request.now,
+        kind=run.kind,
+        phases=run.parts,
+        episodes=run.counts.get("episodes", 0),
+        facts_shown=run.counts.get("facts_shown", 0),
+        changes=sum(len(result.changes) for result in run.steps),
+        dropped=run.dropped,
         command_ids=tuple(command.command_id for command in commands),
-        model=made.model if made else None,
-        prompt=made.prompt if made else None,
-        usage=ran.usage,
+        model=main.model if main else None,
+        prompt=main.prompt if main else None,
+        usage=run.usage,
     )
 
 
 def with_run(
     row: ProgressRow,
-    ran: RunResult,
+    run: RunResult,
     record: RunRecord,
-    asked: RunRequest,
+    request: RunRequest,
     *,
     after: Sequence[Kind],
     pause: float,
     after_run: float,
 ) -> ProgressRow:
-    """`after`: what follows a `consolidate` that did something, each `after_run` seconds after the one before it.
-    `pause`: seconds until what was deferred is tried again."""
+    """Put a run into the owner's row.
+
+    `after`: the kinds that follow a `consolidate` that is done, each `after_run` seconds after the one before it.
+    `pause`: seconds until a deferred run is tried again.
+    """
     row = row.model_copy(
         update={
             "runs": (*row.runs, record)[-RUNS_KEPT:],
@@ -69,45 +79,68 @@ def with_run(
             "counted_since": row.counted_since if row.counters.turns else None,
         }
     )
-    stopped = ran.status in ("paused", "deferred")
-    soon = asked.now + timedelta(seconds=after_run)
-    if ran.kind == "consolidate":
-        waiting = _waiting(row, ran, asked) if stopped else None
-        row = row.model_copy(update={"waiting": waiting})
-        if ran.status == "done":
-            errands = tuple(FollowUp(kind=kind, run_id=asked.run_id, not_before=soon) for kind in after)
-            row = row.model_copy(update={"errands": errands})
+    stopped = run.status in ("paused", "deferred")
+    soon = request.now + timedelta(seconds=after_run)
+    if run.kind == "consolidate":
+        row = row.model_copy(update={"waiting": _pending_run(row, run, request) if stopped else None})
+        if run.status == "done":
+            follow_ups = tuple(FollowUp(kind=kind, run_id=request.run_id, not_before=soon) for kind in after)
+            row = row.model_copy(update={"errands": follow_ups})
         return row
-    if ran.kind == "hygiene" and asked.args.get("run") is not None:
-        return row  # maintenance is no visit of the janitor: that is owed as before
-    before = next((errand for errand in row.errands if errand.kind == ran.kind), None)
+    if run.kind == "hygiene" and request.args.get("run") is not None:
+        return row  # a maintenance run does not replace the janitor's visit
+    before = next((each for each in row.errands if each.kind == run.kind), None)
     rest = tuple(
-        errand.model_copy(update={"not_before": max(errand.not_before, soon)})
-        for errand in row.errands
-        if errand.kind != ran.kind
+        each.model_copy(update={"not_before": max(each.not_before, soon)})
+        for each in row.errands
+        if each.kind != run.kind
     )
-    is_tried_again = ran.status == "deferred" or ran.retry_after is not None
-    if stopped and is_tried_again and ran.kind not in NOT_RETRIED:
+    is_tried_again = run.status == "deferred" or run.retry_after is not None
+    if stopped and is_tried_again and run.kind not in NOT_RETRIED:
         again = FollowUp(
-            kind=ran.kind,
-            run_id=before.run_id if before else asked.run_id,
+            kind=run.kind,
+            run_id=before.run_id if before else request.run_id,
             attempt=before.attempt + 1 if before else 1,
-            not_before=asked.now + timedelta(seconds=ran.retry_after or pause),
+            not_before=request.now + timedelta(seconds=run.retry_after or pause),
         )
         rest = (again, *rest)
     return row.model_copy(update={"errands": rest})
 
 
 def without_follow_up(row: ProgressRow, kind: Kind) -> ProgressRow:
-    """Of a kind that is refused: nothing is owed any more."""
-    return row.model_copy(update={"errands": tuple(errand for errand in row.errands if errand.kind != kind)})
+    """Remove the follow-up of a kind that is refused."""
+    return row.model_copy(update={"errands": tuple(each for each in row.errands if each.kind != kind)})
+
+
+def _pending_run(row: ProgressRow, run: RunResult, request: RunRequest) -> PendingRun:
+    """Keep the id of the first try until the run is done."""
+    before = row.waiting
+    return PendingRun(
+        tenant_id=request.tenant_id,
+        owner=request.owner,
+        run_id=before.run_id if before else request.run_id,
+        attempt=before.attempt + 1 if before else 0,
+        status="paused" if run.status == "paused" else "deferred",
+        turns=row.counters.turns,
+        until=None if run.retry_after is None else request.now + timedelta(seconds=run.retry_after),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ what is next
+def may_try_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
+    """Tell whether a turn may start a paused run again: after as many turns as a run needs, so that the steps that
+    cost nothing are done. A deferred run has its reminder."""
+    return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns
 
 
 def upcoming(
     row: ProgressRow, owner_key: str, *, policy: ConsolidationPolicy, pause: float, paused: bool, now: datetime
 ) -> ScheduledCommand | None:
-    """The next command that this owner needs. `paused`: no call is granted under these settings; what waits for others
-    is found again when a worker starts with them."""
+    """Return the next command that this owner needs.
+
+    `paused`: these settings allow no call. A run that waits for other settings is found again when a worker starts
+    with them.
+    """
     tenant_id, scope, owner_id = ids.split(owner_key)
     blank = ScheduledCommand("", "consolidate", tenant_id, Owner.model_validate({"scope": scope, "id": owner_id}), now)
     waiting = row.waiting
@@ -119,28 +152,8 @@ def upcoming(
         first = row.errands[0]
         command_id = ids.errand_command_id(first.run_id, first.kind, first.attempt)
         return replace(blank, command_id=command_id, kind=first.kind, at=first.not_before, for_model=first.attempt > 0)
-    last = next((run.at for run in reversed(row.runs) if run.kind == "consolidate"), row.counted_since)
-    at_ = next_scheduled_run(row.counters, last, policy)
-    if at_ is None:
+    last_run = next((run.at for run in reversed(row.runs) if run.kind == "consolidate"), row.counted_since)
+    next_run = next_scheduled_run(row.counters, last_run, policy)
+    if next_run is None:
         return None
-    return replace(blank, command_id=ids.scheduled_command_id(owner_key, at_), at=at_)
-
-
-def _waiting(row: ProgressRow, ran: RunResult, asked: RunRequest) -> PendingRun:
-    """The same run until it is done, under its first name."""
-    before = row.waiting
-    return PendingRun(
-        tenant_id=asked.tenant_id,
-        owner=asked.owner,
-        run_id=before.run_id if before else asked.run_id,
-        attempt=before.attempt + 1 if before else 0,
-        status="paused" if ran.status == "paused" else "deferred",
-        turns=row.counters.turns,
-        until=None if ran.retry_after is None else asked.now + timedelta(seconds=ran.retry_after),
-    )
-
-
-def tried_again(waiting: PendingRun, counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """Whether a turn asks again for a run that is paused: after as many turns as a run needs, so that what costs
-    nothing is done. One that is deferred has its reminder."""
-    return waiting.status == "paused" and counters.turns - waiting.turns >= policy.turns
+    return replace(blank, command_id=ids.scheduled_command_id(owner_key, next_run), at=next_run)

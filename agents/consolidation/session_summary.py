@@ -1,7 +1,6 @@
-"""Turns of a session, told again in short: what of them a model may be shown, and its answer. What Summarise and
-Compact share.
+"""Summaries of turns of a session, for the steps Summary and Compact: which turns a model may see, and its answer.
 
-Left out are messages and turns that are secret, or in which an episode or a fact is.
+Left out are secret messages, and turns of which a secret episode or fact was made.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ..common.seen_ids import SeenIds
 from .owner_reads import OwnerReader, of_owner
 from .prompts.summary import TASK, SummaryPrompt
 from .prompts.text_answer import SCHEMA, parse
-from .rows import RETOLD_KEPT, Summary
+from .rows import SUMMARISED_KEPT, Summary
 from .steps.base import RunRequest
 
 SUMMARY_TOKENS: Final = 300
@@ -38,63 +37,68 @@ SUMMARY_TOKENS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class TurnsSummary:
-    """An answer. `summary` None: nothing in these turns is worth remembering."""
+    """The model's answer. `summary` is None when nothing in the turns is worth remembering."""
 
     summary: Summary | None
     usage: TokenUsage
 
 
-def may_be_read(capture: CapturePolicy) -> bool:
-    """Not where a source decides what of a turn is shown, or nothing is: their words are not for us."""
+def may_read_turns(capture: CapturePolicy) -> bool:
+    """Tell whether the words of turns may be shown to a model.
+
+    They may not when capture is off, or when the operator's own function decides what is shown of a turn.
+    """
     return capture.enabled and not capture.source
 
 
-async def logged(
-    asked: RunRequest, session: SummaryBacklog, *, lookup: OwnerReader, capture: CapturePolicy
+async def logged_turns(
+    request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader, capture: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
-    """Of these turns those that the recorder has put into the session log by now, in their order."""
+    """Read the turns of `session` that the recorder has put into the session log so far, in their order."""
     where = models.Filter(
         must=[
-            of_owner(asked),
+            of_owner(request),
             equals("user_id", session.user_id),
             equals("session_id", session.session_id),
             _of(session),
         ]
     )
-    found = await lookup.calls.call("store", lambda: lookup.store.select(TURNS, tenant_id=asked.tenant_id, where=where))
+    found = await reader.calls.call(
+        "store", lambda: reader.store.select(TURNS, tenant_id=request.tenant_id, where=where)
+    )
     return to_summary_turns(session.turn_ids, (StoredMessage.from_payload(each.payload) for each in found), capture)
 
 
-async def tellable(
-    asked: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, lookup: OwnerReader
+async def without_secrets(
+    request: RunRequest, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, reader: OwnerReader
 ) -> tuple[SummaryTurn, ...]:
-    """Of these turns those that have words, and in which nothing secret was told."""
-    secret = await _secret(asked, session, lookup=lookup)
+    """Return the turns that have words and hold no secret."""
+    secret = await _secret_turns(request, session, reader=reader)
     return tuple(each for each in turns if each.said and each.turn_id not in secret)
 
 
-async def _secret(asked: RunRequest, session: SummaryBacklog, *, lookup: OwnerReader) -> frozenset[str]:
-    """Turns in which something secret was told, as far as an episode or a fact says so."""
-    store, calls, tenant_id = lookup.store, lookup.calls, asked.tenant_id
+async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader) -> frozenset[str]:
+    """Return the turns of which a secret episode or fact was made."""
+    store, calls, tenant_id = reader.store, reader.calls, request.tenant_id
     secret = equals("sensitivity", "secret")
-    of_episodes = models.Filter(must=[of_owner(asked), secret, _of(session)])
-    of_facts = models.Filter(must=[of_owner(asked), secret, _of(session, "evidence[].turn_id")])
+    of_episodes = models.Filter(must=[of_owner(request), secret, _of(session)])
+    of_facts = models.Filter(must=[of_owner(request), secret, _of(session, "evidence[].turn_id")])
     episodes = await calls.call("store", lambda: store.select(EPISODES, tenant_id=tenant_id, where=of_episodes))
     facts = await calls.call("store", lambda: store.select(FACTS, tenant_id=tenant_id, where=of_facts))
-    told = [StoredEpisode.from_payload(each.payload) for each in episodes]
-    known = [StoredFact.from_payload(each.payload) for each in facts]
+    secret_episodes = [StoredEpisode.from_payload(each.payload) for each in episodes]
+    secret_facts = [StoredFact.from_payload(each.payload) for each in facts]
     return frozenset(
-        [each.turn_id for each in told if each.session_id == session.session_id]
-        + [each.turn_id for fact in known for each in fact.evidence if each.session_id == session.session_id]
+        [each.turn_id for each in secret_episodes if each.session_id == session.session_id]
+        + [each.turn_id for fact in secret_facts for each in fact.evidence if each.session_id == session.session_id]
     )
 
 
 async def summarise_turns(
-    asked: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, asking: ModelCaller
+    request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn], *, caller: ModelCaller
 ) -> TurnsSummary | CallStopped:
-    """One question about `shown`, of which there is at least one."""
+    """Ask the model for a summary of `shown`, which has at least one turn."""
     prompt = SummaryPrompt(shown)
-    answer = await asking.ask(asked.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
+    answer = await caller.ask(request.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse))
     if isinstance(answer, CallStopped):
         return answer
     usage = token_usage(answer.usage)
@@ -116,8 +120,8 @@ async def summarise_turns(
     return TurnsSummary(summary, usage)
 
 
-def proposed(summary: Summary, *, significance: float) -> SummaryProposal:
-    """For the reflector; as significant as the least of episodes."""
+def summary_proposal(summary: Summary, *, significance: float) -> SummaryProposal:
+    """Build the proposal for the reflector. Its importance is the least that an episode can have."""
     return SummaryProposal(
         user_id=summary.user_id,
         session_id=summary.session_id,
@@ -131,15 +135,18 @@ def proposed(summary: Summary, *, significance: float) -> SummaryProposal:
     )
 
 
-def summary_with(before: SeenIds, asked: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn]) -> SeenIds:
+def with_summarised(
+    before: SeenIds, request: RunRequest, session: SummaryBacklog, shown: Sequence[SummaryTurn]
+) -> SeenIds:
+    """Add the turns that were shown to the ids in the owner's row."""
     for each in shown:
-        before = before.add(summary_as(asked, session, each.turn_id), kept=RETOLD_KEPT)
+        before = before.add(summarised_id(request, session, each.turn_id), kept=SUMMARISED_KEPT)
     return before
 
 
-def summary_as(asked: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
-    """How the owner's row remembers a turn that was shown."""
-    return ids.turn_cause(ids.session_key(asked.tenant_id, *session.session), turn_id)
+def summarised_id(request: RunRequest, session: SummaryBacklog, turn_id: str) -> str:
+    """Return the id under which the owner's row keeps a turn that was shown."""
+    return ids.turn_cause(ids.session_key(request.tenant_id, *session.session), turn_id)
 
 
 def _of(session: SummaryBacklog, field: str = "turn_id") -> models.FieldCondition:

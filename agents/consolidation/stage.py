@@ -1,25 +1,27 @@
-"""Consolidation. The way of an event through it, from top to bottom:
+"""Consolidation: episodes become facts. The way of an event through it, from top to bottom:
 
-route    decode; a lane per owner, over all topics; a command that cannot be decoded is the reflector's to refuse
-decide   done before? → nothing
-         a reflected turn → counted; enough happened since the last run? → a run
-         a command of our kinds → a run of that kind, whatever the counts say; other kinds → passed over
-         a recall → counted on the records, and linked: recalled.py
-         a run: its steps one after the other (plan.py) → proposals, effects, the owner's row
-store    fields of episodes and facts, the digest, links
-publish  proposals as facts.apply and episodes.record on memory.commands (the reflector writes both), results
+route    decode; one lane per owner, over all topics; the reflector refuses commands that cannot be decoded
+decide   handled before? → nothing
+         a reflected turn → counted; a run when enough has happened since the last one
+         a command of a kind of consolidation → a run of that kind, whatever the counters say
+         a command of another kind → nothing
+         a recall → counted on the records, and linked (recall_counts.py)
+         a run: its steps one after the other (plan.py, run.py) → proposals, writes, the owner's row
+store    fields of episodes and facts, the digest, procedures, links
+publish  proposals as facts.apply and episodes.record on memory.commands (the reflector carries them out); results
 
-A model that is away past a minute defers what is left of a run, and a timer sends a command later; so it is with what
-follows a run (prune, hygiene, digest), and with a schedule. One writer: of the table progress, of the collections
-`digests` and `links`, of the episodes' field consolidated_at. docs/design/consolidation.md.
+When the model is away for more than a minute, the rest of a run waits and a reminder sends a command later. Follow-ups
+of a run (prune, hygiene, digest) and scheduled runs are sent in the same way.
+
+Consolidation is the only writer of the table progress, of the collections `digests`, `procedures` and `links`, and of
+the episodes' field consolidated_at. See docs/design/consolidation.md.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
 
@@ -31,41 +33,39 @@ from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
 from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
-from ...schemas.errors import Relinquished, Transient
-from ...schemas.outcomes import Outcome, OutRecord, Source, Write
+from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
-from ...schemas.turns import Owner
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
-from ..common.model_call import ModelCaller
+from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand
+from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
-from .events import RecallEvent, ReflectedTurn, Work, routed
-from .messages import SOURCE, plain_result, proposals, run_result, summaries
+from .events import RecallEvent, ReflectedTurn, Work, route_event
+from .messages import SOURCE, plain_result, proposal_commands, run_result
 from .owner_reads import OwnerReader
 from .plan import Steps
 from .recall_counts import RecallCounters, recall_row
-from .reminders import COMMANDS_PER_SECOND, OwnerReminders
-from .rows import CountedTurns, Kind, ProgressRow, RunRecord, is_owner_key, owner_row, session_row_key, turns_of
+from .reminders import OwnerReminders
+from .rows import CountedTurns, Kind, ProgressRow, RunRecord, is_owner_key, session_row_key, turns_of
 from .run import RunExecutor
-from .schedule import ScheduledCommand, recorded, tried_again, upcoming, with_run, without_follow_up
+from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
 from .steps.compact import counted_of, refused_args
 from .steps.hygiene import after_turn
 
 log = structlog.get_logger(__name__)
-TICK = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class RunConclusion:
-    """A run as it changes the owner's row, and what it sends and writes."""
+    """The effects of a run: the owner's row after it, what it sends and what it writes."""
 
     row: ProgressRow
     record: RunRecord | None = None
@@ -73,11 +73,11 @@ class RunConclusion:
     records: tuple[OutRecord, ...] = ()
     writes: tuple[Write, ...] = ()
     why: str = ""
-    """What stood in the run's way."""
+    """Why the run is not done."""
 
 
 class Consolidation:
-    """See the module. `send_durably` is for reminders, which are sent beside outcomes."""
+    """The stage. `send_durably` sends reminders, which belong to no outcome."""
 
     name: Literal["consolidation"] = "consolidation"
     reads: tuple[Topic, ...] = (EPISODES_RECORDED, COMMANDS, RECALLED)
@@ -106,10 +106,10 @@ class Consolidation:
         self._spending = spending
         self._now = now
         self._pause = policy.observe.patience
-        asking = ModelCaller(completions=completions, calls=calls, spending=spending, patience=self._pause)
-        self._steps = Steps(OwnerReader(store, calls), asking, policy)
+        caller = ModelCaller(completions=completions, calls=calls, spending=spending, patience=self._pause)
+        self._steps = Steps(OwnerReader(store, calls), caller, policy)
         self._runs = RunExecutor(self._steps.of, spending)
-        self._recollections = RecallCounters(
+        self._recall_counters = RecallCounters(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
         )
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
@@ -117,148 +117,151 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
-        """Commands that cannot be decoded are dead letters of the reflector, which reads them too."""
+        """The reflector reads the commands too, and writes the dead letters of those that cannot be decoded."""
         return topic != COMMANDS.name
 
     def route(self, record: Record) -> RoutedEvent[Work]:
-        return routed(record, partitions=self._partitions)
+        return route_event(record, partitions=self._partitions)
 
     def last(self, work: Work, rows: Rows) -> Decision | None:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
         if isinstance(work, RecallEvent):
-            return self._recollections.last(work.owner_key, rows)
-        raw = rows.row(work.owner_key)
-        row = ProgressRow() if raw is None else ProgressRow.read(raw)
-        return None if row.last is None else Decision(row.last, work.owner_key, raw)
+            return self._recall_counters.last(work.owner_key, rows)
+        return ProgressRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return
         if isinstance(work, RecallEvent):
-            source = _source(record, work.id)
-            counted_once = await self._recollections.decide(work.told, work.owner_key, source, rows, now=self._now())
-            if counted_once is not None:
-                yield counted_once
+            decision = await self._recall_counters.decide(
+                work.recall, work.owner_key, source_of(record, work.id), rows, now=self._now()
+            )
+            if decision is not None:
+                yield decision
             return
-        row = owner_row(rows, work.owner_key)
-        if row.last is None or not same_source(row.last.source, record.position):
+        row = ProgressRow.load(rows, work.owner_key)
+        if not row.has_handled(record.position):
             if isinstance(work, OwnerCommand):
-                decided = await self._command(work, record, row, rows)
+                decision = await self._command(work, record, row, rows)
             else:
-                decided = await self._turn(work, record, row, rows)
-            if decided is not None:
-                yield decided
-        self._remember(owner_row(rows, work.owner_key), work.owner_key, record.position.partition)
+                decision = await self._turn(work, record, row, rows)
+            if decision is not None:
+                yield decision
+        self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
 
     async def _turn(self, work: ReflectedTurn, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
-        told, owner_key = work.recorded, work.owner_key
-        session = ids.session_key(told.tenant_id, told.user_id, told.session_id)
+        """Count a turn, and run when the counters say so."""
+        recorded, owner_key = work.recorded, work.owner_key
+        session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
         before = turns_of(rows, owner_key, session)
-        if told.turn_number <= before.turn_number:
+        if recorded.turn_number <= before.turn_number:
             self._metrics.counted("duplicate")
             return None
         row = row.model_copy(
             update={
-                "counters": count_turn(row.counters, told),
+                "counters": count_turn(row.counters, recorded),
                 "counted_since": row.counted_since or self._now(),
-                "changed_facts": row.changed_facts + len(told.fact_ids),
-                "unsummarised": add_turn(row.unsummarised, told) if self._policy.summary_turns else (),
+                "changed_facts": row.changed_facts + len(recorded.fact_ids),
+                "unsummarised": add_turn(row.unsummarised, recorded) if self._policy.summary_turns else (),
             }
         )
-        run = ids.run_id(owner_key, ids.turn_cause(session, told.turn_id))
-        row = after_turn(row, at=record.timestamp, run_id=run, policy=self._hygiene, now=self._now())
-        done = RunConclusion(row)
-        again = row.waiting is None or tried_again(row.waiting, row.counters, self._policy)
-        if again and is_run_due(row.counters, self._policy):
-            done = await self._run("consolidate", self._asked(run, told.tenant_id, told.owner), row, record)
-        turns = CountedTurns(turn_number=told.turn_number, counted=before.counted.add(told.turn_id))
+        run_id = ids.run_id(owner_key, ids.turn_cause(session, recorded.turn_id))
+        row = after_turn(row, at=record.timestamp, run_id=run_id, policy=self._hygiene, now=self._now())
+        conclusion = RunConclusion(row)
+        may_run = row.waiting is None or may_try_again(row.waiting, row.counters, self._policy)
+        if may_run and is_run_due(row.counters, self._policy):
+            request = RunRequest(recorded.tenant_id, recorded.owner, run_id, self._now())
+            conclusion = await self._run("consolidate", request, row, record)
+        turns = CountedTurns(turn_number=recorded.turn_number, counted=before.counted.add(recorded.turn_id))
         outcome = Outcome(
-            source=_source(record, work.id),
+            source=source_of(record, work.id),
             after={session_row_key(owner_key, session): turns.to_bytes()},
-            writes=done.writes,
-            records=done.records,
-            tenant_id=told.tenant_id,
+            writes=conclusion.writes,
+            records=conclusion.records,
+            tenant_id=recorded.tenant_id,
         )
-        return _decided(done.row, owner_key, outcome)
+        return conclusion.row.decision(owner_key, outcome)
 
     async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
+        """Carry out a command, and answer it."""
         command, owner_key = work.command, work.owner_key
-        assert command.owner is not None  # held by route
         if command.command_id in row.commands:
             self._metrics.counted("duplicate")
             return None
         row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
-        done = RunConclusion(row)
+        conclusion = RunConclusion(row)
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
         elif (why := refusal(command.kind, self._tiers) or refused_args(command)) is not None:
             result = plain_result(command, "refused", self._now(), why)
-            done = RunConclusion(without_follow_up(row, cast(Kind, command.kind)))
+            conclusion = RunConclusion(without_follow_up(row, cast(Kind, command.kind)))
         else:
-            asked = self._asked(ids.run_id(owner_key, command.command_id), command.tenant_id, command.owner)
-            asked = replace(
-                asked,
-                args=command.args,
-                issued_at=command.issued_at,
-                links=recall_row(rows, owner_key).links,
-                counted=counted_of(command, rows),
-            )
-            done = await self._run(cast(Kind, command.kind), asked, row, record)
-            assert done.record is not None  # a command always makes one
-            result = run_result(command, done.record, done.why)
+            request = self._requested(command, owner_key, rows)
+            conclusion = await self._run(cast(Kind, command.kind), request, row, record)
+            assert conclusion.record is not None  # a command always makes a run
+            result = run_result(command, conclusion.record, conclusion.why)
         outcome = Outcome(
-            source=_source(record, work.id),
-            writes=done.writes,
-            records=(*done.records, result_record(result, source=SOURCE, subject=owner_key)),
+            source=source_of(record, work.id),
+            writes=conclusion.writes,
+            records=(*conclusion.records, result_record(result, source=SOURCE, subject=owner_key)),
             tenant_id=command.tenant_id,
         )
-        return _decided(done.row, owner_key, outcome)
+        return conclusion.row.decision(owner_key, outcome)
 
-    # ------------------------------------------------------------------------------------------------ a run
-    def _asked(self, run_id: str, tenant_id: str, owner: Owner) -> RunRequest:
-        return RunRequest(tenant_id, owner, run_id, self._now())
+    def _requested(self, command: Command, owner_key: str, rows: Rows) -> RunRequest:
+        assert command.owner is not None  # route refuses a command without an owner
+        return RunRequest(
+            tenant_id=command.tenant_id,
+            owner=command.owner,
+            run_id=ids.run_id(owner_key, command.command_id),
+            now=self._now(),
+            args=command.args,
+            issued_at=command.issued_at,
+            links=recall_row(rows, owner_key).links,
+            counted=counted_of(command, rows),
+        )
 
-    async def _run(self, kind: Kind, asked: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
-        """Decide, and what follows from it."""
-        ran = await self._runs.run(kind, asked, row)
-        did = [each for _, each in ran.did]
-        commands = proposals(did, asked)
-        commands += summaries(did, asked, after=len(commands))
-        made = recorded(ran, asked, commands)
+    async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:
+        """Take the steps of a run, and collect their effects. `record`: the event that started it."""
+        run = await self._runs.run(kind, request, row)
+        commands = proposal_commands(run.steps, request)
+        made = run_record(run, request, commands)
         row = with_run(
-            ran.row,
-            ran,
+            run.row,
+            run,
             made,
-            asked,
+            request,
             after=self._steps.after_run,
             pause=self._pause,
             after_run=self._policy.after_run,
         )
-        letters: tuple[OutRecord, ...] = ()
-        if ran.poison is not None:
-            self._metrics.refused(record.position.topic, ran.poison.reason)
-            letters = (dead_letter(record, stage=self.name, reason=ran.poison.reason, error=ran.poison, attempts=1),)
-        self._told(made)
+        dead_letters: tuple[OutRecord, ...] = ()
+        if run.poison is not None:
+            self._metrics.refused(record.position.topic, run.poison.reason)
+            dead_letters = (
+                dead_letter(record, stage=self.name, reason=run.poison.reason, error=run.poison, attempts=1),
+            )
+        self._report(made)
         sent = tuple(command_record(command, source=SOURCE) for command in commands)
-        return RunConclusion(row, made, (*sent, *letters), ran.writes, ran.why)
+        return RunConclusion(row, made, (*sent, *dead_letters), run.writes, run.why)
 
-    def _told(self, made: RunRecord) -> None:
-        self._metrics.counted(f"run_{made.status}" if made.kind == "consolidate" else f"{made.kind}_{made.status}")
-        for reason, n in made.dropped.items():
+    def _report(self, run: RunRecord) -> None:
+        self._metrics.counted(f"run_{run.status}" if run.kind == "consolidate" else f"{run.kind}_{run.status}")
+        for reason, n in run.dropped.items():
             self._metrics.counted(f"dropped_{reason}", n)
         log.info(
             "consolidation_run",
-            run_id=made.run_id,
-            kind=made.kind,
-            status=made.status,
-            phases={part.name: part.status for part in made.phases},
-            episodes=made.episodes,
-            facts=made.facts_shown,
-            changes=made.changes,
-            dropped=made.dropped or None,
+            run_id=run.run_id,
+            kind=run.kind,
+            status=run.status,
+            phases={part.name: part.status for part in run.phases},
+            episodes=run.episodes,
+            facts=run.facts_shown,
+            changes=run.changes,
+            dropped=run.dropped or None,
         )
 
     # ------------------------------------------------------------------------------------------------ effects
@@ -273,54 +276,42 @@ class Consolidation:
         for partition in self._reminders.assigned(partitions):
             for key, raw in rows.scan(partition):
                 if is_owner_key(key):
-                    self._remember(ProgressRow.read(raw), key, partition, at_once=True)
+                    self._set_reminder(ProgressRow.read(raw), key, partition, at_once=True)
 
-    def _remember(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
-        """What waits for the model is tried again; what waits for other settings needs a restart."""
+    async def background(self) -> None:
+        await send_reminders(self._due_commands, self._send_durably)
+
+    def _due_commands(self, at_most: int) -> Iterator[OutRecord]:
+        for due_command in self._reminders.take_due(at_most):
+            command = Command(
+                command_id=due_command.command_id,
+                kind=due_command.kind,
+                tenant_id=due_command.tenant_id,
+                owner=due_command.owner,
+                issued_by=SOURCE,
+                issued_at=self._now(),
+            )
+            yield command_record(command, source=SOURCE)
+
+    def _set_reminder(self, row: ProgressRow, owner_key: str, partition: int, *, at_once: bool = False) -> None:
+        """Set the reminder of an owner as the row says, or remove it.
+
+        A run that waits for the model gets one. A run that waits for other settings gets none: it needs a restart.
+        """
         now = self._now()
         paused = (
             not self._tiers.semantic
             or self._spending.paused("consolidation") is not None
             or "standard" not in self._spending.phases
         )
-        reminder = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
-        if reminder is None:
+        command = upcoming(row, owner_key, policy=self._policy, pause=self._pause, paused=paused, now=now)
+        if command is None:
             self._reminders.done(owner_key)
             return
-        seconds = 0.0 if at_once and reminder.for_model else max(0.0, (reminder.at - now).total_seconds())
-        self._reminders.wait(owner_key, partition, reminder, seconds=seconds)
+        seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - now).total_seconds())
+        self._reminders.wait(owner_key, partition, command, seconds=seconds)
 
     def _model_is_back(self, breaker: str) -> None:
-        component, _, tenant_id = breaker.partition(":")
-        if component == "model":
+        tenant_id = tenant_of_breaker(breaker)
+        if tenant_id is not None:
             self._reminders.wake(tenant_id)
-
-    async def background(self) -> None:
-        """Sends itself what is due, at most 50 commands a second."""
-        while True:
-            for reminder in self._reminders.take_due(round(COMMANDS_PER_SECOND * TICK)):
-                try:
-                    await self._remind(reminder)
-                except (Transient, Relinquished) as away:  # due again after the pause
-                    log.warning("reminder_not_sent", why=str(away))
-            await asyncio.sleep(TICK)
-
-    async def _remind(self, reminder: ScheduledCommand) -> None:
-        command = Command(
-            command_id=reminder.command_id,
-            kind=reminder.kind,
-            tenant_id=reminder.tenant_id,
-            owner=reminder.owner,
-            issued_by=SOURCE,
-            issued_at=self._now(),
-        )
-        await self._send_durably(command_record(command, source=SOURCE))
-
-
-def _decided(row: ProgressRow, owner_key: str, outcome: Outcome) -> Decision:
-    return Decision(outcome, owner_key, row.model_copy(update={"last": outcome}).to_bytes())
-
-
-def _source(record: Record, event_id: str) -> Source:
-    position = record.position
-    return Source(topic=position.topic, partition=position.partition, offset=position.offset, id=event_id)

@@ -1,8 +1,7 @@
-"""The digest's prompt. Its answer is prose (prose.py)."""
+"""The prompt of the digest. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +11,7 @@ from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
-from .facts import listed
+from .layout import listed, prompt_name
 
 TASK: Final = "digest"
 VERSION: Final = "digest/v1"
@@ -38,8 +37,7 @@ class DigestPrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         facts = listed("Known facts", ((f"f{n}", each.subject, each.content) for n, each in enumerate(self.facts, 1)))
@@ -50,6 +48,6 @@ class DigestPrompt:
                 for n, each in enumerate(self.episodes, 1)
             ),
         )
-        # In a line of its own, and only one: a text cannot pretend to be what follows it.
+        # One line of its own, so that the old text cannot imitate the headings that follow it.
         before = f"The digest as it was: {one_line(self.before) or 'none'}"
         return Message("system", RULES), Message("user", f"{before}\n\n{facts}\n\n{episodes}")

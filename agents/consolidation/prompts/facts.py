@@ -1,9 +1,8 @@
-"""The consolidation prompt and the model of its answer (docs/reference/models.md)."""
+"""The prompt of consolidation and the model of its answer; docs/reference/models.md."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Final, Literal
@@ -19,11 +18,12 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.observations import Category
 from ...common.structured_output import Item, ParsedItems, ShortId, parse_items, short_id, strict_schema
+from .layout import listed, prompt_name
 
 TASK: Final = "consolidation"
 VERSION = "consolidate/v1"
 ITEMS_MAX = 100
-"""Items of an answer that are looked at."""
+"""Items of an answer that are read."""
 
 RULES = """\
 You keep the long-term memory of an assistant. You are shown episodes (what happened, oldest first) and the facts that
@@ -90,14 +90,14 @@ SCHEMA: dict[str, JsonValue] = strict_schema("facts", FactItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[FactItem]:
-    """Raises ValueError when the outer shape is another."""
+    """Raises ValueError when the answer has another outer shape."""
     answer = parse_items(value, "facts", FactItem)
     return ParsedItems(answer.items[:ITEMS_MAX], answer.dropped + max(0, len(answer.items) - ITEMS_MAX))
 
 
 @dataclass(frozen=True)
 class ConsolidatePrompt:
-    """What is shown, and what its short ids mean. Episodes oldest first."""
+    """The shown episodes, oldest first, and facts, with the meaning of their short ids."""
 
     shown_episodes: tuple[StoredEpisode, ...]
     shown_facts: tuple[StoredFact, ...]
@@ -112,8 +112,7 @@ class ConsolidatePrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         facts = listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))
@@ -125,14 +124,3 @@ class ConsolidatePrompt:
             ),
         )
         return Message("system", RULES), Message("user", f"{facts}\n\n{episodes}")
-
-
-def listed(title: str, items: Iterable[tuple[str, str, str]]) -> str:
-    """`[id] content` lines under a heading per subject. `items` are (id, subject, content)."""
-    by_subject: dict[str, list[str]] = {}
-    for name, subject, content in items:
-        by_subject.setdefault(one_line(subject), []).append(f"[{name}] {one_line(content)}")
-    if not by_subject:
-        return f"{title}: none"
-    blocks = ["\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items()]
-    return "\n".join((f"{title}:", *blocks))

@@ -1,8 +1,7 @@
-"""The gist's prompt. Its answer is prose (prose.py)."""
+"""The prompt of a gist. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +9,7 @@ from ....adapters.ports import Message
 from ....memory.facts.statements import resolve_subject
 from ....schemas.episodes import StoredEpisode
 from ....schemas.tasks import Task
-from .facts import listed
+from .layout import listed, prompt_name
 
 TASK: Final[Task] = "gist"
 VERSION: Final = "gist/v1"
@@ -33,8 +32,7 @@ class GistPrompt:
 
     @property
     def name(self) -> str:
-        """Which prompt it is."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         it = self.episode

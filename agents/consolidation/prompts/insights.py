@@ -1,8 +1,7 @@
-"""The insights prompt and the model of its answer (docs/reference/models.md)."""
+"""The prompt for insights and the model of its answer; docs/reference/models.md."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -14,7 +13,7 @@ from ....memory.facts.statements import resolve_subject
 from ....schemas.base import Unit
 from ....schemas.episodes import StoredEpisode
 from ...common.structured_output import Item, ParsedItems, Statement, parse_any, short_id, strict_schema
-from .facts import listed
+from .layout import listed, prompt_name
 
 TASK: Final = "insights"
 VERSION: Final = "insights/v1"
@@ -49,7 +48,7 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("insights", InsightItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[InsightItem]:
-    """Raises ValueError when it is no object, or has something else than a list."""
+    """Raises ValueError when the answer is no object, or its property is no list."""
     return parse_any(value, "insights", InsightItem)
 
 
@@ -65,8 +64,7 @@ class InsightsPrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         shown = listed(

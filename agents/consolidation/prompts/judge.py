@@ -1,8 +1,7 @@
-"""The judge's prompt and the model of its answer (docs/reference/models.md)."""
+"""The judge's prompt and the model of its answer; docs/reference/models.md."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -14,6 +13,7 @@ from ....memory.language.text import one_line
 from ....schemas.base import REASON_MAX
 from ....schemas.facts import StoredFact
 from ...common.structured_output import Item, ParsedItems, parse_any, short_id, strict_schema
+from .layout import prompt_name
 
 TASK: Final = "judge"
 VERSION: Final = "judge/v1"
@@ -48,7 +48,7 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("judgements", JudgementItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[JudgementItem]:
-    """Raises ValueError when it is no object, or has something else than a list."""
+    """Raises ValueError when the answer is no object, or its property is no list."""
     return parse_any(value, "judgements", JudgementItem)
 
 
@@ -72,8 +72,7 @@ class JudgePrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         by_subject: dict[str, list[str]] = {}

@@ -1,8 +1,7 @@
-"""The procedures prompt and the model of its answer (docs/reference/models.md)."""
+"""The prompt for procedures and the model of its answer; docs/reference/models.md."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -15,7 +14,7 @@ from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
 from ...common.structured_output import Item, ParsedItems, parse_any, strict_schema
-from .facts import listed
+from .layout import listed, prompt_name
 
 TASK: Final = "procedures"
 VERSION: Final = "procedures/v1"
@@ -54,7 +53,7 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_schema("procedures", ProcedureItem)
 
 
 def parse(value: JsonValue) -> ParsedItems[ProcedureItem]:
-    """Raises ValueError when it is no object, or has something else than a list."""
+    """Raises ValueError when the answer is no object, or its property is no list."""
     return parse_any(value, "procedures", ProcedureItem)
 
 
@@ -65,8 +64,7 @@ class ProceduresPrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         known = "; ".join(sorted(one_line(each.name) for each in self.known)) or "none"

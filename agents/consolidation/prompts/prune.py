@@ -1,8 +1,7 @@
-"""The prune prompt and the model of its answer (docs/reference/models.md)."""
+"""The prompt of prune and the model of its answer; docs/reference/models.md."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -13,7 +12,7 @@ from ....adapters.ports import Message
 from ....memory.upkeep.pruning import MergeProposal, Removal
 from ....schemas.facts import StoredFact
 from ...common.structured_output import Item, ShortId, parse_any, short_id, strict_object
-from .facts import listed
+from .layout import listed, prompt_name
 
 TASK: Final = "prune"
 VERSION: Final = "prune/v1"
@@ -66,7 +65,7 @@ class PruneAnswer:
 
 
 def parse(value: JsonValue) -> PruneAnswer:
-    """Raises ValueError when it is no object, or has something else than a list."""
+    """Raises ValueError when the answer is no object, or its property is no list."""
     removals, merges = parse_any(value, "removals", RemovalItem), parse_any(value, "merges", MergeItem)
     return PruneAnswer(
         tuple(Removal(each.fact_id or "", each.reason) for _, each in removals.items),
@@ -87,8 +86,7 @@ class PrunePrompt:
 
     @property
     def name(self) -> str:
-        """For `cause.prompt`."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
         shown = listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))

@@ -1,8 +1,7 @@
-"""The prompt of a session's summary. Its answer is prose (prose.py)."""
+"""The prompt of a session's summary. The answer is a text (text_answer.py)."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from ....adapters.ports import Message
 from ....memory.language.text import escape_markers
 from ....memory.upkeep.summaries import SummaryTurn
 from ....schemas.cloudevents import rfc3339
+from .layout import prompt_name
 
 TASK: Final = "summary"
 VERSION: Final = "summarise/v1"
@@ -35,11 +35,10 @@ class SummaryPrompt:
 
     @property
     def name(self) -> str:
-        """For `prompt` of what comes of it."""
-        return f"{VERSION}:sha256{hashlib.sha256(RULES.encode()).hexdigest()[:16]}"
+        return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        """The turns stand last and verbatim (docs/reference/models.md)."""
+        """Build the messages. The turns come last, with their exact words (docs/reference/models.md)."""
         times = ", ".join(f"t{n} {rfc3339(turn.occurred_at)}" for n, turn in enumerate(self.turns, start=1))
         shown = (_shown(f"t{n}", turn) for n, turn in enumerate(self.turns, start=1))
         return (

@@ -1,4 +1,4 @@
-"""Answers that are prose: `{"text"}`, of the tasks digest, gist and summary."""
+"""Text answers `{"text": "..."}` of the tasks digest, gist and summary."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ SCHEMA: Final[dict[str, JsonValue]] = {
 
 
 def parse(value: JsonValue) -> str:
-    """Line breaks stay, what is around the text goes; an object without a text says nothing. Raises ValueError when it
-    is no object, or the text is none."""
+    """Return the text without surrounding white space; an object without a text gives "".
+
+    Raises ValueError when the answer is no object, or its text is no string.
+    """
     text = (value.get("text") or "") if isinstance(value, dict) else None
     if not isinstance(text, str):
         raise ValueError('the answer must be an object {"text": "..."}')

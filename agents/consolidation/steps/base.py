@@ -1,4 +1,4 @@
-"""What all steps of a run have in common: what they are asked for, and what they say they did."""
+"""Types that all steps of a run share: the request, the result, the step itself."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ..rows import PartName, ProgressRow, StepStatus
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One run for one owner. `run_id` is derived from its cause: the same one when the event comes again."""
+    """One run for one owner. `run_id` is derived from its cause, so it is the same when the event is redelivered."""
 
     tenant_id: str
     owner: Owner
     run_id: str
     now: datetime
     args: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Of the command; empty for a run that no command asked for."""
+    """Arguments of the command; empty when the counters started the run."""
     issued_at: datetime | None = None
-    """Of the command."""
+    """When the command was issued."""
     links: Links = field(default_factory=Links)
-    """Of the owner: what was recalled together."""
+    """The owner's links between records that were recalled together."""
     counted: SeenIds = field(default_factory=SeenIds)
-    """Ids of the turns that were reflected, of the session that the command is about."""
+    """Ids of the reflected turns of the session that the command names."""
 
     @property
     def owner_key(self) -> str:
@@ -43,15 +43,17 @@ class RunRequest:
 
     @property
     def forced(self) -> bool:
-        """Whether to do it although nothing calls for it."""
+        """Whether the step runs although the policy sees no need."""
         return self.args.get("force") is True
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step came to. Nothing of it is done yet: `changes` become facts.apply commands, `summaries`
-    episodes.record ones, `writes` effects of the outcome, `row` the owner's row, all of one event. `model` and `prompt`
-    made them."""
+    """The result of a step. None of it has happened yet.
+
+    `changes` become facts.apply commands, `summaries` episodes.record commands, `writes` become writes of the outcome,
+    and `row` becomes the owner's row. `model` and `prompt` name where they come from.
+    """
 
     status: StepStatus
     row: ProgressRow
@@ -59,7 +61,7 @@ class StepResult:
     dropped: Mapping[str, int] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     to: Owner | None = None
-    """Whose facts they are changes of; None: the owner's whose run it is."""
+    """The owner of the changed facts; None: the owner of the run."""
     summaries: tuple[SummaryProposal, ...] = ()
     writes: tuple[Write, ...] = ()
     model: str | None = None
@@ -69,22 +71,22 @@ class StepResult:
     poison: Poison | None = None
     retry_after: float | None = None
     also: tuple[StepResult, ...] = ()
-    """Of steps that this one took itself; their rows are in `row`."""
+    """Results of steps that this step ran itself. `row` includes their rows."""
 
     @classmethod
     def stopped(cls, by: CallStopped, row: ProgressRow, **counts: int) -> StepResult:
+        """Build the result of a step that got no answer."""
         return cls(by.status, row, counts, why=by.why, poison=by.poison, retry_after=by.retry_after)
 
 
 class Step(Protocol):
-    """One thing that a run does, with at most `calls` questions to a model. Reads only; every effect is in
-    `StepResult`."""
+    """One step of a run. It only reads; all of its effects are in the `StepResult`."""
 
     @property
     def part(self) -> PartName:
-        """The entry of the run's record that it belongs to."""
+        """The part of the run's record that the step belongs to."""
         ...
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        """Raises Fatal, and Transient where the store is away."""
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        """Raises Fatal, and Transient when the store is away."""
         ...

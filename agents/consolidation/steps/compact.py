@@ -1,7 +1,8 @@
-"""`compact`: a session's older turns, told in short, become one episode. The turns themselves stay in the session log.
+"""`compact`: the older turns of a session are summarised into one episode. The turns stay in the session log.
 
-Taken are turns that were reflected for this owner and that no summary has taken, oldest first, without the session's
-newest: as many as one episode and one question hold. How many are left is told; whoever asks again gets the next.
+The step takes turns that were reflected for this owner and that no summary includes, oldest first, without the
+session's newest turns, and as many as one question and one episode can hold. Its result says how many are left: the
+next `compact` takes those.
 """
 
 from __future__ import annotations
@@ -33,15 +34,23 @@ from ...common.model_call import CallStopped, ModelCaller
 from ...common.seen_ids import SeenIds
 from ..owner_reads import OwnerReader, of_owner
 from ..rows import PartName, ProgressRow, turns_of
-from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_as, summary_with, tellable
+from ..session_summary import (
+    logged_turns,
+    may_read_turns,
+    summarise_turns,
+    summarised_id,
+    summary_proposal,
+    with_summarised,
+    without_secrets,
+)
 from .base import RunRequest, StepResult
 
 FIRST_MESSAGES = ("turn_id", "first_place", "occurred_at")
-"""What is read of message 0 of each of a session's turns, as many as there are."""
+"""The fields that are read of message 0 of every turn of a session."""
 
 
 def refused_args(command: Command) -> ResultError | None:
-    """Of a compact whose args are none."""
+    """Return why the arguments of a `compact` are refused; None when they are valid."""
     if command.kind != "compact":
         return None
     try:
@@ -52,7 +61,7 @@ def refused_args(command: Command) -> ResultError | None:
 
 
 def counted_of(command: Command, rows: Rows) -> SeenIds:
-    """Ids of the turns that were reflected for the command's owner, of the session that it names."""
+    """Return the ids of the turns that were reflected for the command's owner, of the session that it names."""
     if command.kind != "compact":
         return SeenIds()
     args = CompactArgs.from_payload(command.args)
@@ -62,60 +71,66 @@ def counted_of(command: Command, rows: Rows) -> SeenIds:
 
 @dataclass(frozen=True, slots=True)
 class CompactStep:
-    """One question, one episode."""
+    """Asks one question and proposes one episode. `significance`: the least importance of an episode."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     session_log: SessionLogPolicy
     capture: CapturePolicy
     significance: float
     part: PartName = "compact"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        args = CompactArgs.from_payload(asked.args)
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        args = CompactArgs.from_payload(request.args)
         nothing = StepResult("nothing", row, _counts())
-        if not may_be_read(self.capture):
+        if not may_read_turns(self.capture):
             return nothing
         keep = self.session_log.keep if args.keep is None else args.keep
         session = SummaryBacklog(user_id=args.user_id, session_id=args.session_id, turn_ids=())
-        older = await self._older(asked, session, row, keep=keep)
+        older = await self._older(request, session, row, keep=keep)
         for start in range(0, len(older), SUMMARISED_MAX):
             part = session.model_copy(update={"turn_ids": older[start : start + SUMMARISED_MAX]})
-            turns = await logged(asked, part, lookup=self.lookup, capture=self.capture)
-            may_be_told = await tellable(asked, part, turns, lookup=self.lookup)
-            if may_be_told:
+            turns = await logged_turns(request, part, reader=self.reader, capture=self.capture)
+            allowed = await without_secrets(request, part, turns, reader=self.reader)
+            if allowed:
                 after = len(older) - start - len(part.turn_ids)
-                return await self._compacted(asked, row, part, may_be_told, after=after)
+                return await self._compacted(request, row, part, allowed, after=after)
         return nothing
 
     async def _older(
-        self, asked: RunRequest, session: SummaryBacklog, row: ProgressRow, *, keep: int
+        self, request: RunRequest, session: SummaryBacklog, row: ProgressRow, *, keep: int
     ) -> tuple[str, ...]:
-        """The turns that may be taken, in the order of the log."""
-        taken = await self._summarised(asked, session)
-        taken |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
+        """Return the turns that may be summarised, in the order of the log."""
+        summarised = await self._summarised(request, session)
+        summarised |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
         return tuple(
             turn.turn_id
-            for turn in select_older_turns(await self._log(asked, session), keep=keep)
-            if turn.turn_id in asked.counted
-            and turn.turn_id not in taken
-            and summary_as(asked, session, turn.turn_id) not in row.retold
+            for turn in select_older_turns(await self._log(request, session), keep=keep)
+            if turn.turn_id in request.counted
+            and turn.turn_id not in summarised
+            and summarised_id(request, session, turn.turn_id) not in row.retold
         )
 
     async def _compacted(
-        self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn], *, after: int
+        self,
+        request: RunRequest,
+        row: ProgressRow,
+        session: SummaryBacklog,
+        turns: Sequence[SummaryTurn],
+        *,
+        after: int,
     ) -> StepResult:
-        """`after`: so many turns were not looked at yet."""
+        """Summarise these turns. `after`: how many older turns of the session were not looked at yet."""
         shown = take_within_tokens(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
-        answer = await summarise_turns(asked, session, shown, asking=self.asking)
+        answer = await summarise_turns(request, session, shown, caller=self.caller)
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **_counts(left=left + len(shown)))
         row = row.model_copy(
             update={
                 "unsummarised": remove_turns(row.unsummarised, session, {each.turn_id for each in shown}),
-                "retold": summary_with(row.retold, asked, session, shown),
+                "retold": with_summarised(row.retold, request, session, shown),
             }
         )
         if answer.summary is None:
@@ -125,14 +140,14 @@ class CompactStep:
             "done",
             row,
             _counts(turns=len(shown), episodes=1, left=left),
-            summaries=(proposed(answer.summary, significance=self.significance),),
+            summaries=(summary_proposal(answer.summary, significance=self.significance),),
             model=answer.summary.model,
             prompt=answer.summary.prompt,
             usage=answer.usage,
         )
 
-    async def _log(self, asked: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
-        """All turns of the session, whosever: which are its newest is no owner's matter."""
+    async def _log(self, request: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
+        """Read all turns of the session, of every owner: the newest turns are those of the session, not of an owner."""
         where = models.Filter(
             must=[
                 equals("user_id", session.user_id),
@@ -140,24 +155,24 @@ class CompactStep:
                 equals("message_index", 0),
             ]
         )
-        found = await self.lookup.calls.call(
+        found = await self.reader.calls.call(
             "store",
-            lambda: self.lookup.store.select(TURNS, tenant_id=asked.tenant_id, where=where, fields=FIRST_MESSAGES),
+            lambda: self.reader.store.select(TURNS, tenant_id=request.tenant_id, where=where, fields=FIRST_MESSAGES),
         )
         return tuple(StoredTurn.model_validate(each.payload) for each in found)
 
-    async def _summarised(self, asked: RunRequest, session: SummaryBacklog) -> set[str]:
-        """Turns that a summary in the store has; also one that was let go."""
+    async def _summarised(self, request: RunRequest, session: SummaryBacklog) -> set[str]:
+        """Return the turns that a stored summary includes; a deleted summary counts too."""
         where = models.Filter(
             must=[
-                of_owner(asked),
+                of_owner(request),
                 equals("user_id", session.user_id),
                 equals("session_id", session.session_id),
                 equals("category", "event"),
             ]
         )
-        found = await self.lookup.calls.call(
-            "store", lambda: self.lookup.store.select(EPISODES, tenant_id=asked.tenant_id, where=where)
+        found = await self.reader.calls.call(
+            "store", lambda: self.reader.store.select(EPISODES, tenant_id=request.tenant_id, where=where)
         )
         episodes = (StoredEpisode.from_payload(each.payload) for each in found)
         return {turn for each in episodes if each.is_summary for turn in each.turn_ids}

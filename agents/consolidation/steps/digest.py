@@ -1,4 +1,4 @@
-"""The digest: an owner's facts and recent episodes as a little prose, made anew when they have changed."""
+"""The digest: a short text about an owner's facts and recent episodes, rewritten when they have changed."""
 
 from __future__ import annotations
 
@@ -21,43 +21,44 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class DigestStep:
-    """One question. The point is put whole: this stage is its only writer."""
+    """Asks one question. The point is replaced as a whole: this stage is its only writer."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: DigestPolicy
     part: PartName = "digest"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        last = await self._last(asked)
-        facts = await self.lookup.facts(asked)
-        episodes = tuple(as_episode(each) for each in await self.lookup.episodes(asked))
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        last = await self._last(request)
+        facts = await self.reader.facts(request)
+        episodes = tuple(as_episode(each) for each in await self.reader.episodes(request))
         basis = basis_of(facts, len(episodes))
-        if not is_due(last, basis, forced=asked.forced):
+        if not is_due(last, basis, forced=request.forced):
             return StepResult("nothing", row)
-        told = await self.lookup.believed(asked, [each.observation_id for each in episodes])
-        standing = [each for each in episodes if told.get(each.observation_id, True)]  # an episode follows its fact
-        shown_facts, shown_episodes = choose_facts(facts, self.policy), choose_episodes(standing, self.policy)
+        believed = await self.reader.believed(request, [each.observation_id for each in episodes])
+        # An episode whose facts are all closed is not shown (docs/adr/0011-an-episode-follows-its-fact.md).
+        current = [each for each in episodes if believed.get(each.observation_id, True)]
+        shown_facts, shown_episodes = choose_facts(facts, self.policy), choose_episodes(current, self.policy)
         counts = {"facts_shown": len(shown_facts), "episodes": len(shown_episodes)}
         if not shown_facts and not shown_episodes:
             return StepResult("nothing", row)
         prompt = DigestPrompt(last.text if last else "", shown_facts, shown_episodes)
-        answer = await self.asking.ask(
-            asked.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
+        answer = await self.caller.ask(
+            request.tenant_id, ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         )
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **counts)
         usage = token_usage(answer.usage)
         text = truncate_to_tokens(answer.value, self.policy.tokens)
-        if not text:  # never over one that says something
+        if not text:  # an empty text does not replace a digest
             return StepResult("nothing", row, counts, {"empty": 1}, model=answer.model, usage=usage)
         digest = StoredDigest(
-            digest_id=ids.digest_id(asked.owner_key),
-            tenant_id=asked.tenant_id,
-            owner=asked.owner,
-            owner_key=asked.owner_key,
+            digest_id=ids.digest_id(request.owner_key),
+            tenant_id=request.tenant_id,
+            owner=request.owner,
+            owner_key=request.owner_key,
             text=text,
-            at=asked.now,
+            at=request.now,
             basis=basis,
             sensitivity=max(
                 (*(each.sensitivity for each in shown_facts), *(each.sensitivity for each in shown_episodes)),
@@ -65,15 +66,15 @@ class DigestStep:
             ),
             model=answer.model,
             prompt=prompt.name,
-            run_id=asked.run_id,
+            run_id=request.run_id,
         )
         put = PutPoints(collection=DIGESTS, points=(OutPoint(id=digest.digest_id, payload=digest.to_payload()),))
         return StepResult("done", row, counts, writes=(put,), model=answer.model, prompt=prompt.name, usage=usage)
 
-    async def _last(self, asked: RunRequest) -> StoredDigest | None:
-        wanted = ids.digest_id(asked.owner_key)
-        store = self.lookup.store
-        found = await self.lookup.calls.call(
-            "store", lambda: store.get(DIGESTS, tenant_id=asked.tenant_id, ids=(wanted,))
+    async def _last(self, request: RunRequest) -> StoredDigest | None:
+        digest_id = ids.digest_id(request.owner_key)
+        store = self.reader.store
+        found = await self.reader.calls.call(
+            "store", lambda: store.get(DIGESTS, tenant_id=request.tenant_id, ids=(digest_id,))
         )
-        return StoredDigest.from_payload(found[wanted].payload) if wanted in found else None
+        return StoredDigest.from_payload(found[digest_id].payload) if digest_id in found else None

@@ -1,4 +1,4 @@
-"""Standard phase: what episodes say together becomes proposals of facts (memory-model §7)."""
+"""Standard phase: a model reads new episodes and proposes changes of facts."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class FactsStep:
-    """The oldest episodes that no run has looked at, beside the facts nearest to them."""
+    """Shows the oldest episodes that no run has looked at, and the facts nearest to them."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        """Counters begin anew, with the episodes that are left, unless no model answered: then they stand."""
-        episodes, waiting = await self._episodes(asked)
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        """Ask for proposals. The counters restart with the episodes that are left; without an answer they stay."""
+        episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
-        prompt = ConsolidatePrompt(episodes, await self._facts_near(asked, episodes))
+        prompt = ConsolidatePrompt(episodes, await self._facts_near(request, episodes))
         counts = {"episodes": len(episodes), "facts_shown": len(prompt.facts)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-        answer = await self.asking.ask(asked.tenant_id, question)
+        answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # so that the next try sees more than this one
+            if answer.status == "failed":  # the next try is to see further episodes
                 row = row.model_copy(update={"counters": Counters()})
             return StepResult.stopped(answer, row, **counts)
         proposals = propose(
@@ -54,9 +54,9 @@ class FactsStep:
             dropped["invalid"] = dropped.get("invalid", 0) + answer.value.dropped
         looked_at = SetFields(
             collection=EPISODES,
-            tenant_id=asked.tenant_id,
+            tenant_id=request.tenant_id,
             ids=tuple(each.episode_id for each in episodes),
-            fields={"consolidated_at": rfc3339(asked.now)},
+            fields={"consolidated_at": rfc3339(request.now)},
         )
         return StepResult(
             "done",
@@ -70,10 +70,10 @@ class FactsStep:
             usage=token_usage(answer.usage),
         )
 
-    async def _episodes(self, asked: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
-        """The oldest open ones, and how many are open together."""
-        where = models.Filter(must=[of_owner(asked), is_empty("consolidated_at"), is_empty("deleted_at")])
-        store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
+    async def _episodes(self, request: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
+        """Return the oldest episodes that no run has looked at, and how many there are in all."""
+        where = models.Filter(must=[of_owner(request), is_empty("consolidated_at"), is_empty("deleted_at")])
+        store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id
         found = await calls.call(
             "store",
             lambda: store.select(
@@ -85,19 +85,22 @@ class FactsStep:
         waiting = await calls.call("store", lambda: store.count(EPISODES, tenant_id=tenant_id, where=where))
         return tuple(as_episode(each) for each in found), waiting
 
-    async def _facts_near(self, asked: RunRequest, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
-        """All active facts while they fit into the prompt, else the nearest to any of the episodes; oldest first."""
+    async def _facts_near(self, request: RunRequest, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
+        """Return all active facts when they fit into the prompt, else those nearest to any of the episodes.
+
+        The facts are ordered oldest first.
+        """
         limit = self.policy.max_facts
         if not limit:
             return ()
-        some = await self.lookup.facts(asked, limit=limit + 1)
+        some = await self.reader.facts(request, limit=limit + 1)
         if len(some) <= limit:
             return some
-        store, calls, tenant_id = self.lookup.store, self.lookup.calls, asked.tenant_id
-        active = models.Filter(must=[of_owner(asked), equals("state", "active")])
-        wanted = [each.episode_id for each in episodes]
+        store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id
+        active = models.Filter(must=[of_owner(request), equals("state", "active")])
+        episode_ids = [each.episode_id for each in episodes]
         vectors = await calls.call(
-            "store", lambda: store.get(EPISODES, tenant_id=tenant_id, ids=wanted, with_dense=True)
+            "store", lambda: store.get(EPISODES, tenant_id=tenant_id, ids=episode_ids, with_dense=True)
         )
         rankings = [DenseRanking(each.dense) for each in vectors.values() if each.dense is not None]
         if not rankings:

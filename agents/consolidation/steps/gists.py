@@ -1,7 +1,7 @@
-"""Old episodes that nobody recalls get a gist; their words go to the archive, and from there when nobody has asked for
-them in their time (memory-model §8). A part of the janitor's visit; docs/design/gist.md.
+"""Gists of old episodes that nobody recalls, as a part of the janitor's visit; docs/design/gist.md.
 
-The archive is written before the episode: there is no moment at which its words are in neither place.
+The gist replaces the episode's text, which moves to the archive. The archive deletes it when nobody has read it for the
+retention time. The archive is written before the episode, so that the text is always in one of the two places.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """`answer`: what a model said, also when it was not taken."""
+    """A gist. `answer`: the model's answer, also when its text is not used."""
 
     text: str
     answer: Completion[str] | None = None
@@ -42,20 +42,20 @@ class Gist:
 
 @dataclass(frozen=True, slots=True)
 class GistsStep:
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: GistPolicy
     pack: Locale
     part: PartName = "hygiene"
 
-    async def run(self, asked: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
-        """`leaving`: episodes that this visit culls."""
-        chosen = [each for each in await self._old(asked) if each.episode_id not in leaving][: self.policy.at_once]
-        over = await self._over(asked)
-        gists = await self._gists(chosen, asked)
-        writes = [write for each in chosen for write in _compressed(each, gists[each.episode_id].text, asked)]
-        writes += _let_go(over, asked)
-        counts = {"compressed": len(chosen), "archive_over": len(over)}
+    async def run(self, request: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
+        """`leaving`: ids of episodes that this visit culls."""
+        chosen = [each for each in await self._old(request) if each.episode_id not in leaving][: self.policy.at_once]
+        expired = await self._expired(request)
+        gists = await self._gists(chosen, request)
+        writes = [write for each in chosen for write in _compressed(each, gists[each.episode_id].text, request)]
+        writes += _expire(expired, request)
+        counts = {"compressed": len(chosen), "archive_over": len(expired)}
         answers = [each.answer for each in gists.values() if each.answer is not None]
         usages = [token_usage(each.usage) for each in answers]
         usage = TokenUsage(
@@ -66,9 +66,12 @@ class GistsStep:
         model = answers[0].model if answers else None
         return StepResult("done" if writes else "nothing", row, counts, writes=tuple(writes), model=model, usage=usage)
 
-    async def _gists(self, chosen: Sequence[StoredEpisode], asked: RunRequest) -> dict[str, Gist]:
-        """By episode. A model that may not be asked, is away, or has no use is not asked again in this visit: what is
-        extracted needs nobody. What is secret is shown to none."""
+    async def _gists(self, chosen: Sequence[StoredEpisode], request: RunRequest) -> dict[str, Gist]:
+        """Return the gist of each episode, by its id.
+
+        After a call that gave no answer, no model is asked again in this visit: the other gists are extracted. Secret
+        episodes are shown to no model.
+        """
         gists: dict[str, Gist] = {}
         calls = self.policy.calls if self.policy.by == "model" else 0
         for episode in chosen:
@@ -76,13 +79,13 @@ class GistsStep:
             if calls and episode.sensitivity in SHOWN:
                 prompt = GistPrompt(episode, self.policy.chars)
                 question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-                answer = await self.asking.ask(asked.tenant_id, question)
+                answer = await self.caller.ask(request.tenant_id, question)
                 calls = 0 if isinstance(answer, CallStopped) else calls - 1
             gists[episode.episode_id] = self._gist(episode, answer)
         return gists
 
     def _gist(self, episode: StoredEpisode, answer: Completion[str] | CallStopped | None) -> Gist:
-        """The model's where it holds, else what can be extracted; what was answered is paid for in any case."""
+        """Take the model's gist when it is faithful to the text, else extract one. An answer is paid for either way."""
         chars = self.policy.chars
         given = answer if isinstance(answer, Completion) else None
         if given is not None:
@@ -91,54 +94,54 @@ class GistsStep:
                 return Gist(text, given)
         return Gist(extract_gist(episode.content, chars=chars), given)
 
-    async def _old(self, asked: RunRequest) -> Sequence[StoredEpisode]:
-        """The oldest first."""
+    async def _old(self, request: RunRequest) -> Sequence[StoredEpisode]:
+        """Return the episodes that are worth a gist, oldest first."""
         if not self.policy.enabled:
             return ()
-        store = self.lookup.store
+        store = self.reader.store
         where = models.Filter(
             must=[
-                of_owner(asked),
+                of_owner(request),
                 is_empty("deleted_at"),
                 is_empty("archived_at"),
-                until("occurred_at", asked.now - timedelta(days=self.policy.days)),
+                until("occurred_at", request.now - timedelta(days=self.policy.days)),
             ],
             must_not=[is_empty("consolidated_at")],
         )
-        found = await self.lookup.calls.call(
+        found = await self.reader.calls.call(
             "store",
             lambda: store.select(
-                EPISODES, tenant_id=asked.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
+                EPISODES, tenant_id=request.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
             ),
         )
         episodes = (as_episode(each) for each in found)
-        return [each for each in episodes if needs_gist(each, now=asked.now, policy=self.policy)]
+        return [each for each in episodes if needs_gist(each, now=request.now, policy=self.policy)]
 
-    async def _over(self, asked: RunRequest) -> Sequence[str]:
-        """Rows of the archive whose time is over."""
-        store = self.lookup.store
-        last = asked.now - timedelta(days=self.policy.retention_days)
-        where = models.Filter(must=[of_owner(asked), until("accessed_at", last)])
-        found = await self.lookup.calls.call(
+    async def _expired(self, request: RunRequest) -> Sequence[str]:
+        """Return the ids of archived texts whose retention is over."""
+        store = self.reader.store
+        last = request.now - timedelta(days=self.policy.retention_days)
+        where = models.Filter(must=[of_owner(request), until("accessed_at", last)])
+        found = await self.reader.calls.call(
             "store",
             lambda: store.select(
-                ARCHIVE, tenant_id=asked.tenant_id, where=where, limit=READ_MAX, fields=("accessed_at",)
+                ARCHIVE, tenant_id=request.tenant_id, where=where, limit=READ_MAX, fields=("accessed_at",)
             ),
         )
         return [each.id for each in found]
 
 
-def _compressed(episode: StoredEpisode, gist: str, asked: RunRequest) -> Iterator[Write]:
-    """In this order."""
-    row = archive_row(episode, at=asked.now)
+def _compressed(episode: StoredEpisode, gist: str, request: RunRequest) -> Iterator[Write]:
+    """Archive the text, then replace it, in this order."""
+    row = archive_row(episode, at=request.now)
     yield InsertPoints(collection=ARCHIVE, points=(OutPoint(id=row.archive_id, payload=row.to_payload()),))
     yield SetFields(
         collection=EPISODES,
-        tenant_id=asked.tenant_id,
+        tenant_id=request.tenant_id,
         ids=(episode.episode_id,),
-        fields={"content": gist, "archived_at": rfc3339(asked.now)},
+        fields={"content": gist, "archived_at": rfc3339(request.now)},
     )
 
 
-def _let_go(rows: Sequence[str], asked: RunRequest) -> list[Write]:
-    return [DeletePoints(collection=ARCHIVE, tenant_id=asked.tenant_id, ids=tuple(rows))] if rows else []
+def _expire(rows: Sequence[str], request: RunRequest) -> list[Write]:
+    return [DeletePoints(collection=ARCHIVE, tenant_id=request.tenant_id, ids=tuple(rows))] if rows else []

@@ -1,5 +1,5 @@
-"""Commands of the kind `hygiene`: a visit of the janitor, or with `{"run": "reflect"}` the maintenance run; and when a
-visit comes by itself."""
+"""Commands of the kind `hygiene`: a visit of the janitor, or with `{"run": "reflect"}` a maintenance run; and when the
+next visit is due."""
 
 from __future__ import annotations
 
@@ -21,25 +21,28 @@ class HygieneStep:
     maintenance: MaintenanceStep
     part: PartName = "hygiene"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        wanted = asked.args.get("run")
-        if wanted == REFLECT:
-            return await self.maintenance.run(asked, row)
-        if wanted is not None:
-            return StepResult("nothing", row, why=f"there is no run {str(wanted)[:50]!r}; known: {REFLECT}")
-        return await self.janitor.run(asked, row)
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        name = request.args.get("run")
+        if name == REFLECT:
+            return await self.maintenance.run(request, row)
+        if name is not None:
+            return StepResult("nothing", row, why=f"there is no run {str(name)[:50]!r}; known: {REFLECT}")
+        return await self.janitor.run(request, row)
 
 
 def after_turn(row: ProgressRow, *, at: int, run_id: str, policy: HygienePolicy, now: datetime) -> ProgressRow:
-    """One more turn on the owner's clock (`at`: its record's timestamp), and the janitor's next visit where it comes
-    after captured turns or by the hour. `run_id` names the visit."""
+    """Count a turn on the owner's clock. Set the janitor's next visit when the policy has it by turns or by hours.
+
+    `at`: timestamp of the turn's record. `run_id` names the visit.
+    """
     if not policy.enabled:
         return row
     clock = row.upkeep.clock.ticked(at, span=policy.episode_turns)
     row = row.model_copy(update={"upkeep": row.upkeep.model_copy(update={"clock": clock})})
-    if policy.janitor not in ("capture", "schedule") or any(errand.kind == "hygiene" for errand in row.errands):
+    if policy.janitor not in ("capture", "schedule") or any(each.kind == "hygiene" for each in row.errands):
         return row
-    due = now
+    not_before = now
     if policy.janitor == "schedule":
-        due = max(now, (row.upkeep.visited_at or now) + timedelta(hours=policy.every_hours))
-    return row.model_copy(update={"errands": (*row.errands, FollowUp(kind="hygiene", run_id=run_id, not_before=due))})
+        not_before = max(now, (row.upkeep.visited_at or now) + timedelta(hours=policy.every_hours))
+    visit = FollowUp(kind="hygiene", run_id=run_id, not_before=not_before)
+    return row.model_copy(update={"errands": (*row.errands, visit)})

@@ -1,4 +1,4 @@
-"""Deep phase: what many episodes show together becomes a fact of the category pattern."""
+"""Deep phase: a model reads a cluster of episodes and proposes facts of the category pattern."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 DERIVED_KEPT: Final = 64
-"""Clusters whose names are kept: one that was looked at is asked about again only when it has changed."""
+"""Clusters whose names the owner's row keeps. A cluster is shown to the model again only when it has changed."""
 INSIGHTS_MAX: Final = 3
 SOURCES_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class InsightsStep:
-    """The largest cluster that was not looked at yet, in one question."""
+    """Asks one question about the largest cluster that was not shown yet."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.cluster:
             return StepResult("nothing", row)
-        found = await self.lookup.episodes(asked, with_dense=True)
+        found = await self.reader.episodes(request, with_dense=True)
         if len(found) < self.policy.cluster:
             return StepResult("nothing", row)
-        together = find_clusters(
+        found_clusters = find_clusters(
             [(as_episode(each), each.dense) for each in found if each.dense is not None],
             similarity=self.policy.cluster_similarity,
             at_least=self.policy.cluster,
         )
-        cluster = next((each for each in together if cluster_name(each) not in row.derived), None)
+        cluster = next((each for each in found_clusters if cluster_name(each) not in row.derived), None)
         if cluster is None:
             return StepResult("nothing", row)
         prompt = InsightsPrompt(cluster)
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-        answer = await self.asking.ask(asked.tenant_id, question)
+        answer = await self.caller.ask(request.tenant_id, question)
         looked_at = row.model_copy(update={"derived": (*row.derived, cluster_name(cluster))[-DERIVED_KEPT:]})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         changes, dropped = [], {"invalid": answer.value.dropped, "no_source": 0}
         for _, item in answer.value.items[:INSIGHTS_MAX]:
-            change = _proposed(item, prompt)
+            change = _change(item, prompt)
             if change is None:
                 dropped["no_source"] += 1
             else:
@@ -68,8 +68,8 @@ class InsightsStep:
         )
 
 
-def _proposed(item: InsightItem, prompt: InsightsPrompt) -> Change | None:
-    """None: fewer than two of the episodes that were shown bear it out."""
+def _change(item: InsightItem, prompt: InsightsPrompt) -> Change | None:
+    """Build the proposal; None when it names fewer than two of the shown episodes."""
     shown = prompt.episodes
     sources = tuple(dict.fromkeys(shown[each].episode_id for each in item.episode_ids if each in shown))
     if len(sources) < SOURCES_MIN:

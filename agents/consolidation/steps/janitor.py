@@ -1,8 +1,9 @@
-"""The janitor: culls what is over and flags what is old, by the rules of memory/upkeep/hygiene.py, without a model;
-what is old, long and faded it has compressed (gists.py).
+"""The janitor: deletes what has expired and flags what is old, by the rules of memory/upkeep/hygiene.py.
 
-Facts go through the reflector, as proposals to prune; episodes are marked as deleted, so that no read finds them. What
-a run that waits has still to look at is kept: paused work is never dropped.
+It asks no model; gists of old and faded episodes are made by gists.py.
+
+Facts go to the reflector as proposals to prune. Episodes are marked as deleted, and no read finds them any more. An
+episode that a waiting run still has to look at is not deleted.
 """
 
 from __future__ import annotations
@@ -31,114 +32,118 @@ from .gists import GistsStep
 
 @dataclass(frozen=True, slots=True)
 class JanitorStep:
-    """`half_life_days`: of effective confidence, as recall reckons it."""
+    """`half_life_days`: half-life of a fact's effective confidence, the same as in recall."""
 
-    lookup: OwnerReader
+    reader: OwnerReader
     policy: HygienePolicy
     half_life_days: float
     gists: GistsStep
     part: PartName = "hygiene"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.enabled:
             return StepResult("nothing", row, why="hygiene is off")
-        doubtful, row = await self._doubtful(asked, row)
+        doubtful, row = await self._doubtful(request, row)
         old = row.upkeep.clock.before(span=self.policy.episode_turns)
-        aged = await self._aged(asked, old)
+        aged = await self._aged(request, old)
         culled = [
-            each for each in aged if is_over_age(each, now=asked.now, old=old, policy=self.policy) and may_go(each, row)
+            each
+            for each in aged
+            if is_over_age(each, now=request.now, old=old, policy=self.policy) and may_go(each, row)
         ]
-        stale = [each for each in aged if STALE not in each.tags and is_stale(each, now=asked.now, policy=self.policy)]
-        gists = await self.gists.run(asked, row, leaving={each.episode_id for each in culled})
+        stale = [
+            each for each in aged if STALE not in each.tags and is_stale(each, now=request.now, policy=self.policy)
+        ]
+        gists = await self.gists.run(request, row, leaving={each.episode_id for each in culled})
         counts = {"culled_facts": len(doubtful), "culled_episodes": len(culled), "stale": len(stale)}
         return StepResult(
             "done" if any(counts.values()) else "nothing",
             row,
             counts,
             changes=tuple(doubtful),
-            writes=(*deleted(culled, asked), *_flagged(stale, asked)),
+            writes=(*deleted(culled, request), *_flagged(stale, request)),
             also=(gists,),
         )
 
-    async def _doubtful(self, asked: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
-        """Proposals to prune, of the next page of facts, and where the visit after this one begins."""
-        policy, store = self.policy, self.lookup.store
-        where = models.Filter(must=[of_owner(asked), equals("state", "active")])
-        found = await self.lookup.calls.call(
+    async def _doubtful(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
+        """Return proposals to prune from the next page of facts, and the row with the start of the page after it."""
+        policy, store = self.policy, self.reader.store
+        where = models.Filter(must=[of_owner(request), equals("state", "active")])
+        found = await self.reader.calls.call(
             "store",
             lambda: store.select(
                 FACTS,
-                tenant_id=asked.tenant_id,
+                tenant_id=request.tenant_id,
                 where=where,
                 limit=policy.looked_at,
                 from_id=row.upkeep.facts_from or None,
             ),
         )
         changes: list[Change] = []
-        goes_on = found[-1].id if len(found) == policy.looked_at else ""
+        next_from = found[-1].id if len(found) == policy.looked_at else ""
         for each in found:
             fact = StoredFact.from_payload(each.payload)
-            sure = is_doubtful(fact, now=asked.now, half_life_days=self.half_life_days, policy=policy)
-            if sure is None:
+            confidence = is_doubtful(fact, now=request.now, half_life_days=self.half_life_days, policy=policy)
+            if confidence is None:
                 continue
             if len(changes) == policy.at_once:
-                goes_on = each.id
+                next_from = each.id
                 break
-            changes.append(_prune(fact, sure, policy))
-        kept = row.upkeep.model_copy(update={"facts_from": goes_on, "visited_at": asked.now})
-        return changes, row.model_copy(update={"upkeep": kept})
+            changes.append(_prune(fact, confidence, policy))
+        upkeep = row.upkeep.model_copy(update={"facts_from": next_from, "visited_at": request.now})
+        return changes, row.model_copy(update={"upkeep": upkeep})
 
-    async def _aged(self, asked: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
-        """Episodes that a bound may have been reached for, the oldest first."""
+    async def _aged(self, request: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
+        """Return the episodes that may have reached a limit of age, oldest first."""
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
         if days:
-            bounds.append(until("occurred_at", asked.now - timedelta(days=min(days))))
+            bounds.append(until("occurred_at", request.now - timedelta(days=min(days))))
         if old is not None:
             bounds.append(until("recorded_at", old))
         if not bounds:
             return ()
-        store = self.lookup.store
-        where = models.Filter(must=[of_owner(asked), is_empty("deleted_at"), models.Filter(should=bounds)])
-        found = await self.lookup.calls.call(
+        store = self.reader.store
+        where = models.Filter(must=[of_owner(request), is_empty("deleted_at"), models.Filter(should=bounds)])
+        found = await self.reader.calls.call(
             "store",
             lambda: store.select(
-                EPISODES, tenant_id=asked.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
+                EPISODES, tenant_id=request.tenant_id, where=where, order_by="occurred_at", limit=READ_MAX
             ),
         )
         return [as_episode(each) for each in found]
 
 
 def may_go(episode: StoredEpisode, row: ProgressRow) -> bool:
-    """While a run waits for its model or its tier, what it has not looked at stays."""
+    """Tell whether the episode may be deleted: not while a waiting run still has to look at it."""
     return row.waiting is None or episode.consolidated_at is not None
 
 
-def deleted(episodes: Sequence[StoredEpisode], asked: RunRequest) -> tuple[Write, ...]:
-    """Out of every read; the rows stay until the owner's share of episodes is full."""
+def deleted(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
+    """Mark episodes as deleted. Their rows stay until the owner has more episodes than the policy keeps."""
     if not episodes:
         return ()
     ids = tuple(each.episode_id for each in episodes)
-    fields: Mapping[str, str] = {"deleted_at": rfc3339(asked.now)}
-    return (SetFields(collection=EPISODES, tenant_id=asked.tenant_id, ids=ids, fields=dict(fields)),)
+    fields: Mapping[str, str] = {"deleted_at": rfc3339(request.now)}
+    return (SetFields(collection=EPISODES, tenant_id=request.tenant_id, ids=ids, fields=dict(fields)),)
 
 
-def _flagged(episodes: Sequence[StoredEpisode], asked: RunRequest) -> tuple[Write, ...]:
-    """One write for all that have the same tags; who has no room for a tag more is left as it is."""
-    together: dict[tuple[str, ...], list[str]] = {}
+def _flagged(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
+    """Flag episodes as stale, in one write for all with the same tags. An episode with the most tags stays as it is."""
+    by_tags: dict[tuple[str, ...], list[str]] = {}
     for each in episodes:
         if len(each.tags) < TAGS_MAX:
-            together.setdefault(each.tags, []).append(each.episode_id)
+            by_tags.setdefault(each.tags, []).append(each.episode_id)
     return tuple(
-        SetFields(collection=EPISODES, tenant_id=asked.tenant_id, ids=tuple(ids), fields={"tags": [*tags, STALE]})
-        for tags, ids in together.items()
+        SetFields(collection=EPISODES, tenant_id=request.tenant_id, ids=tuple(ids), fields={"tags": [*tags, STALE]})
+        for tags, ids in by_tags.items()
     )
 
 
-def _prune(fact: StoredFact, sure: float, policy: HygienePolicy) -> Change:
+def _prune(fact: StoredFact, confidence: float, policy: HygienePolicy) -> Change:
     return Change(
         action="prune",
         target_fact_id=fact.fact_id,
         expected_version=fact.version,
-        reason=f"hygiene: its effective confidence {sure:.3f} is below {policy.confidence_floor:g}",
+        reason=f"hygiene: its effective confidence {confidence:.3f} is below {policy.confidence_floor:g}",
     )

@@ -1,14 +1,14 @@
-"""`memory_reflect`: six steps in one run, for one owner (memory-model §7).
+"""The maintenance run (`memory_reflect`): six steps in one run, for one owner.
 
-    prune       episodes of which next to nothing is left are culled             by strength
-    merge       facts of one subject that say the same become one                proposals; merging.py
-    strengthen  links of what was recalled together                              grown since the last run; recalled.py
-    derive      insights from clusters of episodes                               by the model, where it may be asked
-    compact     old, often recalled episodes become facts                        proposals
-    re-index    the engine is asked to optimise                                  0: both engines do it by themselves
+    prune       deletes episodes whose strength is next to nothing               by strength
+    merge       makes one fact of facts of one subject that say the same         proposals; merge.py
+    strengthen  counts the links that have grown since the last run              recall_counts.py
+    derive      finds insights in clusters of episodes                           by the model, when the tier allows it
+    compact     makes facts of old episodes that are often recalled              proposals; promote.py
+    re-index    0: both engines optimise by themselves
 
-One run at a time: the owner's lane sees to that. A call that was issued before the last run's end is answered with
-zeros, not run after it.
+The owner's lane lets one run happen at a time. A command that was issued before the last run ended is answered with
+zeros and starts no run.
 """
 
 from __future__ import annotations
@@ -32,45 +32,46 @@ COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceStep:
-    """`proposing`: the steps that propose changes of facts, by the count that tells how many."""
+    """`proposing`: the steps that propose changes of facts, by the name of their count."""
 
-    lookup: OwnerReader
+    reader: OwnerReader
     policy: HygienePolicy
     proposing: Mapping[str, Step]
     monotonic: Callable[[], float] = time.monotonic
     part: PartName = "hygiene"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         none = dict.fromkeys(COUNTS, 0)
         if not self.policy.enabled:
             return StepResult("nothing", row, none, why="hygiene is off")
         last = row.upkeep.reflected_at
-        if last is not None and asked.issued_at is not None and asked.issued_at < last:
+        if last is not None and request.issued_at is not None and request.issued_at < last:
             return StepResult("nothing", row, none, why="a run was going on when this one was asked for")
         began = self.monotonic()
-        gone, writes = await self._pruned(asked, row)
-        counts = none | {"pruned": gone, "strengthened": asked.links.grown_since(last)}
+        pruned, writes = await self._prune(request, row)
+        counts = none | {"pruned": pruned, "strengthened": request.links.grown_since(last)}
         also: list[StepResult] = []
         for name, step in self.proposing.items():
-            did = await step.run(asked, row)
-            if did.status == "done":  # one that may not ask, or whose model is away, is left out
-                row = did.row
-                also.append(replace(did, counts={}))
-                counts[name] = len(did.changes)
+            result = await step.run(request, row)
+            if result.status == "done":  # a step that got no answer changes nothing
+                row = result.row
+                also.append(replace(result, counts={}))
+                counts[name] = len(result.changes)
         worked = any(counts.values())
         seconds = self.monotonic() - began
-        kept = row.upkeep.model_copy(update={"reflected_at": asked.now + timedelta(seconds=seconds)})
+        upkeep = row.upkeep.model_copy(update={"reflected_at": request.now + timedelta(seconds=seconds)})
         return StepResult(
             "done" if worked else "nothing",
-            row.model_copy(update={"upkeep": kept}),
+            row.model_copy(update={"upkeep": upkeep}),
             counts | {"duration_ms": round(seconds * 1_000)},
             writes=writes,
             also=tuple(also),
         )
 
-    async def _pruned(self, asked: RunRequest, row: ProgressRow) -> tuple[int, tuple[Write, ...]]:
-        standing = (as_episode(each) for each in await self.lookup.episodes(asked))
-        gone = [
-            each for each in standing if is_forgotten(each, now=asked.now, policy=self.policy) and may_go(each, row)
+    async def _prune(self, request: RunRequest, row: ProgressRow) -> tuple[int, tuple[Write, ...]]:
+        """Return how many episodes are deleted, and the writes that delete them."""
+        episodes = (as_episode(each) for each in await self.reader.episodes(request))
+        forgotten = [
+            each for each in episodes if is_forgotten(each, now=request.now, policy=self.policy) and may_go(each, row)
         ]
-        return len(gone), deleted(gone, asked)
+        return len(forgotten), deleted(forgotten, request)

@@ -1,8 +1,8 @@
-"""Facts of one subject that say the same become one (maintenance, step 2). No model.
+"""Facts of one subject that say the same become one: the step merge of a maintenance run. No model is asked.
 
-Near in meaning alone is not the same: "likes tea" and "no longer likes tea" are near in every embedding. So the
-conflict pipeline is asked what it would make of the younger fact if it were said now, beside the older one: what it
-would take as a duplicate, or as more detail, is merged.
+A near vector is not enough: "likes tea" and "no longer likes tea" are near in every embedding. So the conflict pipeline
+decides what it would make of the younger fact if it were said now, beside the older one. The facts are merged when the
+younger one is a duplicate of the older one, or adds detail to it.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 LOOKED_AT: Final = 200
-"""Facts whose neighbours one run looks at, the youngest: older ones were looked at by the runs before."""
+"""Facts whose neighbours one run looks at: the youngest. Earlier runs have looked at the older ones."""
 NEIGHBOURS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    lookup: OwnerReader
+    reader: OwnerReader
     policy: HygienePolicy
     conflict: ConflictPolicy
     part: PartName = "hygiene"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        """A fact is merged once in a run: a chain of three takes two runs."""
-        facts = await self.lookup.facts(asked)
-        alone = {subject for subject, n in Counter(fact.subject for fact in facts).items() if n == 1}
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        """Propose merges. A fact is merged once in a run, so a chain of three facts takes two runs."""
+        facts = await self.reader.facts(request)
+        single = {subject for subject, n in Counter(fact.subject for fact in facts).items() if n == 1}
         known = {fact.fact_id: fact for fact in facts}
-        young = [fact for fact in reversed(facts) if fact.subject not in alone][:LOOKED_AT]
-        vectors = await self._vectors(asked, [fact.fact_id for fact in young])
-        taken: set[str] = set()
+        young = [fact for fact in reversed(facts) if fact.subject not in single][:LOOKED_AT]
+        vectors = await self._vectors(request, [fact.fact_id for fact in young])
+        merged: set[str] = set()
         changes: list[Change] = []
         for fact in young:
             found = vectors.get(fact.fact_id)
-            if fact.fact_id in taken or found is None or found.dense is None or len(changes) == self.policy.at_once:
+            if fact.fact_id in merged or found is None or found.dense is None or len(changes) == self.policy.at_once:
                 continue
-            near = await self._near(asked, fact, found.dense)
-            free = [each for each in near if each.id not in taken]
-            change = merger(fact, free, known, self.policy, self.conflict, now=asked.now)
+            near = await self._near(request, fact, found.dense)
+            free = [each for each in near if each.id not in merged]
+            change = merger(fact, free, known, self.policy, self.conflict, now=request.now)
             if change is not None:
-                taken.update(change.source_fact_ids)
+                merged.update(change.source_fact_ids)
                 changes.append(change)
         return StepResult("done" if changes else "nothing", row, {"merged": len(changes)}, changes=tuple(changes))
 
-    async def _vectors(self, asked: RunRequest, wanted: Sequence[str]) -> dict[str, StoredPoint]:
-        if not wanted:
+    async def _vectors(self, request: RunRequest, fact_ids: Sequence[str]) -> dict[str, StoredPoint]:
+        if not fact_ids:
             return {}
-        store = self.lookup.store
-        return await self.lookup.calls.call(
-            "store", lambda: store.get(FACTS, tenant_id=asked.tenant_id, ids=wanted, with_dense=True)
+        store = self.reader.store
+        return await self.reader.calls.call(
+            "store", lambda: store.get(FACTS, tenant_id=request.tenant_id, ids=fact_ids, with_dense=True)
         )
 
-    async def _near(self, asked: RunRequest, fact: StoredFact, dense: Sequence[float]) -> list[StoredPoint]:
-        store = self.lookup.store
-        where = models.Filter(must=[of_owner(asked), equals("state", "active"), equals("subject", fact.subject)])
-        return await self.lookup.calls.call(
+    async def _near(self, request: RunRequest, fact: StoredFact, dense: Sequence[float]) -> list[StoredPoint]:
+        store = self.reader.store
+        where = models.Filter(must=[of_owner(request), equals("state", "active"), equals("subject", fact.subject)])
+        return await self.reader.calls.call(
             "store",
-            lambda: store.nearest(FACTS, tenant_id=asked.tenant_id, dense=dense, where=where, limit=NEIGHBOURS + 1),
+            lambda: store.nearest(FACTS, tenant_id=request.tenant_id, dense=dense, where=where, limit=NEIGHBOURS + 1),
         )
 
 
@@ -87,7 +87,7 @@ def merger(
     *,
     now: datetime,
 ) -> Change | None:
-    """The change that makes the fact one with the nearest older one that says the same, or more, or less."""
+    """Propose to merge the fact with the nearest older one that says the same, or adds to it; None: there is none."""
     for each in near:
         older = known.get(each.id)
         if older is None or each.score is None or each.score < policy.merge_similarity:

@@ -1,4 +1,4 @@
-"""Pending facts: those that settle by themselves (light), and those that the judge's model settles (standard, deep)."""
+"""Pending facts: the step Settle needs no model (phase light), the step Judge asks one (standard or deep)."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 PENDING_READ = 200
-"""Pending facts of an owner that one run looks at."""
+"""Pending facts of an owner that one run reads."""
 
 
-async def waiting(lookup: OwnerReader, asked: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
-    """Pending facts, oldest first, each with the one that it waits for as it stands now."""
-    pending = await lookup.facts(asked, "pending", limit=PENDING_READ)
-    known = await lookup.facts_by_id(asked, [each.waits_for for each in pending if each.waits_for])
+async def pending_facts(reader: OwnerReader, request: RunRequest) -> list[tuple[StoredFact, StoredFact | None]]:
+    """Read pending facts, oldest first, each with the fact that it waits for as that is now."""
+    pending = await reader.facts(request, "pending", limit=PENDING_READ)
+    known = await reader.facts_by_id(request, [each.waits_for for each in pending if each.waits_for])
     return [(each, known.get(each.waits_for or "")) for each in pending]
 
 
 @dataclass(frozen=True, slots=True)
 class SettleStep:
-    """What time or a later statement has decided meanwhile; nobody is asked."""
+    """Settles pending facts that time or a later statement has decided. No model is asked."""
 
-    lookup: OwnerReader
+    reader: OwnerReader
     part: PartName = "light"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         changes = []
-        for pending, known in await waiting(self.lookup, asked):
-            judgement = judge_without_model(pending, known, asked.now)
+        for pending, known in await pending_facts(self.reader, request):
+            judgement = judge_without_model(pending, known, request.now)
             if judgement is not None:
                 changes.append(judged(pending, known, judgement, "settled without a model"))
         if not changes:
@@ -47,21 +47,21 @@ class SettleStep:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStep:
-    """What stands against an active fact, in one question of at most 20 pairs; the rest waits for the next run."""
+    """Asks one question about at most 20 pairs of a pending and an active fact. The rest waits for the next run."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     part: PartName
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        pairs = to_be_judged(await waiting(self.lookup, asked), asked.now)[: self.policy.max_pairs]
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        pairs = to_be_judged(await pending_facts(self.reader, request), request.now)[: self.policy.max_pairs]
         if not pairs:
             return StepResult("nothing", row)
         prompt = JudgePrompt(pairs)
         counts = {"pairs": len(pairs)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-        answer = await self.asking.ask(asked.tenant_id, question)
+        answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, row, **counts)
         shown, unknown = prompt.pairs, 0
@@ -85,11 +85,11 @@ class JudgeStep:
         )
 
 
-def to_be_judged(waiting: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
-    """Those that nothing but a judgement settles: their time has come, and what they wait for is believed."""
+def to_be_judged(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
+    """Return the pairs that need a judgement: the pending fact is valid by now, and the fact it waits for is active."""
     return [
         PendingPair(pending, known)
-        for pending, known in waiting
+        for pending, known in pairs
         if known is not None and pending.valid_from <= now and judge_without_model(pending, known, now) is None
     ]
 

@@ -1,4 +1,4 @@
-"""Deep phase: how things are done, from episodes. Their only writer: points are put whole."""
+"""Deep phase: a model reads episodes and describes how things are done. This stage is the only writer of procedures."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from .base import RunRequest, StepResult
 
 PROCEDURES_MAX: Final = 3
 KNOWN_MAX: Final = 50
-"""Known procedures that are named in the prompt."""
+"""Known procedures that the prompt names."""
 SHOWN: Final = up_to("internal")
 
 
 @dataclass(frozen=True, slots=True)
 class ProceduresStep:
-    """The newest episodes, when there are as many as a cluster needs and other ones than last time."""
+    """Shows the newest episodes, when they are enough for a cluster and not the same as last time."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     part: PartName = "deep"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
-        shown = [each for each in standing if each.sensitivity in SHOWN][-self.policy.max_episodes :]
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        episodes = [as_episode(each) for each in await self.reader.episodes(request)]
+        shown = [each for each in episodes if each.sensitivity in SHOWN][-self.policy.max_episodes :]
         if not self.policy.cluster or len(shown) < self.policy.cluster or cluster_name(shown) == row.mined:
             return StepResult("nothing", row)
-        prompt = ProceduresPrompt(shown, await self._known(asked))
+        prompt = ProceduresPrompt(shown, await self._known(request))
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-        answer = await self.asking.ask(asked.tenant_id, question)
+        answer = await self.caller.ask(request.tenant_id, question)
         looked_at = row.model_copy(update={"mined": cluster_name(shown)})
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         found = [
-            _procedure(item, shown, asked, model=answer.model, prompt=prompt.name)
+            _procedure(item, shown, request, model=answer.model, prompt=prompt.name)
             for _, item in answer.value.items[:PROCEDURES_MAX]
         ]
         by_id = {each.procedure_id: each for each in found}
@@ -63,29 +63,29 @@ class ProceduresStep:
             usage=token_usage(answer.usage),
         )
 
-    async def _known(self, asked: RunRequest) -> list[StoredProcedure]:
-        where = models.Filter(must=[of_owner(asked)])
-        store = self.lookup.store
-        found = await self.lookup.calls.call(
-            "store", lambda: store.select(PROCEDURES, tenant_id=asked.tenant_id, where=where, limit=KNOWN_MAX)
+    async def _known(self, request: RunRequest) -> list[StoredProcedure]:
+        where = models.Filter(must=[of_owner(request)])
+        store = self.reader.store
+        found = await self.reader.calls.call(
+            "store", lambda: store.select(PROCEDURES, tenant_id=request.tenant_id, where=where, limit=KNOWN_MAX)
         )
         return [StoredProcedure.from_payload(each.payload) for each in found]
 
 
 def _procedure(
-    item: ProcedureItem, shown: Sequence[StoredEpisode], asked: RunRequest, *, model: str, prompt: str
+    item: ProcedureItem, shown: Sequence[StoredEpisode], request: RunRequest, *, model: str, prompt: str
 ) -> StoredProcedure:
     return StoredProcedure(
-        procedure_id=ids.procedure_id(asked.owner_key, item.name),
-        tenant_id=asked.tenant_id,
-        owner=asked.owner,
-        owner_key=asked.owner_key,
+        procedure_id=ids.procedure_id(request.owner_key, item.name),
+        tenant_id=request.tenant_id,
+        owner=request.owner,
+        owner_key=request.owner_key,
         name=item.name,
         trigger=item.trigger,
         steps=tuple(item.steps),
-        at=asked.now,
+        at=request.now,
         sensitivity=max((each.sensitivity for each in shown), key=SENSITIVITIES.index),
         model=model,
         prompt=prompt,
-        run_id=asked.run_id,
+        run_id=request.run_id,
     )

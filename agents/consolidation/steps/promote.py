@@ -1,4 +1,4 @@
-"""Standard phase: old episodes that are recalled again and again become facts. No model."""
+"""Standard phase: old episodes that are often recalled become facts. No model is asked."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class PromoteStep:
-    """What a fact stands on already, in whatever state that is, is not proposed again."""
+    """Proposes facts. An episode that is evidence of a fact already, in any state, is not proposed."""
 
-    lookup: OwnerReader
+    reader: OwnerReader
     policy: ConsolidationPolicy
     part: PartName = "standard"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        standing = [as_episode(each) for each in await self.lookup.episodes(asked)]
-        found = select_promotable(standing, now=asked.now, policy=self.policy)
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        episodes = [as_episode(each) for each in await self.reader.episodes(request)]
+        found = select_promotable(episodes, now=request.now, policy=self.policy)
         if not found:
             return StepResult("nothing", row)
         changes = promotion_changes(
-            found, known=await self.lookup.believed(asked, [each.observation_id for each in found])
+            found, known=await self.reader.believed(request, [each.observation_id for each in found])
         )
         if not changes:
             return StepResult("nothing", row)

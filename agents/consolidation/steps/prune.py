@@ -1,4 +1,4 @@
-"""Prune: a model looks through an owner's facts for what should go; policy protects what should stay."""
+"""Prune: a model proposes which of an owner's facts to remove or merge. The policy protects those that must stay."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from .base import RunRequest, StepResult
 
 @dataclass(frozen=True, slots=True)
 class PruneStep:
-    """One question of at most 100 facts; the next one goes on where it stopped. `force`, from the command, asks
-    although little has changed; never of fewer facts than the policy wants, and never where it wants none."""
+    """Asks one question about at most 100 facts; the next run continues after them.
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    The command's `force` asks although few facts have changed. It does not ask about fewer facts than the policy needs,
+    or when the policy is off.
+    """
+
+    reader: OwnerReader
+    caller: ModelCaller
     policy: PrunePolicy
     part: PartName = "prune"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        if not self.policy.facts or (row.changed_facts < self.policy.changed and not asked.forced):
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        if not self.policy.facts or (row.changed_facts < self.policy.changed and not request.forced):
             return StepResult("nothing", row)
-        facts = await self.lookup.facts(asked)
-        if not is_prune_due(len(facts), self.policy.changed if asked.forced else row.changed_facts, self.policy):
+        facts = await self.reader.facts(request)
+        if not is_prune_due(len(facts), self.policy.changed if request.forced else row.changed_facts, self.policy):
             return StepResult("nothing", row, {"facts": len(facts)})
-        shown, stops = select_next_facts(facts, after=row.pruned_to, policy=self.policy)
+        shown, pruned_to = select_next_facts(facts, after=row.pruned_to, policy=self.policy)
         prompt = PrunePrompt(shown)
         counts = {"facts": len(facts), "facts_shown": len(shown)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
-        answer = await self.asking.ask(asked.tenant_id, question)
+        answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # asked again when as much has changed once more
+            if answer.status == "failed":  # the next question comes after as many changes again
                 row = row.model_copy(update={"changed_facts": 0})
             return StepResult.stopped(answer, row, **counts)
         found = prune_proposals(answer.value.removals, answer.value.merges, facts=prompt.facts, policy=self.policy)
@@ -44,7 +47,7 @@ class PruneStep:
             dropped["invalid"] = dropped.get("invalid", 0) + answer.value.dropped
         return StepResult(
             "done",
-            row.model_copy(update={"changed_facts": 0, "pruned_to": stops}),
+            row.model_copy(update={"changed_facts": 0, "pruned_to": pruned_to}),
             counts | {"removals": found.removals, "merges": found.merges},
             dropped,
             changes=found.changes,

@@ -1,4 +1,4 @@
-"""Deep phase: what several users know is proposed to the group that the operator named. No model."""
+"""Deep phase: facts that several users have are proposed to the group that the operator named. No model is asked."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
 TEXTS_MAX: Final = 100
-"""Facts of the owner that one run looks for at others': the newest."""
+"""Facts of the owner that one run compares with other users' facts: the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareStep:
-    """The command goes to the group's key: its facts have the one writer that all others have."""
+    """Proposes facts to the group. The command has the group's key, so the reflector's lane of the group handles it."""
 
-    lookup: OwnerReader
+    reader: OwnerReader
     policy: SharingPolicy
     part: PartName = "deep"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         group = self.policy.shared_with
-        if group is None or asked.owner.scope != "user":
+        if group is None or request.owner.scope != "user":
             return StepResult("nothing", row)
-        mine = [each for each in await self.lookup.facts(asked) if is_shareable(each, self.policy)][-TEXTS_MAX:]
+        mine = [each for each in await self.reader.facts(request) if is_shareable(each, self.policy)][-TEXTS_MAX:]
         if not mine:
             return StepResult("nothing", row)
-        changes = sharing_changes(mine, await self._said(asked, mine), group=group, policy=self.policy)
+        changes = sharing_changes(mine, await self._same_texts(request, mine), group=group, policy=self.policy)
         if not changes:
             return StepResult("nothing", row)
         return StepResult("done", row, {"shared": len(changes)}, changes=changes, to=group)
 
-    async def _said(self, asked: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
-        """Rows of this tenant with these texts, whosever they are."""
+    async def _same_texts(self, request: RunRequest, mine: list[StoredFact]) -> tuple[StoredFact, ...]:
+        """Read the tenant's facts with these texts, of every owner."""
         texts = sorted({each.content_hash for each in mine})
         where = models.Filter(must=[any_of("content_hash", texts)])
-        store, tenant_id = self.lookup.store, asked.tenant_id
-        found = await self.lookup.calls.call(
+        store, tenant_id = self.reader.store, request.tenant_id
+        found = await self.reader.calls.call(
             "store", lambda: store.select(FACTS, tenant_id=tenant_id, where=where, limit=READ_MAX)
         )
         return oldest_first(found)

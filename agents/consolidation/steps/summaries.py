@@ -1,7 +1,7 @@
-"""Light phase: a session's turns that no summary has taken yet are summarised. Standard phase: a summary becomes an
-episode, which the reflector adds (`episodes.record`).
+"""Summaries: phase light summarises turns of a session, phase standard proposes each summary as an episode, which the
+reflector adds (`episodes.record`).
 
-A summary waits in the owner's row from one phase to the other, so that a tier without a standard phase loses none.
+A summary waits in the owner's row between the two phases, so that a tier without the phase standard loses none.
 """
 
 from __future__ import annotations
@@ -18,49 +18,55 @@ from ...common.model_call import CallStopped, ModelCaller
 from ..owner_reads import OwnerReader
 from ..prompts.summary import TASK
 from ..rows import PartName, ProgressRow
-from ..session_summary import logged, may_be_read, proposed, summarise_turns, summary_with, tellable
+from ..session_summary import (
+    logged_turns,
+    may_read_turns,
+    summarise_turns,
+    summary_proposal,
+    with_summarised,
+    without_secrets,
+)
 from .base import RunRequest, StepResult
 
 SESSIONS_LOOKED_AT: Final = 3
-"""Of an owner, in one run: turns of the first may not be in the session log yet."""
+"""Sessions of an owner that one run tries: the turns of the first may not be in the session log yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryStep:
-    """One session, the one with most turns that wait, in one question. Nothing where no model may be asked: the turns
-    wait."""
+    """Asks one question about the session with the most turns that wait. Without a model they go on waiting."""
 
-    lookup: OwnerReader
-    asking: ModelCaller
+    reader: OwnerReader
+    caller: ModelCaller
     policy: ConsolidationPolicy
     capture: CapturePolicy
     part: PartName = "light"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
-        is_paused = self.asking.spending.paused(TASK) is not None
-        if not may_be_read(self.capture) or len(row.summaries) == SUMMARIES_MAX or is_paused:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
+        is_paused = self.caller.spending.paused(TASK) is not None
+        if not may_read_turns(self.capture) or len(row.summaries) == SUMMARIES_MAX or is_paused:
             return StepResult("nothing", row)
         for session in sort_by_need(row.unsummarised, at_least=self.policy.summary_turns)[:SESSIONS_LOOKED_AT]:
-            turns = await logged(asked, session, lookup=self.lookup, capture=self.capture)
+            turns = await logged_turns(request, session, reader=self.reader, capture=self.capture)
             if len(turns) >= self.policy.summary_turns:
-                return await self._summarised(asked, row, session, turns)
+                return await self._summarised(request, row, session, turns)
         return StepResult("nothing", row)
 
     async def _summarised(
-        self, asked: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn]
+        self, request: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn]
     ) -> StepResult:
-        may_be_told = await tellable(asked, session, turns, lookup=self.lookup)
-        shown = take_within_tokens(may_be_told, self.policy.summary_tokens)
-        taken = [each.turn_id for each in turns]
-        if len(shown) < len(may_be_told):  # what is too much for this question waits for the next one
-            taken = taken[: taken.index(may_be_told[len(shown)].turn_id)]
-        row_after = row.model_copy(update={"unsummarised": remove_turns(row.unsummarised, session, taken)})
+        allowed = await without_secrets(request, session, turns, reader=self.reader)
+        shown = take_within_tokens(allowed, self.policy.summary_tokens)
+        handled = [each.turn_id for each in turns]
+        if len(shown) < len(allowed):  # turns that do not fit into this question wait for the next one
+            handled = handled[: handled.index(allowed[len(shown)].turn_id)]
+        row_after = row.model_copy(update={"unsummarised": remove_turns(row.unsummarised, session, handled)})
         if not shown:
             return StepResult("nothing", row_after)
-        answer = await summarise_turns(asked, session, shown, asking=self.asking)
-        if isinstance(answer, CallStopped):  # one of no use would be of no use again
+        answer = await summarise_turns(request, session, shown, caller=self.caller)
+        if isinstance(answer, CallStopped):  # a question that failed would fail again
             return StepResult.stopped(answer, row_after if answer.status == "failed" else row, turns=len(shown))
-        row_after = row_after.model_copy(update={"retold": summary_with(row.retold, asked, session, shown)})
+        row_after = row_after.model_copy(update={"retold": with_summarised(row.retold, request, session, shown)})
         if answer.summary is None:
             return StepResult("nothing", row_after, {"turns": len(shown)}, {"empty": 1}, usage=answer.usage)
         row_after = row_after.model_copy(update={"summaries": (*row.summaries, answer.summary)})
@@ -69,12 +75,12 @@ class SummaryStep:
 
 @dataclass(frozen=True, slots=True)
 class SummaryEpisodesStep:
-    """What was summarised is proposed as episodes."""
+    """Proposes the summaries as episodes. `significance`: their importance."""
 
     significance: float
     part: PartName = "standard"
 
-    async def run(self, asked: RunRequest, row: ProgressRow) -> StepResult:
+    async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not row.summaries:
             return StepResult("nothing", row)
         row_after = row.model_copy(update={"summaries": ()})
@@ -83,7 +89,7 @@ class SummaryEpisodesStep:
                 "done",
                 row_after,
                 {"formed": len(summaries)},
-                summaries=tuple(proposed(each, significance=self.significance) for each in summaries),
+                summaries=tuple(summary_proposal(each, significance=self.significance) for each in summaries),
                 model=model,
                 prompt=prompt,
             )

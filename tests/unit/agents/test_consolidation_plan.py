@@ -34,7 +34,7 @@ def questions(step: object) -> int:
         case GistsStep():
             return step.policy.calls
         case _:
-            return int(hasattr(step, "asking"))
+            return int(hasattr(step, "caller"))
 
 
 def test_hygiene_asks_for_gists_or_for_insights() -> None:
@@ -54,7 +54,7 @@ def test_only_the_phases_of_the_tier_and_in_their_order(phases: frozenset[Phase]
 @pytest.mark.parametrize("phases", SETS, ids=lambda phases: "-".join(sorted(phases)) or "none")
 def test_light_asks_for_summaries_alone_and_pending_facts_are_judged_once_a_run(phases: frozenset[Phase]) -> None:
     steps = STEPS.of("consolidate", phases)
-    asking = [type(step).__name__ for step in steps if hasattr(step, "asking") and step.part == "light"]
+    asking = [type(step).__name__ for step in steps if hasattr(step, "caller") and step.part == "light"]
     assert asking == (["SummaryStep"] if "light" in phases else [])
     judges = [step.part for step in steps if type(step).__name__ == "JudgeStep"]
     assert judges == (["deep"] if "deep" in phases else ["standard"] if "standard" in phases else [])

@@ -1,0 +1,24 @@
+"""Parts that several prompts share: the name of a prompt, and lists of records under headings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from ....memory.language.text import one_line
+
+
+def prompt_name(version: str, rules: str) -> str:
+    """Name a prompt for `cause.prompt`: its version and the hash of its rules."""
+    return f"{version}:sha256{hashlib.sha256(rules.encode()).hexdigest()[:16]}"
+
+
+def listed(title: str, items: Iterable[tuple[str, str, str]]) -> str:
+    """Write `[id] content` lines under a heading for each subject. `items` are (id, subject, content)."""
+    by_subject: dict[str, list[str]] = {}
+    for name, subject, content in items:
+        by_subject.setdefault(one_line(subject), []).append(f"[{name}] {one_line(content)}")
+    if not by_subject:
+        return f"{title}: none"
+    blocks = ["\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items()]
+    return "\n".join((f"{title}:", *blocks))
