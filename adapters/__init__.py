@@ -1,1 +1,1 @@
-"""The outside world behind Protocols: vector stores, completions, embedders."""
+"""Ports to the outside world and their implementations: vector stores, completions, embedders, rerankers."""

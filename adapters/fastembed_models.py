@@ -26,9 +26,10 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
-    """A class of fastembed, `TextEmbedding` or `TextCrossEncoder`, and the words in which errors speak of its models.
+    """A class of fastembed, `TextEmbedding` or `TextCrossEncoder`, and the words that error messages use for its
+    models.
 
-    `setting` in a method is the setting with its value, as the user wrote it.
+    In the methods, `setting` is the setting with its value, as the user wrote it.
     """
 
     library: Any
@@ -62,7 +63,7 @@ class ModelClass:
         return found
 
     def register(self, folder: Path, model_file: str, **options: Any) -> ModelSource:
-        """Make fastembed know the model in this folder. It takes no folder without a name."""
+        """Register the model in this folder with fastembed, which loads a folder only under a registered name."""
         from fastembed.common.model_description import ModelSource as DownloadSource
 
         name = f"folder/{sha256(str(folder.resolve()).encode()).hexdigest()[:16]}"

@@ -1,7 +1,7 @@
-"""A folder that one process holds at a time, and files in it that are never seen half-written.
+"""Lock that lets one process at a time hold a folder, and writes that replace a file as a whole.
 
-The lock is the operating system's (`flock`), so that `kill -9` frees it; nothing has to be cleaned up by hand. Who
-holds it is written beside it, for the message that another process prints.
+The lock is the operating system's (`flock`), so `kill -9` frees it and nobody has to clean up. The holder's name is
+written beside it, for the message that another process prints.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ POLL_SECONDS = 0.05
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `data`: a reader, or a crash, sees the old content or the new, whole and on disk.
+    """Replace `path` by `data`. A reader sees the old content or the new one, also after a crash; when this returns,
+    the new content is on disk.
 
-    `mode` are the permissions of the new file: by default the owner's alone, as a token or an address needs it.
+    `mode` is the permissions of the new file. By default only the owner may read it, because files with tokens and
+    addresses are written here.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -39,7 +41,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` survive a loss of power."""
+    """Make renames in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -48,9 +50,9 @@ def sync_folder(folder: Path) -> None:
 
 
 class FolderLock:
-    """The right to use a folder, exclusive among processes (and among instances within one).
+    """Exclusive right to use a folder, among processes and among instances within one process.
 
-    The folder is made when it is missing. Not re-entrant: take it once and hand the instance on.
+    The folder is created when it is missing. The lock is not re-entrant: acquire it once and pass the instance on.
     """
 
     def __init__(self, *, folder: Path, purpose: str = "") -> None:
@@ -64,11 +66,11 @@ class FolderLock:
 
     @property
     def held(self) -> bool:
-        """Whether this instance holds it."""
+        """True while this instance holds the lock."""
         return self._lock.is_locked
 
     def try_acquire(self) -> bool:
-        """Take it if it is free. Raises OSError when the folder cannot be made or written."""
+        """Acquire the lock if it is free. OSError: the folder cannot be created or written."""
         if self.held:
             return True
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +82,7 @@ class FolderLock:
         return True
 
     async def acquire(self, *, timeout: float) -> bool:
-        """Try for `timeout` seconds; False when it is still held by another then."""
+        """Try to acquire the lock for `timeout` seconds. False: another holder still has it."""
         deadline = time.monotonic() + timeout
         while not self.try_acquire():
             remaining = deadline - time.monotonic()
@@ -90,13 +92,14 @@ class FolderLock:
         return True
 
     def release(self) -> None:
-        """Give it up. Without effect when it is not held."""
+        """Release the lock. Without effect when it is not held."""
         if self.held:
             (self._folder / HOLDER_FILE).unlink(missing_ok=True)
             self._lock.release()
 
     def holder(self) -> str:
-        """For messages: `pid 4711 (worker all)`, or `another process` while its name is not to be read."""
+        """Describe the holder for messages: `pid 4711 (worker all)`, or `another process` while the name cannot be
+        read."""
         return holder_of(self._folder)
 
     def __enter__(self) -> FolderLock:
@@ -109,12 +112,13 @@ class FolderLock:
 
 
 def holder_pid(folder: Path) -> int | None:
-    """The process that took the lock last. Only of use while the lock is held: a killed process leaves its name."""
+    """Return the process that acquired the lock last. Useful only while the lock is held, because a killed process
+    leaves its id behind."""
     return _holder(folder)[0]
 
 
 def holder_of(folder: Path) -> str:
-    """See `FolderLock.holder`."""
+    """Describe the holder of a folder; see `FolderLock.holder`."""
     pid, purpose = _holder(folder)
     if pid is None:
         return "another process"

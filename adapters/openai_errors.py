@@ -1,7 +1,7 @@
-"""What the OpenAI-compatible servers mean: which answer is which error, and Retry-After.
+"""Error answers of OpenAI-compatible servers, as the errors of this package, and Retry-After.
 
-Completions and embeddings speak to the same kind of server, so one table decides what is transient. Retries are the
-boundary's business (streams/engine/error_boundary.py): nothing is tried again here.
+Completions and embeddings use the same kind of server, so one table decides which errors are transient. Nothing is
+retried here: streams/engine/error_boundary.py does that.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ from ..schemas.errors import Transient
 from .unicode import well_formed
 
 MAX_RETRY_AFTER: Final = 3600.0
-"""Seconds. A server that asks for more is asked again after an hour: a wait must never look like a hang."""
+"""Seconds. A server that asks for more is called again after an hour, so that a wait never looks like a hang."""
 
 REFUSED_STATUSES: Final = frozenset({400, 413, 422})
-"""What a server says of a request that it will never take (413: it is too large). The rest may pass by itself."""
+"""Statuses of a request that the server will never accept (413: it is too large). Other errors may pass by
+themselves."""
 
 MODEL: Final = "model"
-"""The component of a `Transient` that says of a model that it is away."""
+"""The component of a `Transient` about a completion model."""
 
 _SETTINGS_CODES: Final = frozenset({"invalid_api_key", "model_not_found"})
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An answer that is none: what the server said instead."""
+    """An error answer of a server."""
 
     status: int
     message: str
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """By lower-case name, or in a mapping that does not care."""
+    """Keys are in lower case, or the mapping ignores case."""
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-    """From an answer above 299. Servers differ: `{"error": {"message", "code"}}`, `{"error": "…"}`, `{"message": "…"}`,
-    or a proxy's page."""
+    """Read an answer with a status above 299. Servers differ: `{"error": {"message", "code"}}`, `{"error": "…"}`,
+    `{"message": "…"}`, or the HTML page of a proxy."""
     text = body.decode("utf-8", "replace")
     try:
         said = json.loads(text)
@@ -63,7 +64,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Seconds that the server asked for: RFC 9110 `Retry-After`, as seconds or as a date, at most an hour."""
+    """Return the seconds that the server asks the client to wait: RFC 9110 `Retry-After`, as seconds or as a date, at
+    most an hour."""
     value = headers.get("retry-after")
     if value is None:
         return None
@@ -81,16 +83,17 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
 
 class RateLimited(Transient):
-    """The server is there and asks for time (429): no sign that the model is away."""
+    """The server answers and asks for a pause (429). This does not mean that the model is unavailable."""
 
 
 def is_refusal(failure: Failure) -> bool:
-    """The server will never take this request as it is. A wrong key or model told with status 400 is no such case."""
+    """Tell whether the server will never accept this request. A wrong key or model reported with status 400 does not
+    count."""
     return failure.status in REFUSED_STATUSES and failure.code not in _SETTINGS_CODES
 
 
 def to_transient(failure: Failure, *, component: str, model: str, setting: str) -> Transient:
-    """Everything that is no refusal, as `Transient`; `remedy` names the setting that a person should look at.
+    """Turn an error that is no refusal into `Transient`. Its `remedy` names the setting to check.
 
     `setting` is the variable that names the model (MEMSTREAM_MODEL, MEMSTREAM_EMBEDDER).
     """
@@ -114,6 +117,6 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
 
 
 def shortened(text: str, limit: int = 300) -> str:
-    """One line of at most `limit` code points, for messages and prompts."""
+    """Return the text as one line of at most `limit` code points, for messages and prompts."""
     flat = " ".join(well_formed(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

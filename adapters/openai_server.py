@@ -1,7 +1,9 @@
-"""An OpenAI-compatible server: JSON posted to it, its answer's bytes back. One client, connections kept alive.
+"""Client for an OpenAI-compatible server: it posts JSON and returns the bytes of the answer. One client keeps its
+connections alive.
 
-The `openai` client, on its aiohttp transport and with the body as bytes: a call costs a third of what it costs over
-httpx with typed parameters (ADR 0008). Answers are decoded by models of our own, retries are the boundary's.
+It is the `openai` client on its aiohttp transport, with the body as bytes. A call costs a third of what it costs over
+httpx with typed parameters (docs/adr/0008-openai-client-on-its-aiohttp-transport.md). Other modules decode the answers;
+streams/engine/error_boundary.py retries.
 """
 
 from __future__ import annotations
@@ -20,27 +22,27 @@ from ..schemas.errors import Transient
 from .openai_errors import failure_of, is_refusal, shortened, to_transient
 
 KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept: less than the 5 after which uvicorn (vLLM and others) closes it, so that
-no request goes out on a connection that is being closed."""
+"""Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
+connection that is being closed."""
 NO_KEY: Final = "no-key-set"
-"""The client insists on a key; servers of one's own often need none."""
+"""The client requires a key. Servers that users run themselves often need none."""
 JSON: Final = {"Content-Type": "application/json"}
 
 
 class RequestRefused(Exception):
-    """The server will not take this request as it is (400, 413, 422); says why."""
+    """The server refuses this request (400, 413, 422). The message says why."""
 
 
 class NoAnswer(Transient):
-    """The call may have been made, its answer was not heard: it may have been charged."""
+    """No answer was received. The server may have handled the call and charged for it."""
 
 
 class OpenAIServer:
-    """Where a model is served.
+    """One server with models.
 
-    `component` (`model`, `embedder`) and `setting` (the variable that names the model) stand in errors. `timeout` is in
-    seconds, for one call from first byte to last; waiting for a place does not count. `concurrency` is the limit of
-    calls under way.
+    Error messages contain `component` (`model`, `embedder`) and `setting` (the variable that names the model).
+    `timeout` is in seconds for one call, from the first byte to the last; waiting for a free connection does not count.
+    `concurrency` is the limit of calls at once.
     """
 
     def __init__(
@@ -67,14 +69,14 @@ class OpenAIServer:
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=base_url,
-            timeout=None,  # ours is around the whole call: the client's is per read, which a trickle of bytes escapes
+            timeout=None,  # post() limits the whole call; this one would limit each read
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(timeout=None, limits=limits),
         )
 
     async def post(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
-        """The body of the answer. Raises `RequestRefused`, and `Transient` for all else: away, slow, busy, wrong
-        settings."""
+        """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
+        else: outage, time-out, overload, wrong settings."""
         data = encoded(body)
         async with self._places:
             try:
@@ -93,7 +95,8 @@ class OpenAIServer:
         return answer.content
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
-        """As `post`, for the one question that is asked before a loop goes on (an embedder's dimension)."""
+        """Post as `post` does, but blocking. Used for the one call before the event loop runs (the dimension of an
+        embedder)."""
         with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
             try:
                 return client.post(
@@ -124,5 +127,5 @@ class OpenAIServer:
 
 
 def encoded(body: Mapping[str, JsonValue]) -> bytes:
-    """As it is sent."""
+    """Encode the body as JSON."""
     return to_json(body)

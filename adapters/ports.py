@@ -1,7 +1,7 @@
-"""The ports: what the stages may ask of the outside world.
+"""Ports: the Protocols through which stages use the outside world.
 
-Each Protocol has one contract suite under tests/contract that runs on every implementation, fakes included.
-Everything that can go wrong leaves as `Transient`, `Poison` or `Fatal` (schemas/errors.py).
+Each Protocol has one contract suite under tests/contract, which runs on every implementation, fakes included. Every
+error leaves a port as `Transient`, `Poison` or `Fatal` (schemas/errors.py).
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ A = TypeVar("A")
 # ------------------------------------------------------------------------------------------------ embedders
 @dataclass(frozen=True, slots=True)
 class EmbedderIdentity:
-    """What a collection remembers of the embedder that filled it. Another identity is refused."""
+    """The identity of an embedder. A collection records that of the embedder that filled it, and refuses another
+    one."""
 
     name: str
-    """As in MEMSTREAM_EMBEDDER, a folder by its last part: `hashing`, `fastembed:all-minilm-l6-v2-int8`."""
+    """As in MEMSTREAM_EMBEDDER; of a folder only the last part: `hashing`, `fastembed:all-minilm-l6-v2-int8`."""
     dimension: int
     version: str = "1"
 
     @property
     def slug(self) -> str:
-        """For collection names: lower-case letters, digits and hyphens."""
+        """The name for use in collection names: lower-case letters, digits and hyphens."""
         return "".join(c if c.isalnum() else "-" for c in self.name.lower()).strip("-")
 
 
@@ -40,7 +41,7 @@ class Embedder(Protocol):
     def identity(self) -> EmbedderIdentity: ...
 
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
-        """One vector per text, in their order, each of `identity.dimension` floats and of length 1.
+        """Return one vector for each text, in the same order. Each has `identity.dimension` floats and length 1.
 
         Raises `Transient` (time-out, 429, 5xx, 401, 403, 404, connection) or `Poison("refused_by_model")`.
         """
@@ -58,22 +59,24 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest(Generic[A]):
-    """One task for a model. `parse` gets the decoded JSON value of the answer and returns the typed answer;
-    it raises ValueError, saying what is wrong, only when the outer shape is unusable (single bad items are its
-    own business: dropped and counted)."""
+    """One task for a model.
+
+    `parse` gets the decoded JSON value of the answer and returns the typed answer. It raises ValueError, with the
+    reason, only when the outer shape is unusable. Single bad items it drops and counts itself.
+    """
 
     task: str
     """Name of the JSON schema: observations, consolidation, …"""
     tenant_id: str
     messages: tuple[Message, ...]
     json_schema: Mapping[str, JsonValue]
-    """Strict-mode schema of the outer object: every property required, optional ones nullable."""
+    """The schema of the outer object, in strict mode: every property is required, and optional ones are nullable."""
     parse: Callable[[JsonValue], A]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them, over all calls that one answer took (a repair is a second call)."""
+    """Tokens as the server counted them, over all calls for one answer (a repair is a second call)."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -88,7 +91,7 @@ class Completion(Generic[A]):
 
 
 class UsageSink(Protocol):
-    """Where usage is counted, per tenant and task (the metrics of the worker; budgets later)."""
+    """Receiver of token usage, for each tenant and task."""
 
     def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None: ...
 
@@ -96,15 +99,15 @@ class UsageSink(Protocol):
 class Completions(Protocol):
     @property
     def model(self) -> str:
-        """The name that goes into `cause.model`."""
+        """The name that is recorded in `cause.model`."""
         ...
 
     @property
     def costs_money(self) -> bool: ...
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Raises `Transient` (also 401, 403, 404: `remedy` names the setting), or `Poison("refused_by_model")`
-        when the answer is unusable after one repair."""
+        """Return the parsed answer. Raises `Transient` (also for 401, 403, 404: `remedy` names the setting), or
+        `Poison("refused_by_model")` when the answer is still unusable after one repair."""
         ...
 
     async def close(self) -> None: ...
@@ -118,15 +121,16 @@ class RerankCandidate:
     tier: Tier
     text: str
     subject: str | None = None
-    """Of whom it tells; None for a message."""
+    """Whom the memory is about. None for a message."""
 
 
 class Reranker(Protocol):
-    """Puts what was found into a better order by reading it beside the cue. Who has none orders by Reciprocal Rank
-    Fusion alone."""
+    """Reranker: it improves the order of candidates by reading each together with the cue. Without one, Reciprocal Rank
+    Fusion alone orders them."""
 
     async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
-        """Places in `candidates`, best first, each at most once; what it does not name fits worse than what it names.
+        """Return places in `candidates`, best first, each at most once. Candidates that are not named fit worse than
+        those that are.
 
         Raises `Transient`, or `Poison("refused_by_model")` when there is no usable answer.
         """
@@ -138,8 +142,8 @@ class Reranker(Protocol):
 # ------------------------------------------------------------------------------------------------ vector store
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A record to store. `text` is what lexical search indexes (the store encodes it), `dense` the embedding, `window`
-    that of the record with its neighbours, where the collection has such."""
+    """A record to store. Lexical search indexes `text` (the store encodes it). `dense` is the embedding of the record,
+    and `window` that of the record with its neighbours, in collections that have it."""
 
     id: str
     payload: Payload
@@ -150,7 +154,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class NewWindow:
-    """What a record that stands is found by from now on, since a neighbour came: see `Point`. None stays as it is."""
+    """New vectors of a stored record after a neighbour was added; see `Point`. None leaves a vector unchanged."""
 
     id: str
     text: str | None
@@ -158,7 +162,8 @@ class NewWindow:
 
 
 class StoredPoint(NamedTuple):
-    """A stored record. `score` is the cosine similarity where a query asked for one; `dense` only when asked."""
+    """A stored record. `score` is the cosine similarity when a query asked for it. `dense` is set only when asked
+    for."""
 
     id: str
     payload: Payload
@@ -167,8 +172,8 @@ class StoredPoint(NamedTuple):
 
 
 class RankedPoint(Protocol):
-    """A record in the answer to a ranking, as the store has it: a read has hundreds. Scores compare within one answer
-    only."""
+    """A record in the answer to a ranking, in the form in which the store has it, because a read has hundreds. Scores
+    compare within one answer only."""
 
     @property
     def id(self) -> str: ...
@@ -182,7 +187,7 @@ VectorName = Literal["dense", "window"]
 
 @dataclass(frozen=True, slots=True)
 class DenseRanking:
-    """A ranking by cosine similarity to a vector: of the records themselves, or of them with their neighbours."""
+    """Ranking by cosine similarity to a vector: of the records themselves, or of the records with their neighbours."""
 
     dense: Sequence[float]
     among: VectorName = "dense"
@@ -190,7 +195,7 @@ class DenseRanking:
 
 @dataclass(frozen=True, slots=True)
 class LexicalRanking:
-    """A ranking by words (BM25)."""
+    """Ranking by words (BM25)."""
 
     text: str
 
@@ -203,29 +208,31 @@ OrderDirection = Literal["asc", "desc"]
 class VectorStore(Protocol):
     """Qdrant, remote or embedded. Collection names are those of schemas/collections.py (`facts`, `episodes` …).
 
-    No read works without a tenant: it is a filter inside every query, and the `tenant_id` of every payload that
-    comes back is checked again (another one is `Fatal`). Writes wait until they are durable; a time-out is
-    `Transient`. Payload values are JSON; NaN and infinities are refused before they reach the engine (`Fatal`), so is
-    a text with a lone surrogate (`Poison("invalid")`: bad input that the codec let through).
+    Every read needs a tenant: it is a filter inside the query, and the `tenant_id` of every payload that comes back is
+    checked again (another one is `Fatal`). A write returns when it is durable; a time-out is `Transient`. Payload
+    values are JSON. Before they reach the engine, NaN and infinities are refused (`Fatal`), and so is a text with a
+    lone surrogate (`Poison("invalid")`: bad input that the codec accepted).
     """
 
     async def ensure(self, *collections: str) -> None:
-        """Create what is missing of these (by default of all): collections, aliases, payload indexes. `Fatal` when a
-        collection was filled by another embedder; the message names both and what to do.
+        """Create what is missing of these collections (by default of all): collection, alias, payload indexes. `Fatal`
+        when a collection was filled by another embedder; the message names both and the remedy.
 
-        A stage names the collections that it writes, so that the one whose `facts` are gone can still see it."""
+        A stage names only the collections that it writes, so that the stage whose `facts` are missing can still notice
+        it.
+        """
         ...
 
     async def exists(self, collection: str) -> bool: ...
 
     async def ping(self) -> None:
-        """Answer, or raise `Transient`."""
+        """Return when the store answers; raise `Transient` when it does not."""
         ...
 
     async def get(
         self, collection: str, *, tenant_id: str, ids: Sequence[str], with_dense: bool = False
     ) -> dict[str, StoredPoint]:
-        """By id; what is absent is absent. Beyond 1 000 ids it asks in pages."""
+        """Read records by id. Absent ids are left out of the result. More than 1 000 ids are read in pages."""
         ...
 
     async def select(
@@ -240,21 +247,22 @@ class VectorStore(Protocol):
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
     ) -> list[StoredPoint]:
-        """All that match (paged inside), ordered by an indexed field when asked, else by id, from `from_id` on.
-        `fields`: of the payload these alone and `tenant_id`, for reads of many of which little is needed."""
+        """Return all records that match, in pages inside: ordered by an indexed field when given, otherwise by id, from
+        `from_id` on. With `fields`, payloads contain these fields and `tenant_id` only, for large reads that need
+        little."""
         ...
 
     async def nearest(
         self, collection: str, *, tenant_id: str, dense: Sequence[float], where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        """By cosine similarity, best first."""
+        """Search by cosine similarity, best first."""
         ...
 
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        """By words (BM25), best first; nothing when `text` has no word that is indexed. Scores compare within one
-        answer only."""
+        """Search by words (BM25), best first. Empty when `text` has no indexed word. Scores compare within one answer
+        only."""
         ...
 
     async def search(
@@ -266,9 +274,9 @@ class VectorStore(Protocol):
         where: models.Filter | None = None,
         limit: int,
     ) -> list[Sequence[RankedPoint]]:
-        """Several rankings of the same records in one request: of each the best `limit`, as `nearest` and
-        `lexical` would give them. All answer, or none. Payloads are read of those that are wanted then (`select`):
-        lists overlap, and reading a payload costs more than finding it."""
+        """Run several rankings of the same records in one request, and return the best `limit` of each, as `nearest`
+        and `lexical` do. All of them answer, or none. The answers contain no payloads: `select` reads those that are
+        wanted, because lists overlap and reading a payload costs more than finding it."""
         ...
 
     async def last(
@@ -280,26 +288,26 @@ class VectorStore(Protocol):
         order_by: str,
         limit: int,
     ) -> list[StoredPoint]:
-        """The records with the greatest values in an indexed field, greatest first; those without one are left out.
-        What is asked at once goes out together."""
+        """Return the records with the greatest values in an indexed field, greatest first. Records without a value are
+        left out. Concurrent calls share a request."""
         ...
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int: ...
 
     async def insert(self, collection: str, points: Sequence[Point]) -> None:
-        """Only where absent; what stands is left as it is."""
+        """Insert points that are absent. Existing points stay unchanged."""
         ...
 
     async def put(self, collection: str, points: Sequence[Point]) -> None:
-        """Insert or replace whole (projections)."""
+        """Insert or replace whole points. For projections."""
         ...
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
-        """Write single fields of existing points (their owner's way); an absent point stays absent."""
+        """Write single fields of existing points. Absent points stay absent. For fields that have one writer."""
         ...
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
-        """Index existing points anew, without touching payload or `dense`; an absent point stays absent."""
+        """Replace vectors of existing points without touching payload or `dense`. Absent points stay absent."""
         ...
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None: ...
@@ -307,9 +315,11 @@ class VectorStore(Protocol):
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """Write `point` (its payload carries the new `version`, and `cause` among `applied`) if the stored row has
-        `expected_version` (None: is absent) and not yet this cause. `applied`: the row has the cause, now or before.
-        `conflict`: it has neither."""
+        """Write `point` if the stored row has `expected_version` (None: is absent) and does not have this cause yet.
+        The payload carries the new `version`, and `cause` in `applied`.
+
+        `applied`: the row has the cause, from now or before. `conflict`: the row does not have it.
+        """
         ...
 
     async def close(self) -> None: ...

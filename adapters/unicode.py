@@ -1,10 +1,10 @@
-"""Texts that a server can take: lone surrogates, which JSON may smuggle in, are no Unicode text."""
+"""Replacement of lone surrogates, which JSON can contain but which are not valid Unicode text."""
 
 from __future__ import annotations
 
 
 def well_formed(text: str) -> str:
-    """`text` with lone surrogates replaced (U+FFFD): they have no UTF-8 form, so they could not be sent at all."""
+    """Replace lone surrogates by U+FFFD. They have no UTF-8 form, so they could not be sent."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

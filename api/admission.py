@@ -1,4 +1,4 @@
-"""Before every request: is there room for it, and does its answer begin in time. Pure ASGI: streams pass through it."""
+"""Limits and time-outs for every request, before any route runs. Pure ASGI, so that streams pass through."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .limits import Limits
 from .problems import Problem, busy, headers_too_large, unavailable
 
 OPEN = frozenset({"/livez", "/readyz", "/metrics"})
-"""Answered however much there is to do."""
+"""Paths that are answered under any load."""
 NO_ROUTE = "none"
 EVENT_STREAM = b"text/event-stream"
 
 
 class HttpMetrics:
-    """What this interface counts. Routes are labels, paths are not: these have ids in them."""
+    """HTTP metrics. Their labels name routes, not paths, because paths contain ids."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
@@ -33,7 +33,7 @@ class HttpMetrics:
 
 
 class Admission:
-    """Middleware. `at_work` requests are counted until they are answered, streams until they begin."""
+    """Middleware that limits the requests in work. A request counts until it is answered, a stream until it begins."""
 
     def __init__(self, app: ASGIApp, *, limits: Limits, metrics: HttpMetrics) -> None:
         self._app = app
@@ -49,11 +49,14 @@ class Admission:
         if scope["path"] in OPEN:
             await self._app(scope, receive, passage.send)
             return
-        if _head(scope) > self._limits.header:  # the parser takes more, when it comes in one piece
+        if _head(scope) > self._limits.header:  # the HTTP parser accepts more when the head comes in one piece
             await passage.refuse(headers_too_large(self._limits.header), receive)
             return
         if len(self._at_work) >= self._limits.requests:
-            problem = busy(f"{self._limits.requests} requests are at work", retry_after=self._limits.retry_seconds)
+            problem = busy(
+                f"{self._limits.requests} requests are in work already",
+                retry_after=self._limits.retry_seconds,
+            )
             await passage.refuse(problem, receive)
             return
         self._at_work.add(passage)
@@ -65,14 +68,14 @@ class Admission:
         except TimeoutError:
             if passage.begun:
                 raise
-            why = f"no answer within {self._limits.request_seconds:g} s; what was asked for may still happen"
+            why = f"no answer within {self._limits.request_seconds:g} s; the request may still take effect"
             await passage.refuse(unavailable(why, retry_after=self._limits.retry_seconds), receive)
         finally:
             self._at_work.discard(passage)
 
 
 def _head(scope: Scope) -> int:
-    """Bytes of the address and the headers."""
+    """Return the bytes of the address and the headers."""
     fields = sum(len(name) + len(value) for name, value in scope["headers"])
     return fields + len(scope.get("raw_path", b"")) + len(scope["query_string"])
 
@@ -82,7 +85,7 @@ def _is_stream(start: Message) -> bool:
 
 
 class _Passage:
-    """One request's way out."""
+    """The answer of one request: when it begins, and how it is counted."""
 
     def __init__(self, scope: Scope, send: Send, metrics: HttpMetrics) -> None:
         self._scope = scope

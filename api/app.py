@@ -1,4 +1,4 @@
-"""The HTTP interface: routes → services. Nothing is decided here but who may ask."""
+"""The HTTP application: it connects routes to services. The only decision here is who may ask."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ DESCRIPTION = (
     "The contract is docs/reference/http.md."
 )
 SOURCE = "api"
-"""In `ce_source` of what is handed in here."""
+"""Part of `ce_source` of turns that come in here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What the routes stand on."""
+    """The services that the routes call."""
 
     sender: TurnSender
     commands: CommandPort

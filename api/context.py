@@ -1,4 +1,4 @@
-"""`POST /v1/context`: what memory has for a prompt, as text between boundaries."""
+"""`POST /v1/context`: memory for a prompt, as framed text."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from .request_body import json_body, model_of
 
 
 class ContextQuery(MemoryQuery):
-    """What the prompt is about, and what of memory goes into it."""
+    """What the prompt is about, and which parts of memory go into it."""
 
     max_tokens: Annotated[int, Field(ge=1, le=TOKENS_MAX)] = TOKENS_DEFAULT
     preset: Preset = "default"
     sections: Annotated[
-        tuple[Switch, ...] | None, Field(max_length=6, description="Exactly these, instead of the preset.")
+        tuple[Switch, ...] | None,
+        Field(max_length=6, description="These sections instead of the preset."),
     ] = None
 
     def request(self, caller: Caller, header: str | None) -> ContextRequest:
-        """Held against the credential."""
+        """Check the query against the credential."""
         about = self.about(caller, header)
         return bounded(
             lambda: ContextRequest(
@@ -49,13 +50,14 @@ class ContextQuery(MemoryQuery):
 
 
 class ContextAnswer(BaseModel):
-    """`text` goes into the system prompt as it is: what is remembered stands in it as data. Empty: nothing is shown."""
+    """`text` goes into the system prompt unchanged: it frames what is remembered as data. It is empty when nothing is
+    shown."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str
     tokens: int
-    """As they were estimated."""
+    """Estimated, not counted by the model's tokenizer."""
     shown: dict[Section, list[str]]
     """Ids by section, in the order of the text."""
     tools: list[Literal["recall"]]
@@ -70,7 +72,7 @@ def router(
 
     @routes.post("/v1/context", summary="A context for a prompt", openapi_extra=body_of(ContextQuery))
     async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
-        """Blocks, digest, facts, focus and episodes within a number of tokens."""
+        """Render blocks, digest, facts, focus and episodes within a number of tokens."""
         query = model_of(ContextQuery, await json_body(request, limit=limits.body))
         made = await contexts.context(query.request(caller, session), now=now())
         missing = missing_parts(made.missing)

@@ -1,14 +1,14 @@
-"""Who asks: bearer tokens, what each may do and whose memory it may see.
+"""Bearer tokens: what each may do, and whose memory it may see.
 
-A file in TOML holds the SHA-256 of each token, never the token. Identity (tenant, user) comes from here and from
-parameters that are checked against it, never from a text.
+A TOML file holds the SHA-256 of each token, never the token itself. The identity of a caller (tenant, user) comes from
+here and from parameters that are checked against it, never from a text.
 
     [[token]]
     name = "chat service"
     sha256 = "…"
     tenants = ["acme"]
     scopes = ["turns:write", "memory:read"]
-    users = ["u1"]                            # optional: only these users, and nothing that several share
+    users = ["u1"]                            # optional: only these users, and nothing that is shared
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .problems import forbidden, unauthorized, wrong
 Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
-"""Of every token: a scanner of leaked secrets knows it by that."""
+"""The prefix of every token. Scanners for leaked secrets recognise tokens by it."""
 RANDOM_BYTES = 32
 TOKENS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a credential allows. `tenants` or `users` None: any."""
+    """The rights of one credential. `tenants` or `users` None means any."""
 
     name: str
     scopes: frozenset[Scope]
@@ -51,30 +51,31 @@ class Caller:
             raise forbidden(f"the token {self.name!r} lacks the scope {scope}")
 
     def tenant(self, asked: str | None) -> str:
-        """The tenant of this request: the one that was asked for, else the token's only one."""
+        """Return the tenant of this request: the one in the request, otherwise the token's only tenant."""
         if asked is not None:
             if self.tenants is not None and asked not in self.tenants:
-                raise forbidden(f"the token {self.name!r} is not of the tenant that was named")
+                raise forbidden(f"the token {self.name!r} has no access to the tenant of this request")
             return asked
         only = _only(self.tenants)
         if only is None:
-            raise wrong("tenant", "is needed: the token does not say which, for it has not exactly one")
+            raise wrong("tenant", "is required, because the token does not have exactly one tenant")
         return only
 
     def user(self, asked: str | None) -> str:
-        """The user of this request, alike."""
+        """Return the user of this request: the one in the request, otherwise the token's only user."""
         user = asked if asked is not None else _only(self.users)
         if user is None:
-            raise wrong("user", "is needed: the token does not say which, for it has not exactly one")
+            raise wrong("user", "is required, because the token does not have exactly one user")
         self.check_owner(Owner(scope="user", id=user))
         return user
 
     def check_owner(self, owner: Owner) -> None:
         if not self.sees(owner):
-            raise forbidden(f"the token {self.name!r} may not see the {owner.scope} that was named")
+            raise forbidden(f"the token {self.name!r} has no access to the {owner.scope} of this request")
 
     def sees(self, owner: Owner) -> bool:
-        """A token of some users sees nothing that belongs to agents, organisations or groups."""
+        """Tell whether this caller may see the owner's memory. A token that is bound to users sees nothing of agents,
+        organisations or groups."""
         return self.users is None or (owner.scope == "user" and owner.id in self.users)
 
     def check_ceiling(self, ceiling: Sensitivity) -> None:
@@ -83,7 +84,8 @@ class Caller:
 
 
 ANYONE = Caller("anyone", frozenset(SCOPES))
-"""Without a file of tokens, on the loopback interface only: whoever reaches it could read the folder as well."""
+"""The caller when there is no file of tokens. The server then listens on the loopback interface only, and whoever
+reaches that could read the folder as well."""
 
 
 def _only(ids: frozenset[str] | None) -> str | None:
@@ -114,25 +116,25 @@ class TokenFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The tokens that are known, by their digests; `entries` None: nobody is asked for one."""
+    """All known tokens, by their digests. With `entries` None no token is required."""
 
     entries: Sequence[TokenEntry] | None
 
     @classmethod
     def read(cls, text: str) -> Credentials:
-        """The file's text. ValueError says what is wrong with it, never what a digest is."""
+        """Read the text of the file. ValueError says what is wrong with it, and never contains a digest."""
         try:
             entries = TokenFile.model_validate(tomllib.loads(text)).token
         except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"is no TOML: {error}") from error
+            raise ValueError(f"is not valid TOML: {error}") from error
         except ValidationError as error:
             raise ValueError(explain(error)) from None
         if len({entry.sha256 for entry in entries}) < len(entries):
-            raise ValueError("a token stands in it twice")
+            raise ValueError("contains a token twice")
         return cls(entries)
 
     def find(self, token: str) -> Caller | None:
-        """Every entry is compared, each in constant time: how long it takes tells nothing."""
+        """Compare the token with every entry, each in constant time, so that the duration reveals nothing."""
         given = digest(token)
         found = [entry for entry in self.entries or () if hmac.compare_digest(entry.sha256, given)]
         return found[0].caller() if found else None
@@ -160,7 +162,7 @@ BEARER = HTTPBearer(auto_error=False, description="A token of the file that MEMS
 
 
 def caller_with(credentials: Credentials, scope: Scope) -> Callable[..., Caller]:
-    """A dependency of routes: the caller, who has this scope."""
+    """Return a dependency for routes: the caller, who has this scope."""
 
     async def caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Caller:
         found = credentials.caller(None if given is None else given.credentials)

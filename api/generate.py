@@ -1,4 +1,4 @@
-"""The OpenAPI document as a file: `python -m memstream.api.generate [--check]` writes api/openapi.json or compares
+"""Writer of the OpenAPI document: `python -m memstream.api.generate [--check]` writes api/openapi.json or compares
 it."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILE = Path(__file__).resolve().parent / "openapi.json"
 
 
 def bare_app() -> FastAPI:
-    """The routes, with nothing behind them."""
+    """Return the application with no services behind its routes."""
     nothing: Any = None
     services = Services(
         sender=nothing,

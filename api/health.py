@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz`, `/metrics`, as a worker has them (docs/how-to/monitor.md)."""
+"""`/livez`, `/readyz` and `/metrics`, the same as a worker's (docs/how-to/monitor.md)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from ..streams.engine.health import Readiness
 
 LOG = "log"
-"""The part by which this server is ready: without the store turns are taken all the same, so a balancer must not take
-it away from them."""
+"""The part that decides whether this server is ready. Turns are accepted without the store, so a load balancer must
+keep the server then."""
 
 
 class PartReadiness(BaseModel):
@@ -25,7 +25,7 @@ class PartReadiness(BaseModel):
 
 
 class ReadinessAnswer(BaseModel):
-    """`ready` is whether turns are taken; every part tells for itself."""
+    """`ready` says whether turns are accepted. Each part also reports for itself."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,15 +36,15 @@ class ReadinessAnswer(BaseModel):
 def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
     routes = APIRouter(tags=["health"])
 
-    @routes.get("/livez", response_class=PlainTextResponse, summary="The event loop turns")
+    @routes.get("/livez", response_class=PlainTextResponse, summary="Is the event loop running")
     async def livez() -> str:
         return "ok\n"
 
     @routes.get(
         "/readyz",
-        summary="Turns are taken",
+        summary="Are turns accepted",
         response_model=ReadinessAnswer,
-        responses={503: {"model": ReadinessAnswer, "description": "Not ready; `why` tells for each part."}},
+        responses={503: {"model": ReadinessAnswer, "description": "Not ready; `why` gives the reason for each part."}},
     )
     async def readyz() -> JSONResponse:
         parts = {name: PartReadiness(ready=ready, why=why) for name, (ready, why) in readiness().items()}
@@ -52,7 +52,7 @@ def router(*, readiness: Readiness, registry: CollectorRegistry) -> APIRouter:
         answer = ReadinessAnswer(ready=ready, parts=parts)
         return JSONResponse(answer.model_dump(), HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
-    @routes.get("/metrics", response_class=PlainTextResponse, summary="Prometheus")
+    @routes.get("/metrics", response_class=PlainTextResponse, summary="Metrics for Prometheus")
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 

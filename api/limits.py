@@ -1,5 +1,4 @@
-"""What one server takes, at most. Every bound of the HTTP interface stands here (and those of a turn and of a read in
-their contracts)."""
+"""Every limit of the HTTP server. The limits of a turn and of a read are in their contracts."""
 
 from __future__ import annotations
 
@@ -10,34 +9,34 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes, seconds, counts."""
+    """Limits in bytes, seconds and counts."""
 
     body: int = 4 * 1024 * KIB
-    """Bytes of a request's body, held while it is read."""
+    """Bytes of a request's body, which is held in memory while it is read."""
     turns: int = 100
-    """Turns of one request."""
+    """Turns in one request."""
     header: int = 64 * KIB
-    """Bytes of a request's line and headers: a cue of 2 000 characters, percent-encoded, fits."""
+    """Bytes of a request's line and headers. A percent-encoded cue of 2 000 characters fits."""
     requests: int = 128
-    """Requests at work at once, streams of events not counted."""
+    """Requests in work at once, without streams of events."""
     commands: int = 8
-    """Requests that wait for what a command did: each has a reader of the log of its own."""
+    """Requests that wait for the result of a command. Each of them has its own reader of the log."""
     connections: int = 1_024
-    """Open connections, streams among them."""
+    """Open connections, streams included."""
     request_seconds: float = 30.0
-    """From a request's first byte to the beginning of its answer."""
+    """Time from a request's first byte to the beginning of its answer."""
     idle_seconds: float = 30.0
-    """A connection without a request."""
+    """How long a connection without a request stays open."""
     retry_seconds: int = 2
-    """What a client is asked to wait when something is busy or away."""
+    """How long a client is asked to wait when something is busy or does not answer."""
     streams: int = 64
     """Streams of events at once."""
     catching_up: int = 8
-    """Of these, so many that still read what lies behind: each has a reader of the log of its own."""
+    """Streams that may still read older events. Each of them has its own reader of the log."""
     stream_events: int = 1_000
-    """Events that wait for one slow reader; with one more it is cut off."""
+    """Events that wait for one slow reader. With one more, the server ends that stream."""
     stream_send_seconds: float = 30.0
-    """For one event to leave; then the reader is taken for gone."""
+    """How long one event may take to leave. After that the server ends the stream."""
     heartbeat_seconds: float = 15.0
     drain_seconds: float = 20.0
-    """At a stop, for what is at work."""
+    """How long a stopping server waits for the requests in work."""

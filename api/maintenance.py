@@ -1,4 +1,4 @@
-"""`POST /v1/reflect`: the maintenance run of an owner's memory (`memory_reflect`), asked for as a command."""
+"""`POST /v1/reflect`: maintenance of an owner's memory, started by a command."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .problems import Problem, busy
 from .request_body import json_body, model_of
 
 WAIT_DEFAULT, WAIT_MAX = 10.0, 20.0
-"""Seconds that a caller waits for what the run did; less than a request may take."""
+"""Seconds that a caller waits for the result of the run. The maximum is less than the time-out of a request."""
 TOPIC_MAX = 200
 
 
 class ReflectQuery(Whose):
-    """Whose memory."""
+    """The owner whose memory is maintained."""
 
-    topic: Annotated[str | None, Field(max_length=TOPIC_MAX, description="Reserved: it says nothing yet.")] = None
-    wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds; 0: not at all.")] = WAIT_DEFAULT
+    topic: Annotated[str | None, Field(max_length=TOPIC_MAX, description="Reserved; has no effect yet.")] = None
+    wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait; 0: do not wait.")] = WAIT_DEFAULT
 
 
 class ReflectAnswer(BaseModel):
-    """What the run did; zeros when there was nothing to do, or a run was going on."""
+    """The counts of the run. All are zero when there was nothing to do, or when another run was in progress."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,7 +51,7 @@ class ReflectAnswer(BaseModel):
 
 
 class ReflectAccepted(BaseModel):
-    """The run goes on, or waits in the log for a worker. Its result lies on memory.commands.results."""
+    """The run continues, or waits in the log for a worker. Its result will be on memory.commands.results."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,17 +70,17 @@ def router(
 
     @routes.post(
         "/v1/reflect",
-        summary="Upkeep of an owner's memory, now",
+        summary="Maintain an owner's memory now",
         openapi_extra=body_of(ReflectQuery),
         response_model=ReflectAnswer,
         responses={
-            202: {"model": ReflectAccepted, "description": "Taken; what it did was not waited for to its end."},
-            409: {"description": "The run was refused, or failed: `detail` says why."},
+            202: {"model": ReflectAccepted, "description": "Accepted; the run had not ended when the wait did."},
+            409: {"description": "The run was refused or failed; `detail` says why."},
         },
     )
     async def reflect(request: Request, caller: Caller = writer) -> ReflectAnswer | JSONResponse:
-        """Prunes what is forgotten, merges what says the same, strengthens links, derives insights where a model may be
-        asked, makes facts of episodes that are recalled often. One run at a time per owner."""
+        """Prunes faded entries, merges duplicates, strengthens links, derives insights where a model may be called, and
+        makes facts of episodes that are recalled often. Each owner has at most one run at a time."""
         query = model_of(ReflectQuery, await json_body(request, limit=limits.body))
         command = Command(
             command_id=str(uuid.uuid4()),
@@ -92,7 +92,7 @@ def router(
             issued_at=now(),
         )
         if waiting.locked():
-            raise busy(f"{limits.commands} commands are waited for already", retry_after=limits.retry_seconds)
+            raise busy(f"{limits.commands} requests wait for commands already", retry_after=limits.retry_seconds)
         async with waiting:
             result = await commands.ask(command, patience=query.wait)
         if result is None:

@@ -1,6 +1,7 @@
 """Misspelled fields of a turn: unknown fields whose name is nearly that of a known one; pure.
 
-Such a field is refused, because what the caller meant by it would be lost. Other unknown fields are the caller's own.
+Such a field is refused, because what the caller meant by it would be lost. Other unknown fields belong to the caller
+and are kept.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ more reaches it. Another letter does not: `context` is not `content`."""
 SHORT_WORD: Final = 3
 """Words of at most this many letters must be equal: `user_uid`, `turn_idx` and `orig_id` are names of their own."""
 NAMES_MAX: Final = 200
-"""Unknown names of a turn that are compared, so that a turn with thousands of them does not hold up the server."""
+"""How many unknown names of a turn are compared, so that a turn with thousands of them does not hold up the server."""
 
 Path = tuple[str | int, ...]
 
 
 class Misspelling(NamedTuple):
     path: Path
-    """Where the field is, its name at the end."""
+    """Where the field is. The last part is its name."""
     known: str
     """The field that was probably meant."""
 
@@ -44,7 +45,7 @@ def misspellings(turn: dict[str, JsonValue]) -> list[Misspelling]:
 
 
 def nearest_field(name: str, model: type[BaseModel]) -> str | None:
-    """Return the field of the model that `name` misspells. None: it is a name of its own."""
+    """Return the field of the model that `name` misspells, or None when the name is unlike all of them."""
     name = name.casefold()
     for known in model.model_fields:
         if len(name) <= len(known) + 2 and _letters(name) == _letters(known):  # `sessionId`

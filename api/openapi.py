@@ -1,5 +1,5 @@
-"""The OpenAPI document: what the framework makes of the routes, with what it cannot know: bodies that are read here,
-and problem details for every error."""
+"""The OpenAPI document. It adds to the framework's document what the framework cannot know: request bodies that this
+server reads itself, and problem details for every error."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ REF = "#/components/schemas/{model}"
 Json = dict[str, Any]
 
 ERRORS: dict[str, str] = {
-    "401": "No token, or one that is not known.",
-    "403": "The token may not do this, or not for this tenant or user.",
+    "401": "The token is missing or unknown.",
+    "403": "The token does not allow this, or not for this tenant or user.",
     "431": "The address and the headers have too many bytes.",
     "422": "A parameter or the body breaks a rule; `errors` names the fields.",
-    "500": "Something broke in the server; its log tells what.",
-    "503": "Busy, or something behind the server is away: try again after Retry-After.",
+    "500": "The server failed; its log has the error.",
+    "503": "The server is busy, or something behind it does not answer: try again after Retry-After.",
 }
 BODY_ERRORS: dict[str, str] = {
     "413": "The body, or a turn, has too many bytes.",
-    "415": "The body is no JSON by its Content-Type.",
+    "415": "The Content-Type is not application/json.",
 }
 NO_CONTROL_CHARACTERS = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
 
 
 def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int = 0) -> Json:
-    """For a route that reads its own body: one of the model, or with `many` a list as well. `without`: fields that the
-    server fills in."""
+    """Describe the request body of a route that reads its own body: one object of the model, or with `many` also a list
+    of them. `without` names fields that the server fills in."""
     schema = model.model_json_schema(ref_template=REF)
     schema["required"] = [name for name in schema.get("required", ()) if name not in without]
     name = model.__name__
@@ -43,7 +43,7 @@ def body_of(model: type[BaseModel], *, without: tuple[str, ...] = (), many: int 
 
 
 def document(app: FastAPI) -> Json:
-    """OpenAPI 3.1."""
+    """Build the document, OpenAPI 3.1."""
     made = get_openapi(
         title=app.title, version=app.version, openapi_version="3.1.0", description=app.description, routes=app.routes
     )
@@ -82,7 +82,7 @@ def _operations(made: Json) -> Iterator[Json]:
 
 
 def _without_null(schema: Json) -> None:
-    """A parameter that is not given is not there; it cannot be null."""
+    """Remove null from a parameter's schema: a parameter can be left out, but cannot be null."""
     some = [each for each in schema.pop("anyOf", ()) if each != {"type": "null"}]
     if len(some) == 1:
         schema |= some[0]
@@ -106,7 +106,8 @@ def _add_errors(operation: Json) -> None:
 
 
 def _tell_control_characters(field: Json) -> None:
-    """Given ids have none; the schemas that travel leave this to the code."""
+    """Add the pattern that excludes control characters from given ids. The JSON Schemas of records leave this to the
+    code."""
     for each in (field, *field.get("anyOf", ())):
         if each.get("type") == "string" and each.get("maxLength") == 128:
             each["pattern"] = NO_CONTROL_CHARACTERS

@@ -1,4 +1,4 @@
-"""Whose memory a request asks for: parameters, held against the credential, and the types that they are made of."""
+"""Parameters that name a tenant, an owner or a session, checked against the credential, and their types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([
 
 
 def _rfc3339(value: Any) -> Any:
-    """Pydantic would take numbers as seconds since 1970."""
+    """Read a time as RFC 3339 requires. Pydantic would also accept numbers, as seconds since 1970."""
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         return datetime.fromisoformat(value.upper())
     raise ValueError("expected a time as in RFC 3339, with its zone: 2026-11-20T10:00:00Z")
@@ -31,25 +31,25 @@ def _rfc3339(value: Any) -> Any:
 Id = Annotated[GivenId, Field(json_schema_extra={"pattern": NO_CONTROL_CHARACTERS})]
 Moment = Annotated[Instant, BeforeValidator(_rfc3339)]
 Ceiling = Annotated[
-    Sensitivity, Field(description="The most sensitive to be read; `secret` needs the scope memory:read-secret.")
+    Sensitivity, Field(description="The highest sensitivity to read; `secret` needs the scope memory:read-secret.")
 ]
 
 
 class Whose(BaseModel):
-    """Of which tenant and owner. What the token leaves no choice in may be left out."""
+    """A tenant and an owner. Each may be left out when the token allows only one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
-    user: Annotated[Id | None, Field(description="The owner, or with `scope` and `id` the user of the session.")] = None
-    scope: Annotated[Scope | None, Field(description="With `id`: an owner who is no user.")] = None
+    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
+    user: Annotated[Id | None, Field(description="The owner; with `scope` and `id`, the user of the session.")] = None
+    scope: Annotated[Scope | None, Field(description="Together with `id`: an owner that is not a user.")] = None
     id: Id | None = None
 
     def tenant_of(self, caller: Caller) -> str:
         return caller.tenant(self.tenant)
 
     def owner(self, caller: Caller) -> Owner:
-        """The one that is named, or the token's only user."""
+        """Return the named owner, otherwise the token's only user."""
         named = self._named()
         if named is None:
             return Owner(scope="user", id=caller.user(self.user))
@@ -57,7 +57,8 @@ class Whose(BaseModel):
         return named
 
     def owner_or_all(self, caller: Caller) -> Owner | None:
-        """None: of all owners of the tenant. A token of some users has to name one of them."""
+        """Return the named owner, or None for all owners of the tenant. A token that is bound to users has to name one
+        of them."""
         everybody = self._named() is None and self.user is None and caller.users is None
         return None if everybody else self.owner(caller)
 
@@ -73,15 +74,15 @@ RecordId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
 class RecordQuery(BaseModel):
-    """Of which tenant one record is, and how sensitive it may be."""
+    """The tenant of one record, and the highest sensitivity that may be read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
+    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
     ceiling: Ceiling = "internal"
 
     def tenant_of(self, caller: Caller) -> str:
-        """Both held against the credential."""
+        """Check tenant and ceiling against the credential."""
         caller.check_ceiling(self.ceiling)
         return caller.tenant(self.tenant)
 
@@ -90,7 +91,7 @@ SessionHeader = Annotated[
     str | None,
     Header(
         alias="X-Memstream-Session",
-        description="The session, percent-encoded, where the parameter is left out.",
+        description="The session, percent-encoded; used when the parameter is left out.",
         max_length=128 * 12,
     ),
 ]
@@ -104,11 +105,11 @@ def session_of(parameter: str | None, header: str | None) -> str | None:
         header.encode("ascii")
         return _ID.validate_python(unquote(header, errors="strict"))
     except (ValidationError, UnicodeError):
-        raise wrong("X-Memstream-Session", "is no session id, percent-encoded UTF-8") from None
+        raise wrong("X-Memstream-Session", "is not a session id in percent-encoded UTF-8") from None
 
 
 def bounded(make: Callable[[], T]) -> T:
-    """What a service's request says of its bounds, as a problem: 422."""
+    """Turn a service's ValueError about its limits into a problem (422)."""
     try:
         return make()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem details, every one of them: `application/problem+json`."""
+"""Errors as problem details (RFC 9457, `application/problem+json`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 URN = "urn:memstream:problem:"
 TYPES = frozenset({"str", "tuple[ContentPart, ...]"})
-"""Of a message's content: in a path pydantic names the type that it tried, too, which is no field."""
+"""Names that pydantic puts into the path of an error in a message's content. They are types that it tried, not
+fields."""
 ERRORS_MAX = 20
-"""Errors that are named; a list of 100 bad turns is no reason to write a book."""
+"""How many errors an answer lists."""
 
 
 class FieldError(BaseModel):
@@ -32,7 +33,8 @@ class FieldError(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     field: str
-    """Its path, joined by dots: `messages.0.role`; in a list of turns the place comes first."""
+    """The path of the field, joined by dots: `messages.0.role`. In a list of turns, the index of the turn comes
+    first."""
     detail: str
 
 
@@ -51,19 +53,19 @@ class ProblemDetails(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     type: str
-    """`urn:memstream:problem:<name>`: what a program may decide by."""
+    """`urn:memstream:problem:<name>`. Programs decide by this value."""
     title: str
     status: int
     detail: str
-    """For a person: what is wrong, and what to do."""
+    """For people: what is wrong, and what to do."""
     instance: str
-    """The path that was asked for."""
+    """The path of the request."""
     errors: list[FieldError] = []
     missing: list[MissingPart] = []
 
 
 class Problem(Exception):
-    """Ends a request. `name` is the end of the type's URN."""
+    """An error that ends the request. `name` is the end of the type's URN."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Problem(Exception):
 
 
 class Missed(Protocol):
-    """What services say of a part that did not answer."""
+    """How services report a part of memory that did not answer."""
 
     @property
     def part(self) -> str: ...
@@ -143,7 +145,7 @@ def unsupported_media_type(detail: str) -> Problem:
 
 
 def invalid(errors: Sequence[FieldError]) -> Problem:
-    """At least one field is named."""
+    """Refuse the request because of these fields, of which there is at least one."""
     detail = f"{errors[0].field}: {errors[0].detail}"
     if len(errors) > 1:
         detail += f"; and {len(errors) - 1} more"
@@ -151,22 +153,22 @@ def invalid(errors: Sequence[FieldError]) -> Problem:
 
 
 def wrong(field: str, detail: str) -> Problem:
-    """One field is."""
+    """Refuse the request because of one field."""
     return invalid([FieldError(field=field, detail=detail)])
 
 
 def busy(detail: str, *, retry_after: int) -> Problem:
-    """This server has all it takes in hand."""
+    """Refuse a request because this server has as many as it can handle."""
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", detail, headers={"Retry-After": str(retry_after)})
 
 
 def silent(missing: Sequence[MissingPart], *, retry_after: int) -> Problem:
-    """Of a read across memory: not one part answered."""
+    """Report a read across memory in which no part answered."""
     return unavailable("no part of memory answered; `missing` names them", retry_after=retry_after, missing=missing)
 
 
 def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart] = ()) -> Problem:
-    """What lies behind this server is away."""
+    """Report that something behind this server does not answer."""
     headers = {"Retry-After": str(retry_after)}
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, missing=missing, headers=headers)
 
@@ -174,8 +176,11 @@ def unavailable(detail: str, *, retry_after: int, missing: Sequence[MissingPart]
 def field_errors(
     error: ValidationError | RequestValidationError, *, before: Sequence[str | int] = ()
 ) -> list[FieldError]:
-    """By field; what was given is not repeated (it may be private). `before` is put in front of each path."""
-    if isinstance(error, RequestValidationError):  # whose paths begin with where a parameter stands
+    """List the errors by field. Values are not repeated, because they may be private. `before` is put in front of each
+    path."""
+    if isinstance(
+        error, RequestValidationError
+    ):  # its paths begin with the place of the parameter: query, path or header
         found = [(item["loc"][1:], item["msg"]) for item in error.errors()]
     else:
         found = [(item["loc"], item["msg"]) for item in error.errors(include_input=False)]
@@ -190,7 +195,7 @@ def field_errors(
 
 # ------------------------------------------------------------------------------------------------ from exceptions
 def install(app: FastAPI, *, retry_after: int) -> None:
-    """Everything that leaves a route becomes problem details."""
+    """Answer every exception that leaves a route with problem details."""
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Problem)
@@ -201,7 +206,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         return invalid(field_errors(error)).response(request.url.path)
 
     async def http(request: Request, error: Exception) -> JSONResponse:
-        """Of the router: no such path, no such method."""
+        """Answer for the router: the path or the method does not exist."""
         assert isinstance(error, HTTPException)
         status = HTTPStatus(error.status_code)
         name = status.phrase.lower().replace(" ", "-")
@@ -212,12 +217,12 @@ def install(app: FastAPI, *, retry_after: int) -> None:
         return Problem(status, name, detail, headers=headers).response(request.url.path)
 
     async def stage_error(request: Request, error: Exception) -> JSONResponse:
-        """Of a port: what is away is told with its remedy, what is broken is told to the log alone."""
+        """Answer for a port. The caller learns of an outage with its remedy; other errors go to the log alone."""
         assert isinstance(error, StageError)
         return of_port(error, retry_after=retry_after).response(request.url.path)
 
     async def unknown(request: Request, error: Exception) -> JSONResponse:
-        """The server logs it with its traceback."""
+        """Answer an unexpected exception. The server logs it with its traceback."""
         return _internal().response(request.url.path)
 
     app.add_exception_handler(Problem, problem)
@@ -228,7 +233,7 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> str:
-    """Of a path, all that the document has; the router names those of the first route alone."""
+    """Return all methods of a path, from the document. The router knows only those of the first route that matches."""
     template = getattr(request.scope.get("route"), "path_format", "")
     return ", ".join(sorted(method.upper() for method in app.openapi()["paths"].get(template, ())))
 
@@ -239,7 +244,7 @@ def of_port(error: StageError, *, retry_after: int) -> Problem:
             remedy = f" ({error.remedy})" if error.remedy else ""
             log.warning("request_refused", component=error.component, why=str(error), remedy=error.remedy)
             wait = retry_after if error.retry_after is None else max(1, round(error.retry_after))
-            return unavailable(f"the {error.component} is away: {error}{remedy}", retry_after=wait)
+            return unavailable(f"the {error.component} does not answer: {error}{remedy}", retry_after=wait)
         case Poison(reason="oversized"):
             return too_large(str(error))
         case Poison():
@@ -249,4 +254,4 @@ def of_port(error: StageError, *, retry_after: int) -> Problem:
 
 
 def _internal() -> Problem:
-    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke here; the server's log tells what")
+    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "the server failed; its log has the error")

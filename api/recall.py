@@ -1,4 +1,4 @@
-"""`/v1/recall`: what memory has for a cue, ranked, each item explained."""
+"""`/v1/recall`: ranked memory for a cue. Each item explains its score."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .request_body import json_body, model_of
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Whose memory a read is about, as the credential allows it."""
+    """The owner and session that a read is about, as the credential allows."""
 
     tenant_id: str
     owner: Owner
@@ -35,20 +35,25 @@ class About:
 
 
 class MemoryQuery(Whose):
-    """What every read across the tiers may say."""
+    """Parameters of every read across the tiers."""
 
-    session: Annotated[Id | None, Field(description="With the working set of this session of the user.")] = None
-    groups: Annotated[tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Whose memory is shared.")] = ()
-    cue: Annotated[str | None, Field(max_length=CUE_MAX, description="None: what counts most.")] = None
+    session: Annotated[Id | None, Field(description="Include the working set of this session of the user.")] = None
+    groups: Annotated[
+        tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Groups that share memory with the owner.")
+    ] = ()
+    cue: Annotated[
+        str | None, Field(max_length=CUE_MAX, description="Text to search for; null: the most important.")
+    ] = None
     ceiling: Ceiling = "internal"
-    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
-    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+    as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
+    known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
 
     def about(self, caller: Caller, header: str | None) -> About:
-        """Held against the credential. Two users may use one session id: it is the owner's, or `user`'s."""
+        """Check the query against the credential. Two users may use the same session id: the session belongs to the
+        owner, or to `user`."""
         caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:
-            raise forbidden(f"the token {caller.name!r} is of users and may see no group")
+            raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
         tenant_id, owner, session = self.tenant_of(caller), self.owner(caller), session_of(self.session, header)
         if session is None:
             return About(tenant_id, owner, None)
@@ -57,7 +62,7 @@ class MemoryQuery(Whose):
 
 
 class RecallQuery(MemoryQuery):
-    """What is asked for. See docs/design/recall.md."""
+    """Parameters of a recall. docs/explanation/recall.md explains the ranking."""
 
     limit: Annotated[int | None, Field(ge=1, le=LIMIT_MAX)] = None
     tiers: Annotated[
@@ -68,7 +73,7 @@ class RecallQuery(MemoryQuery):
     mood: Annotated[float | None, Field(ge=-1, le=1, description="Valence, for the profile composite.")] = None
 
     def request(self, caller: Caller, header: str | None, *, limit: int) -> RecallRequest:
-        """Held against the credential."""
+        """Check the query against the credential."""
         about = self.about(caller, header)
         return bounded(
             lambda: RecallRequest(
@@ -94,7 +99,7 @@ class RankOut(BaseModel):
 
     list: str
     rank: int
-    """From 0."""
+    """Counted from 0."""
 
 
 class SourceOut(BaseModel):
@@ -110,21 +115,22 @@ class SourceOut(BaseModel):
 
 
 class RecollectionOut(RecalledItem):
-    """An item, and why it is here."""
+    """An item, and why it was found."""
 
     match: float
     ranks: list[RankOut]
     reranked: int | None
-    """Where the reranker put it, from 0; null: nobody reranked."""
+    """The place that the reranker gave it, from 0; null when no reranker ran."""
     sources: list[SourceOut]
     sensitivity: Sensitivity
     role: str | None
     archived_at: datetime | None
-    """Of an episode whose text is a gist: since when. `/v1/episodes/{id}/verbatim` has its words."""
+    """Set for an episode whose text is a gist: when the original text was archived. `/v1/episodes/{id}/verbatim`
+    returns that text."""
 
 
 class RecallAnswer(BaseModel):
-    """Best first. With something missing it is what could be found, not what there is."""
+    """Best items first. When `missing` is not empty, memory may hold more than is shown."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -135,7 +141,7 @@ class RecallAnswer(BaseModel):
 def router(
     *, recall: RecallPort, credentials: Credentials, limits: Limits, now: Callable[[], datetime], limit: int
 ) -> APIRouter:
-    """`limit`: items of an answer, unless told."""
+    """Build the routes. `limit` is the number of items in an answer when the request gives none."""
     routes = APIRouter(tags=["recall"])
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -150,12 +156,12 @@ def router(
     async def get(
         query: Annotated[RecallQuery, Query()], session: SessionHeader = None, caller: Caller = reader
     ) -> RecallAnswer:
-        """Facts, episodes, the session's working set, and with a cue the messages themselves, best first."""
+        """Returns facts, episodes, the session's working set and, when there is a cue, messages; best first."""
         return await answer(query.request(caller, session, limit=limit))
 
-    @routes.post("/v1/recall", summary="Recall, asked in a body", openapi_extra=body_of(RecallQuery))
+    @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallQuery))
     async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
-        """As with GET; a cue may be long, and what is asked stays out of logs of addresses."""
+        """The same as GET. A cue may be longer, and it does not appear in access logs."""
         query = model_of(RecallQuery, await json_body(request, limit=limits.body))
         return await answer(query.request(caller, session, limit=limit))
 

@@ -1,5 +1,5 @@
-"""Stored records as they stand: facts, one fact with its past, episodes, the digest, a session's words and what it
-attends to."""
+"""Reads of stored records: facts, one fact with its history, episodes, the digest, the messages and the working set of
+a session."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from .problems import MissingPart, Problem, missing_parts, not_found, wrong
 
 T = TypeVar("T")
 TURNS_DEFAULT = 20
-Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the page before.")]
-SessionId = Annotated[Id, Path(description="Percent-encoded, also its slashes.")]
+Cursor = Annotated[str | None, Field(max_length=CURSOR_MAX, description="`next` of the previous page.")]
+SessionId = Annotated[Id, Path(description="Percent-encoded, including slashes.")]
 
 
 # ------------------------------------------------------------------------------------------------ asked
@@ -46,13 +46,13 @@ class PageQuery(Whose):
 
 
 class RecordsQuery(PageQuery):
-    """The newest first."""
+    """The newest records first."""
 
-    session: Annotated[Id | None, Field(description="Only what was learnt in this session.")] = None
+    session: Annotated[Id | None, Field(description="Only records that were learnt in this session.")] = None
     subject: Subject | None = None
     category: Category | None = None
-    as_of: Annotated[Moment | None, Field(description="What was valid in the world then.")] = None
-    known_at: Annotated[Moment | None, Field(description="What was believed then.")] = None
+    as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
+    known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
 
     def wanted(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
@@ -70,7 +70,7 @@ class RecordsQuery(PageQuery):
 
 
 class FactsQuery(RecordsQuery):
-    state: Annotated[Literal[FactState, "all"] | None, Field(description="None: what is believed.")] = None
+    state: Annotated[Literal[FactState, "all"] | None, Field(description="null: active facts.")] = None
 
 
 class DigestQuery(Whose):
@@ -88,12 +88,12 @@ class HistoryQuery(FactQuery):
 
 
 class SessionQuery(BaseModel):
-    """Whose session: two users may use one session id."""
+    """A session. Two users may use the same session id."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: Annotated[Id | None, Field(description="Needed when the token has several.")] = None
-    user: Annotated[Id | None, Field(description="Needed unless the token has exactly one.")] = None
+    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
+    user: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
     ceiling: Ceiling = "internal"
 
     def wanted(self, caller: Caller, session_id: str) -> RecordSelection:
@@ -116,7 +116,7 @@ class _Answer(BaseModel):
 class FactsPage(_Answer):
     items: list[Fact]
     next: str | None
-    """The cursor of the page that follows; null at the end."""
+    """The cursor of the next page; null on the last page."""
 
 
 class EpisodesPage(_Answer):
@@ -125,7 +125,7 @@ class EpisodesPage(_Answer):
 
 
 class HistoryAnswer(_Answer):
-    """A fact's changes, oldest first; the log forgets after its retention."""
+    """The changes of a fact, oldest first. Changes older than the log's retention are missing."""
 
     fact: Fact
     events: list[FactUpdated]
@@ -151,7 +151,7 @@ class ObservationMade(_Answer):
 
 
 class TraceAnswer(_Answer):
-    """The chain back, each part oldest first."""
+    """Everything that a fact comes from; each list has the oldest first."""
 
     fact: Fact
     versions: list[Fact]
@@ -162,7 +162,7 @@ class TraceAnswer(_Answer):
 
 
 class SessionTurn(_Answer):
-    """A turn word by word."""
+    """A turn with the exact words of its messages."""
 
     user_id: str
     session_id: str
@@ -172,21 +172,21 @@ class SessionTurn(_Answer):
 
 
 class SessionTurnsPage(_Answer):
-    """The newest first."""
+    """The newest turns first."""
 
     items: list[SessionTurn]
     next: str | None
 
 
 class WorkingSetAnswer(_Answer):
-    """What a session attends to now, the most salient first."""
+    """The working set of a session, the most salient entries first."""
 
     items: list[StoredWorkingEntry]
 
 
 # ------------------------------------------------------------------------------------------------ routes
 def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentials) -> APIRouter:
-    routes = APIRouter(responses={404: {"description": "No such record, for who asks."}})
+    routes = APIRouter(responses={404: {"description": "The caller may see no such record."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
     @routes.get("/v1/facts", tags=["facts"], summary="Facts, the newest first")
@@ -195,7 +195,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
         page = await within_bounds(reading.facts(wanted, limit=query.limit, cursor=query.cursor))
         return FactsPage(items=list(page.items), next=page.next)
 
-    @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact as it stands")
+    @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact")
     async def fact(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
         found = await tracing.fact(query.ref(caller, fact_id))
         if found is None:
@@ -214,7 +214,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
 
     @routes.get("/v1/facts/{fact_id}/trace", tags=["facts"], summary="Why a fact is believed")
     async def trace(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
-        """Its versions, the decisions, the observations, and the turns word by word."""
+        """Returns the versions of the fact, the decisions, the observations and the turns with their exact words."""
         found = await tracing.trace(query.ref(caller, fact_id))
         if found is None:
             raise _no_fact(fact_id)
@@ -226,9 +226,9 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
         page = await within_bounds(reading.episodes(wanted, limit=query.limit, cursor=query.cursor))
         return EpisodesPage(items=list(page.items), next=page.next)
 
-    @routes.get("/v1/digest", tags=["digest"], summary="The summary of what is known and has happened")
+    @routes.get("/v1/digest", tags=["digest"], summary="The digest: a summary of facts and episodes")
     async def digest(query: Annotated[DigestQuery, Query()], caller: Caller = reader) -> Digest:
-        """At most 400 tokens of prose, made anew by consolidation when facts or episodes have changed."""
+        """At most 400 tokens of prose. Consolidation rewrites it when facts or episodes have changed."""
         caller.check_ceiling(query.ceiling)
         owner = query.owner(caller)
         found = await reading.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
@@ -236,7 +236,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
             raise not_found(f"there is no digest of {owner.scope} {owner.id} yet, or it may not be read")
         return found
 
-    @routes.get("/v1/sessions/{session_id:path}/turns", tags=["sessions"], summary="What was said, the newest first")
+    @routes.get("/v1/sessions/{session_id:path}/turns", tags=["sessions"], summary="Turns of a session, newest first")
     async def turns(
         session_id: SessionId, query: Annotated[SessionTurnsQuery, Query()], caller: Caller = reader
     ) -> SessionTurnsPage:
@@ -244,7 +244,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
         page = await within_bounds(reading.log(wanted, limit=query.limit, cursor=query.cursor))
         return SessionTurnsPage(items=[_turn(each) for each in page.items], next=page.next)
 
-    @routes.get("/v1/sessions/{session_id:path}/working", tags=["sessions"], summary="What a session attends to")
+    @routes.get("/v1/sessions/{session_id:path}/working", tags=["sessions"], summary="The working set of a session")
     async def working(
         session_id: SessionId, query: Annotated[SessionQuery, Query()], caller: Caller = reader
     ) -> WorkingSetAnswer:
@@ -255,10 +255,10 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
 
 
 async def within_bounds(read: Awaitable[T]) -> T:
-    """What a service says of a limit or a cursor, as a problem: 422."""
+    """Turn a service's ValueError about a limit or a cursor into a problem (422)."""
     try:
         return await read
-    except ValidationError:  # of a stored record: nobody's fault who asks
+    except ValidationError:  # a stored record is invalid; the request is not
         raise
     except ValueError as error:
         raise wrong("cursor", str(error)) from None

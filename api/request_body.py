@@ -1,5 +1,5 @@
-"""Bodies of requests, read here and not by the framework: in pieces, never more than the limit, after the credential
-was looked at, and by the strict rules of JSON (a number is no string)."""
+"""Request bodies. This module reads them instead of the framework: in pieces, never beyond the limit, after the
+credential was checked, and with JSON's own types (a number is not a string)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 async def json_body(request: Request, *, limit: int) -> bytes:
-    """The body's bytes. Problems: 413, 415."""
+    """Return the bytes of the body. Problems: 413, 415."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise unsupported_media_type("send JSON, with Content-Type: application/json")
@@ -35,7 +35,7 @@ def _larger(limit: int) -> Exception:
 
 
 def model_of(model: type[M], body: bytes) -> M:
-    """Strictly. Problem: 422 with the fields."""
+    """Decode the body as this model, with strict types. Problem: 422 that names the fields."""
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
@@ -43,17 +43,17 @@ def model_of(model: type[M], body: bytes) -> M:
 
 
 def decoded(body: bytes) -> JsonValue:
-    """Any JSON. Problem: 422."""
+    """Decode any JSON. Problem: 422."""
     try:
         value: JsonValue = json.loads(body.decode(), parse_constant=_refused)
     except UnicodeDecodeError:
         raise wrong("body", "is not UTF-8") from None
     except RecursionError:
         raise wrong("body", "is nested too deeply") from None
-    except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
-        raise wrong("body", f"is no JSON: {error}") from None
+    except ValueError as error:  # JSONDecodeError, or an integer with thousands of digits
+        raise wrong("body", f"is not valid JSON: {error}") from None
     return value
 
 
 def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")

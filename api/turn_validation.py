@@ -15,7 +15,7 @@ from .problems import FieldError, field_errors, forbidden, invalid, too_large, w
 
 @dataclass(frozen=True, slots=True)
 class ValidTurn:
-    """A turn, and the bytes that go on the topic: all that was sent, with unknown fields, and the tenant."""
+    """A turn, and the bytes that go on the topic: everything that was sent, unknown fields included, and the tenant."""
 
     turn: Turn
     value: bytes
@@ -27,9 +27,9 @@ def valid_turns(sent: JsonValue, *, caller: Caller, limit: int) -> list[ValidTur
     if not isinstance(sent, list):
         return _all([((), sent)], caller)
     if not sent:
-        raise wrong("body", "the list is empty: at least one turn is needed")
+        raise wrong("body", "the list is empty; at least one turn is required")
     if len(sent) > limit:
-        raise wrong("body", f"has {len(sent)} turns; at most {limit} are taken at once")
+        raise wrong("body", f"has {len(sent)} turns; at most {limit} are accepted at once")
     return _all([((place,), each) for place, each in enumerate(sent)], caller)
 
 
@@ -51,7 +51,7 @@ def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[ValidTu
 
 
 class _Refused(Exception):
-    """A turn breaks a rule that the schema does not have. `fields`: (path, why) of each field that does."""
+    """A turn breaks a rule that is not in the schema. `fields` has (path, why) of each field that does."""
 
     def __init__(self, *fields: tuple[Path, str]) -> None:
         super().__init__(*fields)
@@ -81,7 +81,7 @@ def _one(sent: JsonValue, caller: Caller) -> ValidTurn:
         raise _Refused(((), "is nested too deeply")) from None
     misspelt = misspellings(sent)
     if misspelt:
-        raise _Refused(*((each.path, f"is no field; did you mean {each.known}?") for each in misspelt))
+        raise _Refused(*((each.path, f"is not a field; did you mean {each.known}?") for each in misspelt))
     return ValidTurn(Turn.model_validate_json(value, strict=True), value)
 
 

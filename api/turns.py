@@ -1,4 +1,4 @@
-"""`POST /v1/turns`: turns onto memory.turns. No model is waited for: the answer comes when the log has them."""
+"""`POST /v1/turns`: appends turns to memory.turns. The answer waits for the log, not for a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .turn_validation import ValidTurn, valid_turns
 
 
 class Written(BaseModel):
-    """Where the event lies."""
+    """The position of the record."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -39,17 +39,18 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
         status_code=HTTPStatus.ACCEPTED,
         response_model=Written | list[Written],
         openapi_extra=body_of(Turn, without=("tenant_id",), many=limits.turns),
-        summary="Hand in a turn, or several",
+        summary="Send one turn or several",
     )
     async def take(request: Request, caller: Caller = writer) -> Written | list[Written]:
-        """Answered when the log has acknowledged every turn; those of one session are written in the order given. A
-        list is answered by a list. Sent again under its turn_id a turn does nothing, so after a 503 send all again."""
+        """Answers when the log has acknowledged every turn. Turns of one session are written in the given order. A list
+        is answered by a list. A turn that is sent again under its turn_id has no effect, so send all turns again after
+        a 503."""
         sent = decoded(await json_body(request, limit=limits.body))
         taken = valid_turns(sent, caller=caller, limit=limits.turns)
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)
-        # Shielded: what a caller has handed in is written, also when it does not wait for the answer.
+        # The writes are shielded: turns that were handed in are written even if the caller disconnects.
         done = await asyncio.shield(asyncio.gather(*(_in_order(sender, turns) for turns in sessions.values())))
         positions = {id(turn): position for session in done for turn, position in session}
         written = [_written(positions[id(each)], each.turn) for each in taken]
@@ -59,7 +60,8 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
 
 
 async def _in_order(sender: TurnSender, turns: Sequence[ValidTurn]) -> list[tuple[ValidTurn, Position]]:
-    """Of one session: with the first that is not written the others wait for the caller to come again."""
+    """Send the turns of one session in order. When one cannot be written, the later ones are not sent: the caller sends
+    all again."""
     return [(each, await sender.send(each.turn, each.value)) for each in turns]
 
 

@@ -1,4 +1,4 @@
-"""`GET /v1/facts/updates`: memory.facts.updated as server-sent events, of the credential's tenant alone."""
+"""`GET /v1/facts/updates`: memory.facts.updated as server-sent events, for the credential's tenant alone."""
 
 from __future__ import annotations
 
@@ -43,26 +43,30 @@ ADVICE: dict[Ended, str] = {
 
 
 class UpdatesQuery(Whose):
-    """Whose changes, and from where on."""
+    """Whose changes are sent, and from which position."""
 
     begin: Annotated[
         Literal["beginning", "now"],
-        Field(alias="from", description="Without Last-Event-ID: all that the log still has, or what comes."),
+        Field(
+            alias="from",
+            description="Begin at the oldest record of the log, or with new ones; unused with Last-Event-ID.",
+        ),
     ] = "now"
     ceiling: Ceiling = "internal"
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Whose changes a stream tells."""
+    """The owners whose changes a stream sends."""
 
     tenant_id: str
     owner: Owner | None
-    """None: of all owners of the tenant."""
+    """None means all owners of the tenant."""
     ceiling: Sensitivity
 
     def hears(self, record: Record) -> bool:
-        """The key spares reading what is another tenant's; the value decides."""
+        """Tell whether a record belongs to this audience. The key rules out other tenants before the value is read; the
+        value decides."""
         if record.key is not None and not record.key.startswith(f"{ids.encode(self.tenant_id)}/".encode()):
             return False
         try:
@@ -78,7 +82,8 @@ class Audience:
 
 
 class UpdatesResponse(Response):
-    """The stream. It begins to follow when it is sent, so that whoever goes away before leaves nothing behind."""
+    """The stream. It begins to follow the topic when it is sent, so that a client that disconnects earlier leaves
+    nothing behind."""
 
     media_type = EVENT_STREAM
 
@@ -110,7 +115,8 @@ class UpdatesResponse(Response):
 
 
 async def events(following: TopicReader, *, heartbeat: float) -> AsyncIterator[ServerSentEvent]:
-    """The first block tells only where it begins: who is cut off before the first change misses none either."""
+    """Yield the events. The first block carries only the start position, so that a client which is cut off before the
+    first change misses none."""
     at = following.begins
     yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
     while following.ended is None:
@@ -138,7 +144,7 @@ def _block(
 
 
 def _line(value: bytes) -> str:
-    """As it lies on the topic, a later version's fields too."""
+    """Return the value as it is on the topic, with the fields of later versions."""
     return value.decode()
 
 
@@ -148,27 +154,28 @@ def router(*, followers: TopicFanout, credentials: Credentials, limits: Limits) 
 
     @routes.get(
         "/v1/facts/updates",
-        summary="Follow the changes of facts",
+        summary="Stream of changes of facts",
         response_class=UpdatesResponse,
         responses={
             200: {
                 "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
                 "description": "Events, on and on.",
             },
-            410: {"description": "What came after Last-Event-ID is deleted: begin anew."},
+            410: {"description": "Records after Last-Event-ID were deleted from the log: begin again without it."},
         },
     )
     async def follow(
         query: Annotated[UpdatesQuery, Query()],
         last: Annotated[
-            str | None, Header(alias="Last-Event-ID", description="The `id` of the last event: go on after it.")
+            str | None,
+            Header(alias="Last-Event-ID", description="`id` of the last received event; continue after it."),
         ] = None,
         caller: Caller = reader,
     ) -> UpdatesResponse:
-        """An event is named `fact.updated`; its data is a record of memory.facts.updated, its id the place after it, in
-        all partitions. Whoever comes back with the id in Last-Event-ID misses nothing and gets nothing twice (the
-        record itself may stand on the log twice: `event_id` tells). A stream that the server ends closes with an event
-        `end`, whose data names the reason. Blocks with a comment alone are heartbeats."""
+        """An event is named `fact.updated`. Its data is a record of memory.facts.updated, and its id is the position
+        after it in all partitions. A client that reconnects with this id in Last-Event-ID misses no record and receives
+        none twice (a record may be on the log twice: compare `event_id`). When the server ends a stream, it sends an
+        event `end` whose data names the reason. Blocks that contain only a comment are heartbeats."""
         caller.check_ceiling(query.ceiling)
         audience = Audience(query.tenant_of(caller), query.owner_or_all(caller), query.ceiling)
         return UpdatesResponse(

@@ -1,4 +1,4 @@
-"""`/v1/episodes/{episode_id}/verbatim`: the words of an episode of which a gist is left."""
+"""`/v1/episodes/{episode_id}/verbatim`: the original text of an episode that was reduced to a gist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problems import not_found
 
 
 class VerbatimAnswer(BaseModel):
-    """The words as they were said, checked against the SHA-256 that was archived with them; or null, and why."""
+    """The original text, checked against the SHA-256 that was archived with it; or null, and the reason."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -25,23 +25,23 @@ class VerbatimAnswer(BaseModel):
     archived_at: datetime | None
     sha256: str | None
     kept_until: datetime | None
-    """Unless somebody asks again."""
+    """Each access moves this time forward."""
     nothing: Nothing | None
-    """whole: it was never compressed. gone: its time in the archive is over. damaged: what the archive has is not what
-    was put there."""
+    """whole: the text was never reduced. gone: its time in the archive is over. damaged: the archive does not hold what
+    was stored."""
 
 
 def router(*, rehydrating: VerbatimReader, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
-    routes = APIRouter(tags=["episodes"], responses={404: {"description": "No such record, for who asks."}})
+    routes = APIRouter(tags=["episodes"], responses={404: {"description": "The caller may see no such record."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
-    @routes.get("/v1/episodes/{episode_id}/verbatim", summary="The words of an episode of which a gist is left")
+    @routes.get("/v1/episodes/{episode_id}/verbatim", summary="The original text of an episode")
     async def verbatim(
         episode_id: RecordId,
         query: Annotated[RecordQuery, Query()],
         caller: Caller = reader,
     ) -> VerbatimAnswer:
-        """Each access is logged before the words are given, and keeps them longer."""
+        """Each access is logged before the text is returned, and extends the time that the text is kept."""
         ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
         found = await rehydrating.rehydrate(ref, now=now())
         if found is None:

@@ -1,1 +1,1 @@
-"""The read side: what is remembered, ranked across the tiers. Nothing is written here."""
+"""The read side of memory: searches, ranking across the tiers, and reads of stored records. It writes nothing."""

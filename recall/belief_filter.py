@@ -1,4 +1,5 @@
-"""Which episodes of an answer say what is no longer believed: one look at the facts that have them as evidence."""
+"""Filter for episodes of an answer whose statement is no longer believed. It reads the facts that have them as
+evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .payloads import SAYING, content_of, observation_of, saying_of, summarised_
 from .request import RecallRequest
 
 FACTS_MAX = 1_000
-"""Rows that are looked at: an observation makes one fact, and few are evidence of more."""
+"""Facts that are read. An observation makes one fact, and is evidence of few others."""
 
 
 async def outlived(
@@ -27,7 +28,7 @@ async def outlived(
     now: datetime,
     policy: RecallPolicy,
 ) -> frozenset[str]:
-    """The ids of those that do not stand any more (memory/facts/belief.py). Raises what the store raises."""
+    """Return the ids of the episodes that no longer hold (memory/facts/belief.py). Store errors pass through."""
     observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
     summaries = {identity: turns for identity, payload in episodes.items() if (turns := summarised_by(payload))}
     told: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]

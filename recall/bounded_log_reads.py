@@ -1,5 +1,5 @@
-"""What the log has of one key, read from the partition where it lies: bounded in records and seconds, and told when it
-gave up."""
+"""Reads of one key's records from its partition of the log, bounded in records and seconds. A read that gives up says
+so."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARGIN_MILLIS = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class LogPolicy:
-    """How much of the log one answer may cost, over all topics that it reads."""
+    """How much of the log one answer may read, over all its topics."""
 
     records: int = 200_000
     seconds: float = 15.0
@@ -32,12 +32,12 @@ class LogPolicy:
 
 @dataclass(slots=True)
 class BoundedLogReads:
-    """The reads of one answer. Made for one answer, used once."""
+    """The log reads of one answer. Each answer makes its own instance."""
 
     log: Log
     policy: LogPolicy
     missing: list[UnansweredPart] = field(default_factory=list)
-    """What was given up, in the order of the reads."""
+    """Parts that were given up, in the order of the reads."""
     _left: int = field(init=False)
     _deadline: float | None = None
 
@@ -55,11 +55,11 @@ class BoundedLogReads:
         since: datetime | None = None,
         begin: int | None = None,
     ) -> None:
-        """Give records of `key` to `take`, in order, until it says that nothing that follows is wanted (True).
+        """Pass the records of `key` to `take` in order, until it returns True: no later record is wanted.
 
-        What began at a time is looked for from then on (an offset that is known: from `begin` on), and only when not
-        all is there that was wanted (`whole`), in what lies before: clocks may have been wrong. A read that gives up,
-        or a log that is away, is named in `missing` as `part`.
+        Records are read from the time `since`, or from the offset `begin` when it is known. Earlier records are read
+        only when `whole` says that something is still missing, because clocks may have been wrong. When a read gives up
+        or the log does not answer, `missing` names `part`.
         """
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self.policy.seconds
@@ -104,4 +104,4 @@ class BoundedLogReads:
 
 
 class _Spent(Exception):
-    """No record may be read any more."""
+    """The budget of records or seconds is used up."""

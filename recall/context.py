@@ -1,7 +1,7 @@
-"""A context for a prompt: what memory has for it, as framed text within a token limit (recall-and-tools §2).
+"""Context for a prompt: framed text from memory within a token limit.
 
-One read through recall, of the tiers whose sections are on, and beside it the digest as it stands; then
-memory/recall/context.py chooses and writes. Blocks have no store yet: their switch is taken, their section is empty.
+One recall reads the tiers whose sections are on, and the digest is read beside it. Then memory/recall/context.py
+selects and renders. Blocks have no store yet: their switch is accepted and their section is empty.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .request import LIMIT_MAX, ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
-"""The sections, and whether the tool `recall` is offered beside the text."""
+"""The sections, and `recall`: whether that tool is offered beside the text."""
 Preset = Literal["default", "full"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
     "default": frozenset((*DEFAULT_SECTIONS, "recall")),
@@ -47,27 +47,28 @@ TOKENS_MAX = 32_000
 DIGEST_PATIENCE = 2.0
 """Seconds that a context waits for the digest."""
 DRAWS = 8
-"""Marks that are drawn before it is a broken source of them: with 64 random bits the first never fails."""
+"""Boundary marks that are drawn before their source counts as broken. With 64 random bits, the first one is always
+free."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """One rendering. Tenant, owner and session come from the caller's credential, never from a text.
+    """The parameters of one context. Tenant, owner and session come from the caller's credential, never from a text.
 
-    A ValueError says what is out of bounds.
+    ValueError names a parameter that is out of bounds.
     """
 
     tenant_id: str
     owner: Owner
     session: ReadSession | None = None
-    """Whose focus is shown; None: no focus."""
+    """The session whose working set is shown. None: no working set."""
     groups: tuple[str, ...] = ()
     cue: str | None = None
-    """What the prompt is about; None: what counts most."""
+    """What the prompt is about. None: show what counts most."""
     max_tokens: int = TOKENS_DEFAULT
     switches: frozenset[Switch] = field(default=PRESETS["default"])
     ceiling: Sensitivity = "internal"
-    """The most sensitive that is shown; `secret` needs a caller with the right."""
+    """The highest sensitivity that is shown. `secret` needs a caller with that right."""
     as_of: datetime | None = None
     known_at: datetime | None = None
 
@@ -76,7 +77,7 @@ class ContextRequest:
             raise ValueError(f"max_tokens must be 1 to {TOKENS_MAX}, not {self.max_tokens}")
         unknown = self.switches - set(get_args(Switch))
         if unknown:
-            raise ValueError(f"there is no section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
+            raise ValueError(f"unknown section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
         self.asking(TIERS_OF_SECTIONS)
 
     @property
@@ -100,22 +101,22 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """`text` is empty when nothing is shown."""
+    """A rendered context. `text` is empty when nothing is shown."""
 
     text: str
     tokens: int
-    """As they were estimated."""
+    """Estimated, not counted by the model's tokenizer."""
     shown: Mapping[Section, tuple[str, ...]]
-    """Ids by section, in the order of the text; sections that are on and empty too."""
+    """Ids by section, in the order of the text. Sections that are switched on but empty are listed too."""
     tools: tuple[Literal["recall"], ...]
     missing: tuple[UnansweredPart, ...] = ()
     """Parts of memory that did not answer."""
     silent: bool = False
-    """Nothing that was asked has answered."""
+    """True when every part of memory that was read failed."""
 
 
 class DigestReader(Protocol):
-    """Where the digest of an owner is read (reading.py)."""
+    """Port to the digest of an owner (record_reader.py implements it)."""
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None: ...
 
@@ -125,7 +126,7 @@ def new_mark() -> str:
 
 
 class ContextService:
-    """The service. One instance serves any number of renderings at once."""
+    """The context service. One instance serves any number of requests at once."""
 
     def __init__(
         self,
@@ -136,8 +137,9 @@ class ContextService:
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`digests`: where the digest is read; None: nowhere. `teller` is told what is shown, not what was looked
-        through for it; `mark` is drawn for each rendering; `count` counts tokens as the caller's model does."""
+        """`digests` reads the digest; None means that there is none. `teller` publishes the items that are shown, not
+        those that were only read. `mark` draws the boundary mark of each context. `count` counts tokens as the caller's
+        model does."""
         self._recall = recall
         self._digests = digests
         self._teller: RecallPublisher = teller or NullRecallPublisher()
@@ -145,7 +147,7 @@ class ContextService:
         self._count = count
 
     async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext:
-        """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
+        """Build the context. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         digest, recalled = await asyncio.gather(self._digest(request, parts), self._recalled(request, tiers, now))
@@ -185,19 +187,19 @@ class ContextService:
         )
 
     def _reads_digest(self, request: ContextRequest) -> bool:
-        """As it stands: of another time there is none."""
+        """Tell whether the digest is read. Only the present digest exists, so a read of the past has none."""
         of_now = request.as_of is None and request.known_at is None
         return self._digests is not None and "digest" in request.switches and of_now
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
-        """Under a mark that stands in nothing that is shown."""
+        """Render the memories under a mark that does not occur in them."""
         statements = (*memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
         for _ in range(DRAWS):
             mark = self._mark()
             if not any(mark in text for text in texts):
                 return render(memories, policy, mark=mark, count=self._count)
-        raise Fatal(f"each of {DRAWS} marks stood in a memory: they are not random")
+        raise Fatal(f"each of {DRAWS} boundary marks occurred in a memory, so they are not random")
 
 
 def _statements(items: Iterable[RecalledMemory], tier: Tier) -> tuple[ContextItem, ...]:

@@ -1,4 +1,4 @@
-"""Parts of a read that may be slow or away: each is asked until the deadline, and what did not answer is named."""
+"""Deadline for the parts of one read. Parts that are slow or fail are named, and the others are used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 EMBEDDER = "embedder"
 LINKS = "links"
 HELPERS = frozenset((EMBEDDER, LINKS))
-"""They hold no memory: what they say helps to ask for it, or to rank it."""
+"""Parts that hold no memory themselves. They help to search or to rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class UnansweredPart:
 
 
 class DeadlineReads:
-    """Of one read. Made when it starts: every part has the rest of `patience`, in seconds."""
+    """The parts of one read. Every part may use what is left of `patience`, in seconds since this object was made."""
 
     def __init__(self, *, patience: float) -> None:
         self._patience = patience
@@ -36,7 +36,7 @@ class DeadlineReads:
 
     @property
     def silent(self) -> bool:
-        """Parts of memory were asked, and not one has answered. Helpers are none."""
+        """True when parts of memory were asked and none has answered. Helper parts do not count."""
         return bool(self._missing) and not self._answered
 
     @property
@@ -46,8 +46,9 @@ class DeadlineReads:
     async def ask(
         self, name: str, ask: Callable[[], Awaitable[T]], *, also: Sequence[str] = (), share: float = 1.0
     ) -> T | None:
-        """Its answer; None, and its name among the missing, when it is away, refuses or is slow. `also`: parts that are
-        asked in the same request. `share`: how much of the patience may be gone, for what others wait for."""
+        """Return the answer of `ask`, or None and add `name` to the missing parts when it fails, refuses or is slow.
+        `also` names parts that the same request asks. `share` limits the part to this share of the patience, because
+        others wait for its answer."""
         try:
             async with asyncio.timeout_at(self._begun + share * self._patience):
                 answer = await ask()

@@ -1,4 +1,4 @@
-"""Which stored records a read may see, as filters of the store; pure. The tenant is the store's own condition."""
+"""Qdrant filters for the stored records that a read may see; pure. The store adds the tenant itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .request import RecallRequest
 
 
 def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter | None:
-    """What of this tier the request may see; None: nothing of it is asked for."""
+    """Return the filter for this tier. None: the request reads nothing of it."""
     if tier not in request.tiers:
         return None
     match tier:
@@ -29,8 +29,8 @@ def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter
 
 
 def _facts(request: RecallRequest, now: datetime) -> models.Filter:
-    """Believed now and not over; of the past: valid then, also when it was replaced since. Invalidated rows were never
-    true."""
+    """Match active facts that have not ended. For a time in the past, match facts that were valid then, also if they
+    were replaced later. Invalidated facts were never true."""
     conditions = _of_owners(request) + _said_of(request)
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
@@ -42,9 +42,12 @@ def _facts(request: RecallRequest, now: datetime) -> models.Filter:
 
 
 def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
-    """What was believed at `known_at` of the world at `valid`, as far as rows tell. Who invalidates or prunes a row
-    leaves when in `expired_at`, who replaces one in `closed_at`: before that its end was not known. Of a row without
-    it (rebuilt, or of an older version) the end in the world stands for that."""
+    """Match facts that were believed at `known_at` to be true at `valid`, as far as rows show it.
+
+    The stage that invalidates or prunes a fact sets `expired_at`. The stage that replaces one sets `closed_at`, and
+    before that time the end of the fact was not known. Rows without `closed_at` (rebuilt, or from an older version)
+    count as closed at `valid_to`.
+    """
     then = models.Filter(must=[is_empty("closed_at"), after("valid_to", min(valid, known_at))])
     ended = models.Filter(must=[until("closed_at", known_at), after("valid_to", valid)])
     unknown = models.Filter(should=[after("closed_at", known_at), ended, then])
@@ -60,7 +63,7 @@ def believed(known_at: datetime, *, valid: datetime) -> list[models.Condition]:
 
 
 def _working(request: RecallRequest) -> models.Filter | None:
-    """What a session attends to now: of the past nothing is known, and without a session there is none."""
+    """Match the present working set of the session. A read of the past or without a session has none."""
     if request.session is None or request.past is not None:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
@@ -78,8 +81,8 @@ def _episodes(request: RecallRequest) -> models.Filter:
 
 
 def _turns(request: RecallRequest) -> models.Filter | None:
-    """Over all sessions of the owner. A message has neither subject nor category, and nothing counts in it but how well
-    it fits."""
+    """Match messages in all sessions of the owner. A message has no subject and no category, and without a cue it has
+    no rank."""
     if request.asked is None or request.subject is not None or request.category is not None:
         return None
     conditions: list[models.Condition] = [
@@ -93,18 +96,19 @@ def _turns(request: RecallRequest) -> models.Filter | None:
 
 
 def said_by(names: Sequence[str], turns: models.Filter) -> models.Filter:
-    """Of these messages those that were said under one of these names."""
+    """Match those of these messages that were said under one of the names."""
     return models.Filter(must=[turns, any_of("name", names)])
 
 
 # ------------------------------------------------------------------------------------------------ conditions
 def these(identities: Sequence[str], of: models.Filter) -> models.Filter:
-    """Of these records those that may be seen still. Built without validation: the ids are the store's own."""
+    """Match those of these ids that still fit the filter. Built without validation, because the ids come from the
+    store."""
     return models.Filter.model_construct(must=[of, models.HasIdCondition.model_construct(has_id=list(identities))])
 
 
 def not_ended(moment: datetime) -> models.Filter:
-    """Without an end, or one that lies ahead (Qdrant: a null is empty)."""
+    """Match records without an end, or with an end after `moment`. In Qdrant a null counts as empty."""
     return models.Filter(
         should=[
             is_empty("valid_to"),
@@ -114,7 +118,7 @@ def not_ended(moment: datetime) -> models.Filter:
 
 
 def valid_at(moment: datetime) -> models.Filter:
-    """Half-open: valid_from <= moment < valid_to, where there is one."""
+    """Match records that are valid at `moment`: valid_from <= moment < valid_to, or no valid_to."""
     return models.Filter(must=[until("valid_from", moment), not_ended(moment)])
 
 

@@ -1,4 +1,5 @@
-"""A model as reranker: it is shown what was found, and names what answers (docs/reference/models.md)."""
+"""`Reranker` that asks a chat model. The model sees the candidates and names those that answer the cue
+(docs/reference/models.md)."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ log = structlog.get_logger(__name__)
 
 TASK = "selection"
 CHARS_MAX = 400
-"""Of a memory that is shown."""
+"""Characters that are shown of a candidate."""
 LETTER: dict[Tier, str] = {"semantic": "f", "working": "w", "episodic": "e", "turns": "c"}
-"""How short ids begin: facts, working entries, episodes, messages."""
+"""First letter of the short ids: facts, working entries, episodes, messages."""
 NO_SUBJECT = "messages"
 
 RULES = """\
@@ -38,7 +39,8 @@ SCHEMA: dict[str, JsonValue] = {
 
 
 class LlmReranker:
-    """`Reranker` over any chat completions. One call a read; what the answer leaves out keeps its order behind."""
+    """`Reranker` over any chat completions, one call for each read. Candidates that the answer does not name keep their
+    order, after the named ones."""
 
     def __init__(self, *, completions: Completions) -> None:
         self._completions = completions
@@ -62,7 +64,7 @@ class LlmReranker:
 
 @dataclass(frozen=True, slots=True)
 class SelectionAnswer:
-    """Places of candidates, best first, each once; and how many items of the answer named none."""
+    """Places of candidates, best first, each once; and how many items of the answer named no candidate."""
 
     places: tuple[int, ...]
     dropped: int
@@ -70,14 +72,14 @@ class SelectionAnswer:
 
 @dataclass(frozen=True)
 class SelectionPrompt:
-    """What is shown, and what its short ids mean."""
+    """The prompt of one call, and the candidates that its short ids stand for."""
 
     cue: str
     candidates: tuple[RerankCandidate, ...]
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """`f1` → its place in `candidates`; counted for each kind, in their order."""
+        """Map each short id (`f1`) to its place in `candidates`. Ids count each kind separately."""
         names: dict[str, int] = {}
         shown = dict.fromkeys(LETTER, 0)
         for place, each in enumerate(self.candidates):
@@ -96,7 +98,8 @@ class SelectionPrompt:
         return Message("system", RULES), Message("user", asked)
 
     def parse(self, value: JsonValue) -> SelectionAnswer:
-        """Raises ValueError when the outer shape is another. An id that was not shown, or comes again, is dropped."""
+        """Parse the answer. ValueError: it has another shape. An id that was not shown, or that comes again, is
+        dropped."""
         named = value.get("ids") if isinstance(value, dict) else None
         if not isinstance(named, list):
             raise ValueError('the answer must be an object {"ids": [...]}')
@@ -112,5 +115,5 @@ class SelectionPrompt:
 
 
 def _short(value: JsonValue) -> str:
-    """`e1` or `[e1]`: brackets are tolerated."""
+    """Return the id without brackets: `e1` and `[e1]` are both accepted."""
     return str(value).strip().removeprefix("[").removesuffix("]").strip().lower()

@@ -1,5 +1,5 @@
-"""Pages of stored records: by keyset, the newest first, equal times by id. A page is asked for by where it begins, so
-that records that come meanwhile move nothing, and each page costs the same: at most three reads."""
+"""Pages of stored records by keyset: the newest first, equal times by id. A cursor names the record that a page begins
+with, so that new records do not move pages. Each page costs at most three reads."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..schemas.cloudevents import rfc3339
 from ..schemas.errors import Fatal
 
 PAGE_MAX = 200
-"""Records of a page."""
+"""The most records of a page."""
 CURSOR_MAX = 256
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
-    """`next`: the cursor of the page that follows; None at the end."""
+    """A page. `next` is the cursor of the next page, None at the end."""
 
     items: tuple[R, ...]
     next: str | None = None
@@ -35,24 +35,24 @@ class Page(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a page begins: at this record, or where it stood."""
+    """The record that a page begins with. It may have been deleted since."""
 
     collection: str
     id: str
     at: datetime | None
-    """Its value in the order; None where ids are the order."""
+    """The value of the record's order field. None when records are ordered by id."""
 
     def cursor(self) -> str:
-        """Opaque for callers: base64url of JSON."""
+        """Encode the place for callers, to whom it is opaque: base64url of JSON."""
         at = None if self.at is None else rfc3339(self.at)
         return base64.urlsafe_b64encode(json.dumps([self.collection, self.id, at]).encode()).rstrip(b"=").decode()
 
     @classmethod
     def read(cls, cursor: str | None, *, collection: str, ordered: bool) -> Place | None:
-        """ValueError when it is none of this kind of page."""
+        """Decode a cursor. ValueError: it does not belong to this kind of page."""
         if cursor is None:
             return None
-        wrong = ValueError("this cursor was not given by an answer of this kind: begin without one")
+        wrong = ValueError("this cursor does not belong to this kind of page; begin without a cursor")
         if len(cursor) > CURSOR_MAX or not cursor.isascii():
             raise wrong
         try:
@@ -76,8 +76,8 @@ async def page_of(
     limit: int,
     cursor: str | None,
 ) -> Page[StoredPoint]:
-    """`order_by`: a field that holds a time in every record, indexed; None: by id. ValueError for a limit or cursor
-    that is none."""
+    """Read one page. `order_by` names an indexed field that holds a time in every record; None orders by id.
+    ValueError: the limit or the cursor is invalid."""
     if not 1 <= limit <= PAGE_MAX:
         raise ValueError(f"the limit must be 1 to {PAGE_MAX}, not {limit}")
     start = Place.read(cursor, collection=collection, ordered=order_by is not None)
@@ -108,7 +108,8 @@ class _Keyset:
         return found
 
     async def _older(self, order_by: str, than: datetime | None, count: int) -> list[StoredPoint]:
-        """The store orders by time alone: what the end of its answer cuts off of one time is asked for by id."""
+        """Read records older than a time. The store orders by time alone, so records that share the last time of its
+        answer are read again, by id."""
         older = None if than is None else before(order_by, than)
         found = await self.store.select(
             self.collection,

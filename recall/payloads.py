@@ -1,5 +1,5 @@
-"""Stored records as a read sees them: of a candidate the store is asked for the fields that are named here, of a whole
-record nobody. Ranking reads a few of them; what an answer tells is decoded for the chosen alone."""
+"""Stored records as a read decodes them. The store is asked only for the fields that are named here. Ranking decodes a
+few of them; the rest is decoded for the chosen items alone."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     ),
     "turns": ("content", "message_index", "role", "session_id", "turn_id", "occurred_at", "sensitivity"),
 }
-"""Of a candidate: what is told of it, and what its formulas read."""
+"""Fields of a candidate: those that an answer shows, and those that ranking formulas read."""
 SAYING: Final = (
     *("content", "state", "valid_to", "expired_at", "closed_at"),
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
 )
-"""Of a fact that may speak for an episode."""
+"""Fields of a fact that may confirm or contradict an episode."""
 NUMBER: Final = (int, float)
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """Where a memory comes from: a turn, and what proves it there."""
+    """The source of a memory: a turn, and the evidence in it."""
 
     session_id: str
     turn_id: str | None = None
@@ -60,7 +60,7 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True)
 class RecordDetails:
-    """What an answer tells of a record, besides its text and score."""
+    """What an answer shows of a record besides its text and score."""
 
     sources: Sequence[MemorySource]
     sensitivity: Sensitivity
@@ -69,12 +69,13 @@ class RecordDetails:
     role: str | None = None
     """Of a message: who said it."""
     archived_at: datetime | None = None
-    """Of an episode whose text is a gist: since when. Its words can be had by its id (rehydrating.py)."""
+    """Of an episode whose text is a gist: when the original text was archived. verbatim.py returns that text."""
 
 
 # ------------------------------------------------------------------------------------------------ to rank by
 def content_of(payload: Payload) -> str:
-    """Of a message what was said: memories that were rendered into it are no news of their own."""
+    """Return the text of a memory. A message is returned without memories that were rendered into it, because they are
+    not what was said."""
     content = _text(payload, "content")
     return remove_framed(content) if "message_index" in payload else content
 
@@ -93,8 +94,8 @@ def trace_of(tier: Tier, payload: Payload) -> Trace:
 
 
 def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: RecallPolicy) -> Impression:
-    """As the profile `composite` sees it. A message has no importance of its own; a working entry's strength is its
-    salience, which fades by turns."""
+    """Return the values that the profile `composite` ranks by. A message has no importance of its own. A working
+    entry's strength is its salience, which fades by turns."""
     match tier:
         case "semantic":
             at = _since(payload)
@@ -122,17 +123,17 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 
 # ------------------------------------------------------------------------------------------------ to compare
 def subject_of(payload: Payload) -> str | None:
-    """None of a message."""
+    """Return the subject. A message has none."""
     return _text(payload, "subject") if payload.get("subject") is not None else None
 
 
 def observation_of(payload: Payload) -> str:
-    """Of an episode: the observation that it was."""
+    """Return the observation that an episode was made of."""
     return _text(payload, "observation_id")
 
 
 def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
-    """Of an episode that is a summary: its turns, each with the session; empty of any other."""
+    """Return the turns of a summary, each with its session. An episode that is no summary has none."""
     turns = payload.get("turn_ids")
     if not isinstance(turns, list):
         return frozenset()
@@ -140,7 +141,7 @@ def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
 
 
 def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> FactClaim:
-    """Of a fact."""
+    """Decode what a fact claims."""
     evidence = payload.get("evidence")
     said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
     return FactClaim(
@@ -235,7 +236,7 @@ def _moment(payload: Payload, name: str) -> datetime:
 
 
 def _since(payload: Payload) -> datetime:
-    """The last reinforcement, else the record."""
+    """Return the time of the last reinforcement, or of the recording when there was none."""
     return _moment(payload, "last_reinforced_at" if payload.get("last_reinforced_at") else "recorded_at")
 
 

@@ -1,7 +1,8 @@
-"""One fact and where it comes from: its versions, the decisions, the observations, the turns word by word.
+"""A fact and its origin: its versions, the decisions, the observations, and the turns with their exact words.
 
-Its present state is Qdrant's, its past the log's: topics forget after their retention, then what is told begins later.
-What could not be read, or not within bounds (logged.py), is named in `missing`.
+The present state comes from Qdrant, the past from the log. Topics delete records after their retention, so the history
+may begin later than the fact. Parts that could not be read within the bounds (bounded_log_reads.py) are named in
+`missing`.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from .record_reader import RecordReader, Sees, said_in_order, sees_all
 VERSIONS_DEFAULT = 50
 VERSIONS_MAX = 200
 NAMED_MAX = 256
-"""Observations that a trace looks for: the newest."""
+"""Observations that a trace looks for: the newest ones."""
 C = TypeVar("C", bound=Contract)
 
 
 @dataclass(frozen=True, slots=True)
 class FactRef:
-    """Which fact, and who asks: whose facts they see, and the most sensitive that they may read. Both are asked of the
-    fact before anything is read that led to it."""
+    """A fact, and what the caller may see: whose facts, and up to which sensitivity. Both are checked against the fact
+    before anything that led to it is read."""
 
     tenant_id: str
     fact_id: str
@@ -57,7 +58,7 @@ class FactRef:
 
 @dataclass(frozen=True, slots=True)
 class FactHistory:
-    """A fact's changes, oldest first. `next`: the cursor of the page that follows."""
+    """The changes of a fact, oldest first. `next` is the cursor of the next page."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
@@ -67,7 +68,7 @@ class FactHistory:
 
 @dataclass(frozen=True, slots=True)
 class SourceTurn:
-    """An observation with the turn it was made in."""
+    """An observation with the turn that it was made from."""
 
     user_id: str
     session_id: str
@@ -77,7 +78,7 @@ class SourceTurn:
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceChain:
-    """What leads to a fact, each part oldest first; of its changes the newest 200."""
+    """Everything that a fact comes from, each list oldest first, with the newest 200 of its changes."""
 
     fact: Fact
     events: tuple[FactUpdated, ...]
@@ -86,7 +87,7 @@ class ProvenanceChain:
     missing: tuple[UnansweredPart, ...] = ()
 
     def payload(self) -> dict[str, JsonValue]:
-        """As `memstream trace --json` tells it."""
+        """Encode the chain as `memstream trace --json` prints it."""
         return {
             "fact": self.fact.to_payload(),
             "versions": [event.fact.to_payload() for event in self.events],
@@ -112,7 +113,8 @@ class ProvenanceChain:
 
 
 class FactTracer:
-    """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
+    """The trace service. One instance serves any number of reads at once. `Transient` when the store does not
+    answer."""
 
     def __init__(self, *, store: VectorStore, log: Log, policy: LogPolicy | None = None) -> None:
         self._store = store
@@ -121,7 +123,8 @@ class FactTracer:
         self._reading = RecordReader(store=store)
 
     async def fact(self, ref: FactRef) -> Fact | None:
-        """As Qdrant has it; while that has no facts at all (it waits to be filled again), as memory.facts does."""
+        """Return the fact as Qdrant has it. While the collection does not exist (it waits for a rebuild), return it as
+        memory.facts has it."""
         found = await self._reading.fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
         if found is not None or await self._store.exists(FACTS):
             return found
@@ -133,7 +136,8 @@ class FactTracer:
     async def history(
         self, ref: FactRef, *, limit: int = VERSIONS_DEFAULT, cursor: str | None = None
     ) -> FactHistory | None:
-        """None: there is no such fact for who asks. ValueError for a limit or cursor that is none."""
+        """Return one page of the fact's changes. None: the caller may see no such fact. ValueError: the limit or the
+        cursor is invalid."""
         if not 1 <= limit <= VERSIONS_MAX:
             raise ValueError(f"the limit must be 1 to {VERSIONS_MAX} versions, not {limit}")
         start = _Start.read(cursor, ref.fact_id)
@@ -149,7 +153,7 @@ class FactTracer:
         return FactHistory(fact, changes.shown(ref), tuple(reads.missing), beyond)
 
     async def trace(self, ref: FactRef) -> ProvenanceChain | None:
-        """None: there is no such fact for who asks."""
+        """Return everything that led to the fact. None: the caller may see no such fact."""
         fact = await self.fact(ref)
         if fact is None:
             return None
@@ -162,7 +166,8 @@ class FactTracer:
 
     # -------------------------------------------------------------------------------------------- within
     async def _published(self, ref: FactRef) -> Fact | None:
-        """A key's last record counts, and none after a tombstone. `Transient` when it was not looked for to the end."""
+        """Read the fact from memory.facts. The last record of the key counts; after a tombstone there is none.
+        `Transient`: the partition was not read to its end."""
         newest: list[Fact] = []
 
         def take(record: Record) -> bool:
@@ -226,7 +231,8 @@ class FactTracer:
         return tuple(each for each in seen.values() if ref.may_show(each.observation.sensitivity))
 
     async def _turns(self, ref: FactRef, fact: Fact, observations: Iterable[SourceTurn]) -> tuple[StoredMessage, ...]:
-        """A fact and its turns have one owner; two users of one group may still use one session id."""
+        """Read the turns that the fact has as evidence. Two users of one group may use the same session id, so the
+        owner is compared as well."""
         user_of: dict[tuple[str, str], str | None] = {
             (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None
             for each in fact.evidence
@@ -247,17 +253,17 @@ class FactTracer:
 
 
 class _Changes:
-    """Events of a fact as they are met in the log, those of some versions kept, each once."""
+    """Collects the events of a fact from the log: those of the wanted versions, each once."""
 
     def __init__(self, fact: Fact, first: int, last: int) -> None:
         self._fact = fact
         self._wanted = range(first, last + 1)
         self._events: dict[int, FactUpdated] = {}
         self.behind: int | None = None
-        """Where the log goes on behind what was read last."""
+        """The offset after the last record that was read."""
 
     def take(self, record: Record) -> bool:
-        """Versions come in their order: behind the last that is wanted there are only repetitions."""
+        """Take one record. Versions come in order, so after the last wanted one only repetitions follow."""
         event = _read(FactUpdated, record)
         if event is None or (event.tenant_id, event.fact.fact_id) != (self._fact.tenant_id, self._fact.fact_id):
             return False
@@ -280,7 +286,7 @@ class _Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a page of a history begins: at a version, whose event lies at an offset or behind it, as far as known."""
+    """Where a page of a history begins: a version, and the offset at or before its event, if known."""
 
     version: int = 1
     offset: int | None = None
@@ -292,7 +298,7 @@ class _Start:
     def read(cls, cursor: str | None, fact_id: str) -> _Start:
         if cursor is None:
             return cls()
-        wrong = ValueError("this cursor was not given by a history of this fact: begin without one")
+        wrong = ValueError("this cursor does not belong to the history of this fact; begin without a cursor")
         if len(cursor) > CURSOR_MAX or not cursor.isascii():
             raise wrong
         try:
@@ -309,7 +315,7 @@ def _counts(value: object) -> bool:
 
 
 def _read(contract: type[C], record: Record) -> C | None:
-    """None: a tombstone, or nothing that a stage of ours wrote."""
+    """Decode a record. None: a tombstone, or a record that no stage of memstream wrote."""
     if record.value is None:
         return None
     try:

@@ -1,7 +1,8 @@
-"""Telling memory what was recalled (memory.recalled): what is read often stays, what is read together is linked.
+"""Publisher of recall events (memory.recalled). Records that are read often become stronger, and records that are read
+together become linked.
 
-Never in a reader's way: an answer is put into a bounded queue and forgotten; what does not fit, and what the log does
-not take, is dropped and counted. The cue leaves this process as a hash.
+Publishing never delays a reader: an answer goes into a bounded queue. Answers that do not fit and records that the log
+does not accept are dropped and counted. The cue leaves this process as a hash only.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ from .service import RecalledMemory, RecallPort, RecallResult
 log = structlog.get_logger(__name__)
 SOURCE = "/memstream/recall"
 WAITING_MAX = 1_000
-"""Answers that wait to be told: some seconds of many readers. A reader never waits for a place."""
+"""Answers that wait to be published, enough for some seconds of many readers. A reader never waits for a free place."""
 PAUSE_SECONDS = 5.0
-"""After a record that the log did not take: what comes meanwhile is dropped, so that nobody else waits behind it."""
+"""Pause after a record that the log did not accept. Answers that come meanwhile are dropped, so that other users of the
+log do not wait behind them."""
 CLOSE_SECONDS = 2.0
-"""For what still waits when the process ends."""
+"""Time for waiting answers when the process ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRecall:
-    """An answer as a reader got it. `items`: tier and id, best first; `owners`: whose memory was read."""
+    """An answer that a reader received. `items`: tier and id, best first. `owners`: whose memory was read."""
 
     tenant_id: str
     owners: tuple[Owner, ...]
@@ -52,12 +54,12 @@ class AnsweredRecall:
 
 class RecallPublisher(Protocol):
     def tell(self, answered: AnsweredRecall) -> None:
-        """At once, whatever becomes of it. Raises nothing."""
+        """Queue an answer. Returns at once, and raises nothing."""
         ...
 
 
 class NullRecallPublisher:
-    """Where nothing is kept of recalls."""
+    """A publisher that publishes nothing."""
 
     def tell(self, answered: AnsweredRecall) -> None:
         return None
@@ -65,7 +67,7 @@ class NullRecallPublisher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishingRecall:
-    """`RecallPort` that tells of its answers."""
+    """`RecallPort` that publishes the answers of another one."""
 
     inner: RecallPort
     teller: RecallPublisher
@@ -83,7 +85,7 @@ def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: dateti
 
 @dataclass(frozen=True, slots=True)
 class PublisherMetrics:
-    """How many records were sent, and how many were not: `full` or `away`."""
+    """How many records were sent, and how many were dropped, with the reason `full` or `away`."""
 
     sent: Counter
     dropped: Counter
@@ -97,7 +99,7 @@ class PublisherMetrics:
 
 
 def records_of(answered: AnsweredRecall) -> list[RecallTold]:
-    """One for each owner; none for an answer without items."""
+    """Build one record for each owner; none for an answer without items."""
     items = tuple(
         RecalledRef(tier=tier, id=identity, rank=rank)
         for rank, (tier, identity) in enumerate(answered.items[:RECALLED_MAX])
@@ -120,7 +122,7 @@ def records_of(answered: AnsweredRecall) -> list[RecallTold]:
 
 
 async def send(told: RecallTold, *, to: Log) -> None:
-    """Durable when it returns. Raises Transient."""
+    """Append the record; when this returns, it is durable. Raises Transient."""
     key = told.owner.key(told.tenant_id)
     event = CloudEvent(told.recall_id, SOURCE, "memstream.recalled.v1", key, told.at)
     await to.append(RECALLED.name, key=key.encode(), value=told.to_bytes(), headers=event.headers())
@@ -128,8 +130,8 @@ async def send(told: RecallTold, *, to: Log) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class LogRecallPublisher:
-    """`RecallPublisher` over a log that others start and close. `running` sends; before and after it answers only
-    wait."""
+    """`RecallPublisher` over a log that the caller starts and closes. Answers are sent while `running` is active;
+    outside it they only wait."""
 
     log: Log
     metrics: PublisherMetrics
@@ -149,7 +151,7 @@ class LogRecallPublisher:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Sends while the block runs; at its end what waits has `CLOSE_SECONDS`."""
+        """Send while the block runs. At its end, waiting answers have `CLOSE_SECONDS`."""
         sending = asyncio.create_task(self._send_on())
         try:
             yield
@@ -171,7 +173,7 @@ class LogRecallPublisher:
                 return
 
     async def _send_waiting(self) -> None:
-        """One after the other: the log is shared with those who hand in turns."""
+        """Send answers one after the other, because the same log also takes turns."""
         while self._waiting:
             for told in records_of(self._waiting.popleft()):
                 await self._send(told)

@@ -1,7 +1,7 @@
-"""What a reader of stored records asks for, and the filters of the store that say so; pure.
+"""Selections of stored records, and their Qdrant filters; pure.
 
-Recall ranks what fits a cue; here records are read as they stand, page by page. Tenant and owner come from the caller's
-credential or options. Every field named here has a line in schemas/collections.py.
+Recall ranks records for a cue; here records are read as they are stored, page by page. Tenant and owner come from the
+caller's credential or options.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ ALL: Literal["all"] = "all"
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records. What is left out does not narrow. A ValueError says what is out of bounds."""
+    """Which records to read. A parameter that is left out does not narrow the selection. ValueError: a parameter is out
+    of bounds."""
 
     tenant_id: str
     owner: Owner | None = None
-    """Whose facts, episodes, messages; None: of all owners of the tenant."""
+    """The owner of facts, episodes and messages. None: all owners of the tenant."""
     user_id: str | None = None
-    """In whose sessions: of messages and working entries."""
+    """The user whose sessions are read, for messages and working entries."""
     session_id: str | None = None
     state: FactState | Literal["all"] | None = None
-    """Of facts; None: what is believed (`active`). `all` also shows deleted episodes."""
+    """The state of facts. None: `active`. `all` also shows deleted episodes."""
     subject: str | None = None
     category: Category | None = None
     as_of: datetime | None = None
-    """World time: facts and episodes that were valid then, also facts that were replaced since."""
+    """World time: facts and episodes that were valid then, also facts that were replaced later."""
     known_at: datetime | None = None
-    """Our time: facts that were believed then, as far as rows tell, and episodes that were recorded."""
+    """Recording time: facts that were believed then, as far as rows show it, and episodes that were recorded by
+    then."""
     ceiling: Sensitivity = "internal"
-    """The most sensitive that may be read."""
+    """The highest sensitivity that may be read."""
 
     def __post_init__(self) -> None:
         if not self.tenant_id:
             raise ValueError("a read needs a tenant")
         if self.state is not None and self.state not in (*get_args(FactState), ALL):
-            raise ValueError(f"there is no state {self.state!r}")
+            raise ValueError(f"unknown state {self.state!r}")
         for name, moment in (("as_of", self.as_of), ("known_at", self.known_at)):
             if moment is not None and moment.tzinfo is None:
                 raise ValueError(f"{name} needs a time zone")
@@ -88,7 +90,8 @@ def messages_filter(wanted: RecordSelection) -> models.Filter:
 
 # ------------------------------------------------------------------------------------------------ conditions
 def _states(wanted: RecordSelection) -> tuple[FactState, ...] | None:
-    """None: any. Of the past: what is believed now or was replaced since."""
+    """Return the states to match; None: any. For a time in the past, match facts that are active now or were replaced
+    since."""
     if wanted.state == ALL:
         return None
     if wanted.state is not None:
@@ -97,7 +100,7 @@ def _states(wanted: RecordSelection) -> tuple[FactState, ...] | None:
 
 
 def _when(wanted: RecordSelection) -> list[models.Condition]:
-    """Who asks what was known at a time asks for what held then, unless another time is named."""
+    """Return the conditions on times. A read with `known_at` alone also takes that time as world time."""
     recorded = [] if wanted.known_at is None else [until("recorded_at", wanted.known_at)]
     at = wanted.as_of or wanted.known_at
     return [*recorded, *([] if at is None else [valid_at(at)])]
@@ -119,7 +122,7 @@ def _said_of(wanted: RecordSelection) -> list[models.Condition]:
 
 
 def _shown(wanted: RecordSelection) -> list[models.Condition]:
-    """Up to the ceiling; who may read everything asks for no level."""
+    """Return the condition on sensitivity. A caller who may read everything needs none."""
     levels = up_to(wanted.ceiling)
     return [] if levels == SENSITIVITIES else [any_of("sensitivity", levels)]
 

@@ -1,7 +1,8 @@
-"""Records as they stand: facts, episodes, the digest, the working set, the session log. For commands, HTTP and tools.
+"""Reader of stored records: facts, episodes, the digest, the working set, the session log. Commands, HTTP and tools use
+it.
 
-Pages are bounded (paging.py); `every_…` reads all that fits, for commands that write it out. A collection that was
-never made holds nothing.
+Pages are bounded (paging.py). The methods `every_…` read all that match, for commands that print them. A collection
+that does not exist counts as empty.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from .record_filters import (
 
 PAGE_DEFAULT = 50
 TURNS_MAX = 50
-"""Turns of a page of the session log: each has up to 64 messages, 256 KiB."""
+"""Turns of a page of the session log. Each has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)
 Sees = Callable[[Owner], bool]
-"""Whether who asks may see what this owner has."""
+"""Whether the caller may see this owner's records."""
 
 
 def sees_all(owner: Owner) -> bool:
@@ -48,7 +49,7 @@ def sees_all(owner: Owner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTurn:
-    """A turn word by word, its messages in their order."""
+    """A turn with the exact words of its messages, in their order."""
 
     user_id: str
     session_id: str
@@ -59,7 +60,7 @@ class LoggedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[R]):
-    """Where records of a kind lie, how they are asked for, ordered and decoded."""
+    """The collection of one kind of record, and how it is filtered, decoded and ordered."""
 
     collection: str
     where: Callable[[RecordSelection], models.Filter]
@@ -77,7 +78,7 @@ _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.fro
 
 
 class RecordReader:
-    """The service. One instance serves any number of reads at once. `Transient` when the store is away."""
+    """The reader. One instance serves any number of reads at once. `Transient` when the store does not answer."""
 
     def __init__(self, *, store: VectorStore) -> None:
         self._store = store
@@ -87,24 +88,25 @@ class RecordReader:
     async def facts(
         self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Fact]:
-        """The newest first, by when they were recorded."""
+        """Read a page of facts, the most recently recorded first."""
         return await self._page(_FACT, wanted, limit, cursor)
 
     async def episodes(
         self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Episode]:
-        """The newest first, by when they happened."""
+        """Read a page of episodes, the newest first by `occurred_at`."""
         return await self._page(_EPISODE, wanted, limit, cursor)
 
     async def working(
         self, wanted: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
-        """A page by id; within it by session, the most salient first. A session's stand in one page."""
+        """Read a page of working entries by id; within the page they are ordered by session, the most salient first.
+        The entries of one session fit into one page."""
         page = await self._page(_ENTRY, wanted, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 
     async def log(self, wanted: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
-        """Turns, the newest first, at most 50 a page; a turn is never cut."""
+        """Read a page of turns, the newest first, at most 50. A turn is never divided between pages."""
         if not 1 <= limit <= TURNS_MAX:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
         if not await self._existing.has(TURNS):
@@ -132,7 +134,8 @@ class RecordReader:
     async def fact(
         self, tenant_id: str, fact_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
     ) -> Fact | None:
-        """In whatever state it is. None: the tenant has none of that id, or none that may be read. `sees`: whose."""
+        """Return a fact in any state. None: the tenant has no such fact, or the caller may not read it. `sees` decides
+        about its owner."""
         if not await self._existing.has(FACTS):
             return None
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=[fact_id])
@@ -142,7 +145,7 @@ class RecordReader:
         return fact if fact.sensitivity in up_to(ceiling) and sees(fact.owner) else None
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
-        """The owner's; None: there is none, or none that may be read."""
+        """Return the owner's digest. None: there is none, or the caller may not read it."""
         if not await self._existing.has(DIGESTS):
             return None
         digest_id = digest_id_of(owner.key(tenant_id))
@@ -153,25 +156,25 @@ class RecordReader:
         return digest if digest.sensitivity in up_to(ceiling) else None
 
     async def every_digest(self, wanted: RecordSelection) -> list[Digest]:
-        """By owner."""
+        """Read all digests, by owner."""
         found = await self._every(_DIGEST, wanted)
         return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
 
     async def every_fact(self, wanted: RecordSelection) -> list[Fact]:
-        """Oldest first."""
+        """Read all facts, oldest first."""
         return sorted(await self._every(_FACT, wanted), key=lambda each: (each.recorded_at, each.fact_id))
 
     async def every_episode(self, wanted: RecordSelection) -> list[Episode]:
-        """Oldest first."""
+        """Read all episodes, oldest first."""
         found = await self._every(_EPISODE, wanted)
         return sorted(found, key=lambda each: (each.occurred_at, each.recorded_at, each.episode_id))
 
     async def every_entry(self, wanted: RecordSelection) -> list[StoredWorkingEntry]:
-        """By session, the most salient first."""
+        """Read all working entries, by session, the most salient first."""
         return sorted(await self._every(_ENTRY, wanted), key=_salience_first)
 
     async def every_message(self, wanted: RecordSelection) -> list[StoredMessage]:
-        """Oldest first, those of a turn together."""
+        """Read all messages, oldest first, those of one turn together."""
         return sorted(await self._every(_MESSAGE, wanted), key=said_in_order)
 
     # -------------------------------------------------------------------------------------------- within
@@ -198,7 +201,7 @@ class RecordReader:
     async def _further(
         self, wanted: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
     ) -> list[StoredMessage]:
-        """The messages after the first, of these turns."""
+        """Read the messages of these turns that follow the first one."""
         if not turns:
             return []
         users, sessions, turn_ids = zip(*turns, strict=True)

@@ -1,4 +1,4 @@
-"""What a reader asks for. Bounds are held here, so that nothing behind has to."""
+"""The parameters of a recall. They are checked here, so that later code can rely on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CUE_MAX = CONTENT_MAX
 
 @dataclass(frozen=True, slots=True)
 class ReadSession:
-    """A session of a user: two users may use one session id."""
+    """A session of a user. Two users may use the same session id."""
 
     user_id: str
     session_id: str
@@ -25,29 +25,29 @@ class ReadSession:
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One read. Tenant, owner and session come from the caller's credential, never from a text.
+    """The parameters of one recall. Tenant, owner and session come from the caller's credential, never from a text.
 
-    A ValueError says what is out of bounds.
+    ValueError names a parameter that is out of bounds.
     """
 
     tenant_id: str
     owner: Owner
     session: ReadSession | None = None
-    """Whose working set is read; None: no working set."""
+    """The session whose working set is read. None: no working set."""
     groups: tuple[str, ...] = ()
     """Groups whose facts and episodes are shared with the owner."""
     cue: str | None = None
-    """What is looked for, at most 2 000 code points; None or blank: what counts most."""
+    """What to search for, at most 2 000 code points. None or blank: return what counts most."""
     limit: int = 10
     tiers: tuple[Tier, ...] = TIERS
     subject: str | None = None
     category: Category | None = None
     ceiling: Sensitivity = "internal"
-    """The most sensitive that may be read."""
+    """The highest sensitivity that may be read."""
     as_of: datetime | None = None
-    """World time: what was valid then. None: at `known_at`, else now."""
+    """World time: what was valid then. None: at `known_at`, otherwise now."""
     known_at: datetime | None = None
-    """Our time: what was believed then, as far as rows tell. None: what is believed now."""
+    """Recording time: what was believed then, as far as rows show it. None: what is believed now."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
 
@@ -66,17 +66,17 @@ class RecallRequest:
 
     @property
     def asked(self) -> str | None:
-        """The cue without what surrounds it; None when nothing is left of it."""
+        """The cue without surrounding white space; None when nothing is left."""
         return (self.cue or "").strip() or None
 
     @property
     def past(self) -> datetime | None:
-        """The world time of a read of the past; None: the read is about now."""
+        """The world time of a read of the past; None when the read is about the present."""
         return self.as_of or self.known_at
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """The owner and the groups, each once: whose memory is read."""
+        """The owner and the groups, each once: everyone whose memory is read."""
         return tuple(dict.fromkeys((self.owner, *(Owner(scope="group", id=group) for group in self.groups))))
 
     @property

@@ -1,8 +1,10 @@
-"""The searches of one read: of each tier its rankings, then the rows of what is a candidate; all tiers at once.
+"""The searches of one recall: for each tier its rankings, then the records of the candidates. All tiers are searched at
+once.
 
-A cue is embedded once; a tier's rankings (by meaning, by meaning with neighbours, by words) go out together, so they
-answer together or not at all. They name ids alone: three lists of a hundred have half as many candidates, and of these
-only the fields are read that a read needs (rows.py). Each part has the read's deadline and fails alone.
+The cue is embedded once. The rankings of a tier (by meaning, by meaning with neighbouring messages, by words) go out in
+one request, so they answer together or not at all. They return ids only, because three lists of a hundred share about
+half of their candidates; then the fields that a read needs (payloads.py) are read for each candidate. Each part has the
+read's deadline and fails alone.
 """
 
 from __future__ import annotations
@@ -35,28 +37,29 @@ ORDERS: dict[Tier, tuple[str, ...]] = {
     "semantic": ("reinforcement_count", "recorded_at"),
     "episodic": ("importance", "occurred_at"),
 }
-"""Without a cue: what counts most, and what is newest, of each the pool. Both are needed: in a young memory nothing is
-reinforced yet, and in an old one the best are not among the newest."""
+"""Orders of a read without a cue: the records that count most and the newest ones, as many of each as the pool holds.
+Both are needed: in a young memory nothing is reinforced yet, and in an old one the best records are not among the
+newest."""
 NOBODY = ""
-"""No name: whoever speaks has one."""
+"""An empty name. Every speaker has a name, so no message matches it."""
 SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
-"""Of the patience. The searches wait for both, and words are found without either."""
+"""The embedder's share of the patience. The searches wait for its answer, and searches by words work without it."""
 
 Vector = Sequence[float]
 
 
 @dataclass(slots=True)
 class Pool:
-    """The candidates of a tier: each record once."""
+    """The candidates of a tier, each record once."""
 
     payloads: dict[str, Payload] = field(default_factory=dict)
     fused: Mapping[str, float] | None = None
-    """What ranked lists named, best first, each with its match; None where no list was asked for. One may have no
-    payload: it went meanwhile."""
+    """The candidates of the ranked lists with their match, best first. None when no list was asked for. A candidate has
+    no payload if it was deleted meanwhile."""
     lists: Sequence[RankedList] = ()
     preferred: frozenset[str] = frozenset()
-    """What was said by the speaker whom the cue names."""
+    """Messages said by the speaker whom the cue names."""
 
     def take(self, found: Sequence[StoredPoint]) -> None:
         for each in found:
@@ -64,7 +67,7 @@ class Pool:
 
 
 class MemorySearch:
-    """One read's searches. Made for one read, used once."""
+    """The searches of one read. Each read makes its own instance."""
 
     def __init__(
         self,
@@ -77,8 +80,8 @@ class MemorySearch:
         now: datetime,
         parts: DeadlineReads,
     ) -> None:
-        """`collections` are those that exist and are wanted; a tier without one holds nothing. `parts` learns what does
-        not answer."""
+        """`collections` are the existing ones that are wanted; a tier without its collection is empty. `parts` records
+        what does not answer."""
         self._store = store
         self._embedder = embedder
         self._policy = policy
@@ -89,10 +92,10 @@ class MemorySearch:
         self._pools: dict[Tier, Pool] = {tier: Pool() for tier in self._where}
         self._linked = LINKS in collections
         self.links: Sequence[Links] = ()
-        """Once `run` is done: what those whose memory is read recalled together, where it is wanted."""
+        """Set by `run`: the co-recall links of all owners whose memory is read, when links are used."""
 
     async def run(self) -> dict[Tier, Pool]:
-        """What was found, by tier. `Fatal` when an invariant is broken."""
+        """Run all searches and return the candidates by tier. `Fatal`: an invariant is broken."""
         try:
             async with asyncio.TaskGroup() as group:
                 if self._linked:
@@ -105,7 +108,7 @@ class MemorySearch:
                     for tier in self._where:
                         for order in ORDERS.get(tier, ()):
                             group.create_task(self._ordered(tier, order))
-        except ExceptionGroup as failed:  # a broken invariant, seen by one search or by several
+        except ExceptionGroup as failed:  # an invariant is broken, seen by one search or by several
             raise _first(failed) from failed
         return self._pools
 
@@ -145,7 +148,7 @@ class MemorySearch:
 
     # -------------------------------------------------------------------------------------------- for a cue
     async def _for_cue(self, cue: str) -> None:
-        """Whom does it name? → what does it mean? → the searches, of each tier its own."""
+        """Search by the cue: find the speaker whom it names, embed it, then search every tier."""
         tiers = [tier for tier in self._where if tier != "working"]
         if not tiers:
             return
@@ -158,8 +161,8 @@ class MemorySearch:
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
 
     async def _speaker(self, cue: str) -> Speaker | None:
-        """Whom the cue names of those who speak in these turns, if it is one. Nothing is asked when no word of it can
-        be a name."""
+        """Return the speaker whom the cue names, if exactly one of those who spoke in these turns fits. No search runs
+        when no word of the cue can be a name."""
         possible = possible_names(cue) if self._policy.fused.speaker > 0 else ()
         known = await self._one_of(possible)
         if not known:
@@ -170,7 +173,7 @@ class MemorySearch:
         return find_speaker(cue, [name for name in possible if same_name(name, known)])
 
     async def _one_of(self, names: Sequence[str]) -> str | None:
-        """One of these under which a message stands, or nobody; None when that was not answered."""
+        """Return the first name that a message carries, or `NOBODY`. None: the store did not answer."""
         if not names:
             return NOBODY
         collection, condition = self._place("turns")
@@ -190,7 +193,7 @@ class MemorySearch:
         return str(found[0].payload["name"]) if found else NOBODY
 
     async def _embedded(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """By text; of none when the embedder does not answer."""
+        """Embed the texts. Empty when the embedder does not answer."""
         if self._policy.fused.dense == self._policy.fused.windowed == 0:
             return {}
         vectors = await self._parts.ask(
@@ -229,7 +232,7 @@ class MemorySearch:
         return Pool({each.id: each.payload for each in rows}, fused, lists, preferred)
 
     async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
-        """Of the messages in these lists those of the speaker whom the cue names."""
+        """Return the messages in these lists that were said by the speaker whom the cue names."""
         identities = list(dict.fromkeys(each for named in lists for each in named.ids))
         found = await self._rows("turns", identities, said_by(sorted(names), self._where["turns"]), ())
         return frozenset(each.id for each in found)
@@ -237,7 +240,8 @@ class MemorySearch:
     async def _rows(
         self, tier: Tier, identities: Sequence[str], condition: models.Filter, fields: Sequence[str]
     ) -> Sequence[StoredPoint]:
-        """Asked by the condition once more: a record may have changed since it was found."""
+        """Read the records by id. The condition is checked again, because a record may have changed since it was
+        found."""
         if not identities:
             return ()
         return await self._store.select(
@@ -254,17 +258,17 @@ class MemorySearch:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A cue as it is put to a tier."""
+    """A cue in the form in which one tier is searched."""
 
     meaning: str
-    """What is embedded."""
+    """The text that is embedded."""
     words: str
     names: frozenset[str] = frozenset()
-    """Of the speaker whose messages are preferred."""
+    """Names of the speaker whose messages are preferred."""
 
 
 def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
-    """What a tier is asked by: what it has, and what counts."""
+    """Choose the rankings of a tier: those that its collection supports and that have a weight."""
     rankings: dict[ListName, Ranking] = {}
     if vector is not None and policy.dense > 0:
         rankings["dense"] = DenseRanking(vector)
@@ -276,19 +280,20 @@ def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPo
 
 
 def _first(failed: BaseExceptionGroup) -> BaseException:
-    """Of a group, and of groups in it."""
+    """Return the first exception of a group that may contain groups."""
     first = failed.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def lifts(request: RecallRequest, policy: RecallPolicy) -> bool:
-    """Whether links can lift anything. Without a cue nothing is called up. And they have no past: what was recalled
-    since was not known then."""
+    """Tell whether links can raise a score. Without a cue no record activates another. Links have no history either, so
+    a read with `known_at` ignores them."""
     return policy.links > 0 and request.asked is not None and request.known_at is None
 
 
 async def linked(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
-    """None, and `links` among the missing parts, when the store does not answer."""
+    """Load co-recall links for every requested owner, one point each. When the store does not answer, `links` is a
+    missing part."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]
     found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named))
     return tuple(Links(packed=StoredLinks.from_payload(each.payload).packed) for each in (found or {}).values())

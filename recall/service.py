@@ -1,13 +1,13 @@
-"""Recall: a request → ranked items across the tiers, explained, and what is missing. A read: nothing is written.
+"""Recall: ranked items from all tiers, with an explanation of each score and the parts that did not answer.
 
-filter   which records may be seen                     filters.py
-search   all tiers at once, each with a deadline       searching.py
-fuse     the lists of a tier → match and candidates    memory/recall/fusion.py
-link     what the candidates lift of each other        linked.py, memory/recall/links.py (profile composite)
-rank     match and the record → a score of parts       memory/recall/ranking.py
-rerank   the best shown to a reranker, if there is one rerank.py
-choose   the best of all tiers, none said twice        memory/recall/selection.py
-stand    no episode whose fact is not believed now     standing.py
+filter   which records may be seen                          filters.py
+search   all tiers at once, each with a deadline            search.py
+fuse     the ranked lists of a tier into one match          memory/recall/fusion.py
+link     activation between candidates, if composite        memory/recall/links.py
+rank     match and record into a score with its parts       memory/recall/ranking.py
+rerank   the order of the best by a reranker, if any        adapters/rerankers/, llm_reranker.py
+select   the best of all tiers, without duplicates          memory/recall/selection.py
+check    no episode whose fact is no longer believed        belief_filter.py
 """
 
 from __future__ import annotations
@@ -42,57 +42,57 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecalledMemory:
-    """One item with its explanation: the parts of the score stand in `item`."""
+    """One item with its explanation. The parts of the score are in `item`."""
 
     item: RecalledItem
     match: float
     """How well the cue fits, 0–1."""
     ranks: tuple[Rank, ...]
-    """Where each search had it, from 0."""
+    """The place that each search gave it, from 0."""
     reranked: int | None
-    """Where the reranker put it, from 0; None: nobody reranked."""
+    """The place that the reranker gave it, from 0. None: no reranker ran."""
     sources: tuple[MemorySource, ...]
-    """Provenance: the turns that it comes from."""
+    """Provenance: the turns that the memory comes from."""
     sensitivity: Sensitivity
     role: str | None
     """Of a message: who said it."""
     archived_at: datetime | None = None
-    """Of an episode whose text is a gist: since when."""
+    """Of an episode whose text is a gist: when the original text was archived."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """Best first. With something missing it is what could be found, not what there is."""
+    """The answer, best items first. When `missing` is not empty, memory may hold more than was found."""
 
     items: tuple[RecalledMemory, ...]
     missing: tuple[UnansweredPart, ...]
     silent: bool = False
-    """Nothing that was asked has answered."""
+    """True when every part of memory that was read failed."""
 
 
 class RecallPort(Protocol):
-    """What surfaces ask: `RecallService`, or whatever makes one when it is asked."""
+    """The port that surfaces call: `RecallService`, or a wrapper that makes one when it is needed."""
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult: ...
 
 
 Key = tuple[Tier, str]
 BEHIND = 32
-"""Episodes that are looked at together with those of the answer, once one of the answer fell."""
+"""How many further episodes are checked at once, after an episode of the answer was removed."""
 
 
 class _Found(NamedTuple):
-    """A candidate on its way."""
+    """A candidate while it is ranked."""
 
     payload: Payload
     match: float
     lists: Sequence[RankedList]
-    """Those that named its tier's candidates."""
+    """The lists that named candidates of its tier."""
     reranked: int | None = None
 
 
 class RecallService:
-    """The read side's service. One instance serves any number of reads at once."""
+    """The recall service. One instance serves any number of reads at once."""
 
     def __init__(
         self,
@@ -102,8 +102,8 @@ class RecallService:
         policy: RecallPolicy,
         reranker: Reranker | None = None,
     ) -> None:
-        """A collection that was never made holds nothing. Without a reranker Reciprocal Rank Fusion alone orders what
-        was found."""
+        """A collection that does not exist counts as empty. Without a reranker, Reciprocal Rank Fusion alone orders the
+        candidates."""
         self._store = store
         self._embedder = embedder
         self._existing = CollectionCache(store=store)
@@ -111,7 +111,7 @@ class RecallService:
         self._reranker = reranker
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
-        """`Fatal` when a broken invariant shows; parts that are slow or away are told in the answer."""
+        """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
         parts = DeadlineReads(patience=self._policy.patience)
         helping = (LINKS,) if lifts(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
@@ -146,7 +146,7 @@ class RecallService:
         request: RecallRequest,
         now: datetime,
     ) -> dict[Key, _Found]:
-        """As they are when the reranker does not answer in time."""
+        """Return the candidates with the reranker's order, or unchanged when the reranker does not answer in time."""
         ordered = [(each.tier, each.id) for each in sort_by_score(self._scored(found, links, request, now))]
         shown = [
             RerankCandidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
@@ -171,9 +171,9 @@ class RecallService:
         *,
         facts: bool,
     ) -> tuple[ScoredMemory, ...]:
-        """The answer without episodes that do not stand; without `facts` all do. Each round looks at those of the
-        answer that it has not seen yet; when one fell, also at some behind them, so that a memory where many fell takes
-        few rounds."""
+        """Select the answer and remove episodes that are no longer believed; when `facts` is False, none is checked.
+        Each round checks the episodes of the answer that were not checked before. After one was removed, a round also
+        checks some that come after the answer, so that a memory with many removed episodes takes few rounds."""
         left, seen, behind = sort_by_score(scored), frozenset[str](), 0
         while True:
             chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
@@ -238,7 +238,7 @@ def _looked_at(each: ScoredMemory, seen: Collection[str]) -> bool:
 
 
 def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Key, _Found]]:
-    """Matched by the share of the cue's words that a text has; 0 without a cue."""
+    """Match candidates without a ranked list by the share of the cue's words that a text contains; 0 without a cue."""
     asked = words(cue) if cue else frozenset[str]()
     for identity, payload in pool.payloads.items():
         match = overlap(asked, words(content_of(payload))) if asked else 0.0
@@ -269,7 +269,8 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
 
 @dataclass(frozen=True, slots=True)
 class TierFilter:
-    """`RecallPort` that asks `inner` for less. A tier that is off holds nothing, also for who asks for it by name."""
+    """`RecallPort` that removes the tiers that are switched off from every request. Such a tier counts as empty, also
+    when the request names it."""
 
     inner: RecallPort
     tiers: TiersPolicy
@@ -292,12 +293,12 @@ T = TypeVar("T")
 
 
 def reordered(items: Sequence[T], order: Sequence[int]) -> list[T]:
-    """`items` with those at the places of `order` first. What is no place, or comes again, is passed over."""
+    """Return `items` with those at the places in `order` first. An invalid or repeated place is skipped."""
     first = [place for place in dict.fromkeys(order) if 0 <= place < len(items)]
     named = frozenset(first)
     return [items[place] for place in (*first, *(place for place in range(len(items)) if place not in named))]
 
 
 def match_at(rank: int, *, k: float) -> float:
-    """Of the item at this place of an order, from 0."""
+    """Return the match of the item at this place of an order, counted from 0."""
     return k / (k + rank)

@@ -1,7 +1,8 @@
-"""The words of an episode of which a gist is left (memory-model §8). For commands, HTTP and tools.
+"""The original text of an episode that was reduced to a gist. Commands, HTTP and tools use it.
 
-A read writes nothing: it tells memory.recalled, durably and before the words are given, and consolidation keeps them
-their time anew. Nothing is given whose SHA-256 is not the one that was archived. docs/design/gist.md.
+A read writes nothing to the store. It publishes a record on memory.recalled, durably and before the text is returned,
+and consolidation then extends the archive's retention. A text is returned only if its SHA-256 is the one that was
+archived (docs/design/gist.md).
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from .record_reader import Sees, sees_all
 
 log = structlog.get_logger(__name__)
 WITHHELD: tuple[FactState, ...] = ("forgotten", "quarantined")
-"""States that are out of every read: what such a fact says is not given as an episode either."""
+"""States of facts that no read shows. An episode that says the same as such a fact is not returned either."""
 Nothing = Literal["whole", "gone", "damaged"]
-"""Why there is nothing to give. whole: it was never compressed, its text is all there is. gone: its time in the archive
-is over. damaged: what the archive has is not what was put there."""
+"""Why there is no text. whole: the episode was never reduced, its own text is complete. gone: its time in the archive
+is over. damaged: the archive does not hold what was stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRef:
-    """Which episode, and who asks: whose memory they see, and the most sensitive that they may read."""
+    """An episode, and what the caller may see: whose memory, and up to which sensitivity."""
 
     tenant_id: str
     episode_id: str
@@ -51,7 +52,7 @@ class EpisodeRef:
 
 @dataclass(frozen=True, slots=True)
 class VerbatimResult:
-    """`content` None: there is nothing to give, `nothing` says why."""
+    """The original text, or None and the reason in `nothing`."""
 
     episode_id: str
     content: str | None
@@ -59,12 +60,12 @@ class VerbatimResult:
     archived_at: datetime | None = None
     sha256: str | None = None
     kept_until: datetime | None = None
-    """As of this access."""
+    """Counted from this access."""
 
 
 class VerbatimReader:
-    """The service. One instance serves any number of reads at once. `Transient` when the store is away, or the log:
-    an access that cannot be told gives nothing."""
+    """The service. One instance serves any number of reads at once. `Transient` when the store or the log does not
+    answer: without a record of the access no text is returned."""
 
     def __init__(self, *, store: VectorStore, log: Log, gist: GistPolicy, recall: RecallPolicy) -> None:
         self._store = store
@@ -74,7 +75,7 @@ class VerbatimReader:
         self._existing = CollectionCache(store=store)
 
     async def rehydrate(self, ref: EpisodeRef, *, now: datetime) -> VerbatimResult | None:
-        """None: there is no such episode for who asks."""
+        """Return the original text of an episode. None: the caller may see no such episode."""
         episode = await self._episode(ref)
         if episode is None:
             return None
@@ -103,7 +104,7 @@ class VerbatimReader:
 
     # -------------------------------------------------------------------------------------------- within
     async def _episode(self, ref: EpisodeRef) -> StoredEpisode | None:
-        """One that stands, and that who asks may see."""
+        """Read the episode if it is not deleted and the caller may see it."""
         if not await self._existing.has(EPISODES):
             return None
         found = await self._store.get(EPISODES, tenant_id=ref.tenant_id, ids=[ref.episode_id])
@@ -121,7 +122,7 @@ class VerbatimReader:
         return Archived.from_payload(found[archive_id].payload) if archive_id in found else None
 
     async def _may_be_told(self, row: Archived) -> bool:
-        """False when facts that are out of every read say the same."""
+        """Tell whether the text may be shown. It may not when facts that no read shows say the same."""
         if not await self._existing.has(FACTS):
             return True
         found = await self._store.select(

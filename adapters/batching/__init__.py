@@ -1,1 +1,1 @@
-"""Calls of concurrent events, gathered into batches."""
+"""Batches of calls that concurrent events make."""

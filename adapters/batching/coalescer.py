@@ -1,8 +1,8 @@
-"""Gathers what concurrent callers ask for into batches; each caller gets its own answer, or its own error.
+"""Coalescer: it joins the calls of concurrent callers into batches. Each caller gets its own answer or its own error.
 
-Nothing is held back when nothing is under way: what was asked in one turn of the event loop goes out in the next. While
-a call is under way, what arrives waits: until that call ends, until a batch is full, or for `linger`, whichever comes
-first. So an idle worker loses nothing, and a busy one fills its batches by itself. docs/design/batching.md.
+When no call is running, items go out in the next turn of the event loop. While a call is running, new items wait until
+that call ends, a batch is full, or `linger` has passed, whichever comes first. So an idle worker loses no time, and a
+busy one fills its batches by itself. docs/design/batching.md explains more.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ NO_KEYS: Final[frozenset[Hashable]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class CoalescePolicy:
-    """When a batch leaves."""
+    """When a batch goes out."""
 
     items: int = 64
-    """At most so many (points, ids, texts) in a batch; one member that has more goes alone."""
+    """The most items (points, ids, texts) in a batch. A member with more goes alone."""
     weight: int = 8 * 1024 * 1024
-    """At most so much (bytes, characters) in a batch, likewise."""
+    """The greatest weight (bytes, characters) of a batch. A heavier member goes alone."""
     linger: float = 0.01
-    """Seconds that the first of a batch waits at most while other calls are under way."""
+    """The most seconds that the first member of a batch waits while other calls are running."""
     at_once: int = 4
-    """Calls under way at a time; with one, `linger` has no effect."""
+    """Calls that run at once. With one, `linger` has no effect."""
 
     def __post_init__(self) -> None:
         if self.items < 1 or self.weight < 1 or self.linger < 0 or self.at_once < 1:
@@ -55,11 +55,11 @@ class _Member(Generic[T, A]):
 
 
 class Coalescer(Generic[T, A]):
-    """One queue and the calls under way.
+    """A queue of items, and the calls that are running.
 
-    `run` gets the items of one batch, all of one kind, and gives as many answers in their order. When it raises
-    `Poison` or `Fatal`, the batch is tried in halves, so that only the member to blame is refused; `Transient` goes to
-    all of them. It must bear being called again with items of a call that failed half way.
+    `run` gets the items of one batch, all of one kind, and returns as many answers in the same order. When it raises
+    `Poison` or `Fatal`, each half of the batch is tried by itself, so that only the faulty member is refused;
+    `Transient` goes to all members. `run` must accept items again whose first call failed half way.
     """
 
     def __init__(self, *, run: Callable[[Sequence[T]], Awaitable[Sequence[A]]], policy: CoalescePolicy) -> None:
@@ -80,10 +80,10 @@ class Coalescer(Generic[T, A]):
         size: int = 1,
         weight: int = 0,
     ) -> A:
-        """The answer for one item. Only items of one `kind` share a batch. Items that have one of `keys` in common are
-        never under way together: they go out in the order in which they were asked.
+        """Return the answer for one item. Only items of one `kind` share a batch. Items with a common key in `keys`
+        never run at the same time: they go out in the order in which they were given.
 
-        A caller that is cancelled takes back what has not gone out, and nothing else.
+        When a caller is cancelled, its item is removed if it has not gone out.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
@@ -94,7 +94,7 @@ class Coalescer(Generic[T, A]):
         return answer
 
     async def drain(self) -> None:
-        """Until nothing waits and nothing is under way."""
+        """Wait until no item waits and no call runs."""
         while under_way := self._under_way():
             await asyncio.wait(under_way)
 
@@ -107,7 +107,7 @@ class Coalescer(Generic[T, A]):
             self._soon = loop.call_soon(self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send what is due; see to it that the rest is looked at again."""
+        """Send the batches that are due, and schedule the next look at the others."""
         self._soon = None
         if self._later is not None:
             self._later.cancel()
@@ -118,7 +118,7 @@ class Coalescer(Generic[T, A]):
                 return
             batch = self._take()
             if not batch:
-                return  # the rest waits for a key: the end of that call looks again
+                return  # the rest waits for a key; the end of that call looks again
             self._busy.update(*(member.keys for member in batch))
             call = loop.create_task(self._outcomes(batch))
             self._calls.add(call)
@@ -130,7 +130,8 @@ class Coalescer(Generic[T, A]):
         return sum(member.size for member in self._waiting) >= self._policy.items
 
     def _take(self) -> list[_Member[T, A]]:
-        """The next batch: the first member that may go and what goes with it. Nobody overtakes one of his keys."""
+        """Take the next batch: the first member that may go, and the members that fit to it. A member never overtakes
+        an earlier one with the same key."""
         batch: list[_Member[T, A]] = []
         rest: deque[_Member[T, A]] = deque()
         closed = set(self._busy)
@@ -175,7 +176,7 @@ class Coalescer(Generic[T, A]):
         self._busy.difference_update(*(member.keys for member in batch))
         for place, member in enumerate(batch):
             if member.answer.done():
-                continue  # its caller is gone
+                continue  # its caller was cancelled
             if call.cancelled():
                 member.answer.cancel()
             elif (unknown := call.exception()) is not None:
@@ -184,12 +185,12 @@ class Coalescer(Generic[T, A]):
                 member.answer.set_exception(_own(outcome))
             else:
                 member.answer.set_result(outcome)
-        self._look_soon(loop)  # after the callers: what they ask for next may go along
+        self._look_soon(loop)  # after the callers have run, because their next items may join
 
 
 def _own(error: StageError) -> StageError:
-    """A copy for one caller: each task adds its own frames. The cause is the same, so that several can be told to be
-    one failure."""
+    """Copy the error for one caller, because each task adds its own frames. All copies have the same cause, so they can
+    be recognised as one failure."""
     mine = type(error).__new__(type(error), *error.args)
     mine.__dict__.update(error.__dict__)
     mine.__cause__ = error.__cause__ if error.__cause__ is not None else error

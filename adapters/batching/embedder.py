@@ -1,4 +1,4 @@
-"""An embedder whose concurrent callers share calls."""
+"""Embedder that joins the calls of concurrent callers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..ports import Embedder, EmbedderIdentity
 from .coalescer import CoalescePolicy, Coalescer
 
 CHARACTERS: Final = 200_000
-"""In one batch: some 50 000 tokens, where the largest servers take 300 000 a call."""
+"""Characters in one batch: about 50 000 tokens. The largest servers accept 300 000 in one call."""
 REMOTE: Final = CoalescePolicy(items=32, weight=CHARACTERS, linger=0.01, at_once=16)
-"""A server: several calls under way; 32 texts are what the most modest of the common servers takes in one."""
+"""For a server: several calls run at once. 32 texts are the lowest limit among the common servers."""
 LOCAL: Final = CoalescePolicy(items=64, weight=CHARACTERS, at_once=1)
-"""A model in this process, on one thread: what arrives while it computes is computed together next."""
+"""For a model in this process, on one thread: texts that arrive while it computes form the next batch."""
 
 
 class BatchingEmbedder:
-    """`Embedder` around another one. Texts of two tenants never share a call: usage is counted by tenant, keys and
-    budgets may be a tenant's own one day, and a server that mixes its answers up cannot mix up tenants."""
+    """`Embedder` around another one. Texts of two tenants never share a call, because usage is counted by tenant. A
+    server that mixes up answers therefore cannot mix up tenants."""
 
     def __init__(self, *, embedder: Embedder, policy: CoalescePolicy) -> None:
         self._embedder = embedder

@@ -1,4 +1,4 @@
-"""Which embedder MEMSTREAM_EMBEDDER means."""
+"""Factory for the embedder that MEMSTREAM_EMBEDDER names."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def create_embedder(
     timeout: float,
     sink: UsageSink,
 ) -> Embedder:
-    """`hashing` (also for no name), `fastembed:<name or folder>`, `openai:<model>`; a ValueError says what is wrong.
+    """Create an embedder: `hashing` (also without a name), `fastembed:<name or folder>`, or `openai:<model>`.
+    ValueError says what is wrong.
 
-    Nothing is connected or loaded here.
+    This connects to nothing and loads nothing.
     """
     kind, _, rest = (name or DEFAULT_EMBEDDER).strip().partition(":")
     if kind == "hashing" and not rest:
         return HashingEmbedder()
     if kind == "fastembed" and rest:
-        from .fastembed import FastEmbedder  # only who uses it pays for its imports
+        from .fastembed import FastEmbedder  # imported here because the library loads slowly
 
         return FastEmbedder(rest)
     if kind == "openai" and rest:

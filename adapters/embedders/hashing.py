@@ -1,9 +1,8 @@
-"""Feature hashing: an embedder with no download, no server and no model. It knows words, not meanings.
+"""Embedder by feature hashing: it needs no download, server or model. It compares words, not meanings.
 
-Each word is hashed to one of 2 048 places with a sign; a text is the sum over its words, repeated ones damped by the
-square root, scaled to length 1. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
-Word order is not seen; similar words are strangers to each other. Measured against a sentence encoder in
-qdrant-notes, row 12.
+Each word is hashed to one of 2 048 dimensions with a sign. A text is the sum over its words; repeated words are damped
+by the square root, and the sum is scaled to length 1. Word order is ignored, and words with a similar meaning have
+nothing in common. Source: Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning".
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ..unicode import well_formed
 DIMENSION: Final = 2048
 WORDS_KEPT: Final = 32_768
 WORD_MAX: Final = 32
-"""Words whose place is remembered, and code points of one: some 5 MB, a language's common words."""
+"""How many words are cached, and the longest cached word in code points: about 5 MB, the common words of a language."""
 _WORD: Final = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """`Embedder`, pure: equal texts give equal vectors in every process and on every machine."""
+    """`Embedder`, pure: equal texts have equal vectors in every process and on every machine."""
 
     def __init__(self) -> None:
         self._identity = EmbedderIdentity(name="hashing", dimension=DIMENSION)
@@ -51,7 +50,7 @@ class HashingEmbedder:
             place, sign = self._known(feature) if len(feature) <= WORD_MAX else _place(feature)
             weights[place] = weights.get(place, 0.0) + sign * math.sqrt(count)
         length = math.sqrt(sum(weight * weight for weight in weights.values()))
-        if length == 0.0:  # no word at all, or each met its opposite: the text as a whole is the feature
+        if length == 0.0:  # no word, or all words cancel each other: the whole text is used as one feature
             place, sign = _place(folded)
             weights, length = {place: sign}, 1.0
         vector = [0.0] * DIMENSION

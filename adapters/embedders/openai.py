@@ -1,4 +1,4 @@
-"""Embeddings from any OpenAI-compatible server."""
+"""Embedder over any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ SETTING: Final = "MEMSTREAM_EMBEDDER"
 TASK: Final = "embedding"
 
 BATCH: Final = 32
-"""Texts a call; the default limit of Hugging Face's text-embeddings-inference, the lowest of the common servers."""
+"""Texts in one call. This is the default limit of Hugging Face's text-embeddings-inference, the lowest of the common
+servers."""
 MAX_TEXT: Final = 8_000
-"""Code points of a text that are embedded; the rest is cut. Most models take 8 192 tokens."""
+"""Code points of a text that are embedded; the rest is cut off. Most models accept 8 192 tokens."""
 SHORT_TEXT: Final = 2_000
-"""What is tried when a server refuses a call: at four tokens a code point this fits 8 192 tokens in any language."""
+"""The length that is tried when a server refuses a call. At four tokens a code point, it fits into 8 192 tokens in any
+language."""
 _EMPTY: Final = "-"
-"""Sent for a text without a visible sign, which servers refuse."""
+"""Sent for a text without a visible character, which servers refuse."""
 
 
 class _Vector(BaseModel):
@@ -42,10 +44,11 @@ class _Reply(BaseModel):
 
 
 class OpenAIEmbedder:
-    """`Embedder` over the embeddings protocol. `timeout` in seconds a call, `concurrency` calls under way.
+    """`Embedder` over the embeddings protocol. `timeout` is in seconds for one call; `concurrency` is the limit of
+    calls at once.
 
-    The dimension is what the first answer has; `identity` asks for one, blocking, when nothing was embedded before
-    (once, at start: a store cannot be opened without it). Another dimension later is `Fatal`.
+    The dimension is that of the first answer. If nothing was embedded before, `identity` makes one blocking call (once,
+    at start-up: a store cannot be opened without the dimension). Another dimension later is `Fatal`.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class OpenAIEmbedder:
             batch = cut[start : start + BATCH]
             try:
                 vectors += await self._call(batch, tenant_id)
-            except RequestRefused:  # too many, too long, or one text that it will not have: one by one, shortened
+            except RequestRefused:  # a text is too long or rejected: try each alone, shortened
                 for text in batch:
                     try:
                         vectors += await self._call([text[:SHORT_TEXT]], tenant_id)

@@ -1,1 +1,1 @@
-"""`Reranker` on this machine: a cross-encoder. The model as a judge is recall/llm_reranker.py: it is a prompt."""
+"""Rerankers on this machine: a cross-encoder. The reranker that asks a chat model is recall/llm_reranker.py."""

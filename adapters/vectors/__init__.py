@@ -1,1 +1,1 @@
-"""The vector store: one port, a remote Qdrant or the embedded engine behind it."""
+"""The vector store: one port, with a remote Qdrant or the embedded engine behind it."""

@@ -1,15 +1,15 @@
-"""Writes and reads by id of several events and tenants, in as few requests as their meaning allows.
+"""Writes and reads by id for several events and tenants, in as few requests as possible.
 
-- read: one scroll (the ids, of any of the tenants); a record goes to who asked for it as its own tenant, to nobody else
+- read: one scroll (the ids, of any of the tenants); each caller gets only the records of its own tenant
 - insert: one upsert, INSERT_ONLY
-- put: one upsert whose `update_filter` ties each id to its tenant
+- put: one upsert whose `update_filter` binds each id to its tenant
 - set fields, new vectors, delete: one request whose filter does the same
-- query: one batch, each with its own filter
-- compare and set: an INSERT_ONLY for those that expect nothing; an UPDATE_ONLY whose `update_filter` ties each id to
-  its tenant, its expected version and the absence of its cause; a read
+- query: one batch, each query with its own filter
+- compare and set: an INSERT_ONLY for rows that are expected to be absent; an UPDATE_ONLY whose `update_filter` binds
+  each id to its tenant, its expected version and the absence of its cause; then a read
 
-A filter is evaluated for each point of an upsert, and `has_id` is a condition like any other: that is how the points of
-one request have conditions of their own. Nothing here checks points: the caller has (checks.py).
+A filter is evaluated for each point of an upsert, and `has_id` is an ordinary condition. So the points of one request
+can each have their own condition. The caller validates points (point_validation.py).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from .errors import not_qdrants, translated
 from .filters import each_of, either, of_points, of_tenants
 
 PAGE = 1_000
-"""Records asked for at once."""
+"""Records of one read request."""
 CHUNK_POINTS = 100
 CHUNK_BYTES = 8 * 1024 * 1024
-"""An upsert is cut here: the server refuses requests above 32 MiB."""
+"""An upsert is divided at this size. The server refuses requests above 32 MiB."""
 STRONG = models.WriteOrdering.STRONG
 MAJORITY = models.ReadConsistencyType.MAJORITY
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedPoint:
-    """A point that was looked at, as the engine takes it."""
+    """A validated point, in the form that the engine accepts."""
 
     tenant_id: str
     size: int
@@ -59,7 +59,7 @@ class EncodedPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointIds:
-    """Points of one tenant, by their ids."""
+    """Ids of points of one tenant."""
 
     tenant_id: str
     ids: tuple[str, ...]
@@ -67,7 +67,7 @@ class PointIds:
 
 @dataclass(frozen=True, slots=True)
 class CompareAndSet:
-    """See `VectorStore.compare_and_set`."""
+    """One conditional write; see `VectorStore.compare_and_set`."""
 
     new: EncodedPoint
     expected_version: int | None
@@ -76,7 +76,7 @@ class CompareAndSet:
 
 @dataclass(frozen=True, slots=True)
 class VectorUpdate:
-    """Vectors of a point that stands, to be replaced by these."""
+    """New vectors for an existing point."""
 
     tenant_id: str
     point: models.PointVectors
@@ -88,14 +88,14 @@ class VectorUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FilterQuery:
-    """Records by a filter that names the tenant, in the order that it says."""
+    """A query by a filter that names the tenant, in the given order."""
 
     tenant_id: str
     request: models.QueryRequest
 
 
 class RequestBatcher:
-    """Over one engine. Of one call no two members may name the same point, reads excepted."""
+    """Batched requests to one engine. Within one call no two members may name the same point, except in reads."""
 
     def __init__(self, *, engine: QdrantEngine) -> None:
         self._engine = engine
@@ -108,12 +108,12 @@ class RequestBatcher:
         with_dense: bool = False,
         consistency: models.ReadConsistencyType | None = None,
     ) -> list[dict[str, StoredPoint]]:
-        """What is there of each, by id; a record of another tenant is not."""
+        """Return the existing records of each request, by id. A record of another tenant counts as absent."""
         wanted = list(dict.fromkeys(each for named in asked for each in named.ids))
         tenants = list(dict.fromkeys(named.tenant_id for named in asked))
         found: dict[tuple[str, str], StoredPoint] = {}
         for page in pages(wanted, PAGE):
-            # A scroll, not `retrieve`: that one takes no filter, and the tenant belongs into the query.
+            # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
             with translated(f"reading from {collection}"):
                 records, _ = await self._engine.scroll(
                     collection,
@@ -170,8 +170,8 @@ class RequestBatcher:
                 await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
 
     async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
-        """Of those that stand. The engine refuses a request that names an absent point: then it is asked which stand,
-        and they are written; one that goes between the two is asked for again."""
+        """Replace vectors of existing points. The engine refuses a request that names an absent point. Then the
+        existing ones are looked up and written; when another one disappears meanwhile, this is repeated."""
         left = list(points)
         while left:
             groups = ((each.tenant_id, (each.id,)) for each in left)
@@ -199,8 +199,9 @@ class RequestBatcher:
                 await self._engine.delete(collection, page, wait=True, ordering=STRONG)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
-        """The engine never tells whether a condition matched, hence the read. A conditional upsert alone would insert
-        a point that is missing, and bring an erased row back: hence INSERT_ONLY or UPDATE_ONLY, never both."""
+        """Write each row whose condition holds. The engine does not report whether a condition matched, so the rows are
+        read afterwards. A conditional upsert would also insert a missing point and bring back an erased row; so each
+        request is INSERT_ONLY or UPDATE_ONLY."""
         await self.insert(collection, [swap.new for swap in swaps if swap.expected_version is None])
         await self._replace(collection, [swap for swap in swaps if swap.expected_version is not None])
         found = await self.read(
@@ -226,7 +227,7 @@ class RequestBatcher:
 
 
 def applied(payload: Payload) -> Sequence[Any]:
-    """The causes that a row carries."""
+    """Return the causes that are recorded in a row."""
     causes = payload.get("applied")
     return causes if isinstance(causes, list) else ()
 
@@ -237,14 +238,14 @@ def pages(items: list[str], size: int) -> Iterator[list[str]]:
 
 
 def _before(swap: CompareAndSet) -> models.Filter:
-    """What a row must be that is swapped: of its tenant, of the version that was read, and without this cause."""
+    """Match a row that may be replaced: it has the swap's tenant and expected version, and not its cause."""
     new = swap.new
     must = of_points(new.tenant_id, (new.id,), version=swap.expected_version)
     return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
 
 
 def _standing(points: Iterable[EncodedPoint]) -> models.Filter:
-    """What the points that are overwritten must be: each its tenant's."""
+    """Match the points that may be overwritten, each under its own tenant."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for each in points:
         groups[each.tenant_id].append(each.id)
@@ -252,7 +253,7 @@ def _standing(points: Iterable[EncodedPoint]) -> models.Filter:
 
 
 def _named_pages(named: Sequence[PointIds]) -> Iterator[models.Filter]:
-    """Filters of at most `PAGE` ids each."""
+    """Build filters of at most `PAGE` ids each."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     left = PAGE
     for each in named:
@@ -268,7 +269,7 @@ def _named_pages(named: Sequence[PointIds]) -> Iterator[models.Filter]:
 
 
 def _batches(points: Iterable[EncodedPoint]) -> Iterator[list[EncodedPoint]]:
-    """Cut so that each request stays below the server's limits."""
+    """Divide the points so that each request stays below the server's limits."""
     batch: list[EncodedPoint] = []
     size = 0
     for each in points:

@@ -1,8 +1,8 @@
-"""Collections as they must stand before anybody uses them: made where missing, refused where another embedder's.
+"""Creation of collections, and checks before their use. A collection that another embedder filled is refused.
 
-A collection remembers its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
-`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`. Readers use the alias; the collection
-behind it carries embedder and version in its name, so that a new one can be filled beside it and switched to.
+A collection records its embedder in its metadata (Qdrant ≥ 1.16; the embedded engine keeps it beside the shard):
+`{"memstream": {"embedder": {"name", "dimension", "version"}, "schema": 1}}`. Readers use the alias. The collection
+behind it has embedder and version in its name, so that a new one can be filled beside it before the alias is switched.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ NAMESPACE = "memstream"
 INT8 = models.ScalarQuantization(
     scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
 )
-"""A quarter of the memory. The embedded engine does the same when it builds a graph (edge_graph.py)."""
+"""Takes a quarter of the memory of floats. The embedded engine does the same when it builds a graph (edge_index.py)."""
 LEAST_VERSION = (1, 18)
-"""update_filter came with 1.16, update_mode with 1.17, named vectors that can be added later with 1.18."""
+"""update_filter needs 1.16, update_mode 1.17, and adding named vectors later 1.18."""
 
 
 async def ensure_collections(
     engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity
 ) -> None:
-    """See `QdrantStore.ensure`. Raises `Fatal`, and what the engine raises."""
+    """Create and check the collections; see `QdrantStore.ensure`. Raises `Fatal`, and the engine's errors."""
     await checked_version(engine)
     for spec in specs:
         name = await _behind_alias(engine, spec.name)
@@ -45,7 +45,7 @@ async def ensure_collections(
                     )
                 ]
             )
-            # Another process may have led the alias elsewhere at the same moment: what stands now counts.
+            # Another process may have switched the alias at the same moment, so it is read again.
             name = await _behind_alias(engine, spec.name) or name
         await _check_embedder(engine, spec, name, embedder)
         await _create_windows(engine, spec, name, embedder)
@@ -53,7 +53,7 @@ async def ensure_collections(
 
 
 async def checked_version(engine: QdrantEngine) -> str:
-    """The engine's version. `Fatal` below `LEAST_VERSION`."""
+    """Return the engine's version. `Fatal` below `LEAST_VERSION`."""
     version = (await engine.info()).version
     parts = version.split("-")[0].split(".")
     if all(part.isdigit() for part in parts[:2]) and tuple(int(part) for part in parts[:2]) < LEAST_VERSION:
@@ -82,7 +82,8 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             "version": embedder.version,
         }
         for vector in (DENSE, WINDOW) if spec.has_windows else (DENSE,):
-            # What is searched in memory is the int8 below; floats are read for the last order of a few hundred.
+            # Searches use the int8 vectors below, which stay in memory. The floats on disk are read for the final order
+            # of a few hundred.
             dense[vector] = models.VectorParams(size=embedder.dimension, distance=models.Distance.COSINE, on_disk=True)
         sparse[SPARSE] = models.SparseVectorParams(modifier=models.Modifier.IDF)
     try:
@@ -90,13 +91,13 @@ async def _create(engine: QdrantEngine, spec: CollectionSpec, name: str, embedde
             name,
             dense,
             sparse,
-            # One graph a tenant instead of one over all: every query names its tenant.
+            # One graph for each tenant instead of one for all, because every query names its tenant.
             hnsw_config=models.HnswConfigDiff(m=0, payload_m=16) if spec.has_vectors else None,
             quantization_config=INT8 if spec.has_vectors else None,
             metadata={NAMESPACE: remembered},
         )
     except (UnexpectedResponse, EngineRefused):
-        if not await engine.collection_exists(name):  # else another process was quicker
+        if not await engine.collection_exists(name):  # otherwise another process was faster
             raise
 
 
@@ -129,7 +130,7 @@ def _told(embedder: EmbedderIdentity) -> str:
 
 
 async def _create_windows(engine: QdrantEngine, spec: CollectionSpec, name: str, embedder: EmbedderIdentity) -> None:
-    """In a collection that an earlier version made (0.1 had none)."""
+    """Add the vector `window` to a collection of an earlier version (0.1 had none)."""
     standing = (await engine.get_collection(name)).config.params.vectors
     if spec.has_windows and WINDOW not in (standing if isinstance(standing, dict) else {}):
         dense = models.DenseVectorConfig(size=embedder.dimension, distance=models.Distance.COSINE)
@@ -144,7 +145,8 @@ async def _create_indexes(engine: QdrantEngine, spec: CollectionSpec, name: str)
 
 
 def _index(field: IndexedField) -> Any:
-    """`enable_hnsw=False`: no graph is built per value of a field that only filters (3 s instead of 24 s at 20k)."""
+    """Return the index of a field. `enable_hnsw=False` builds no graph for each value of a field that is only used in
+    filters (3 s instead of 24 s for 20 000 points)."""
     if field.kind == "keyword":
         if field.is_tenant:
             return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)

@@ -1,12 +1,13 @@
-"""Qdrant's own engine in this process, over a folder: the embedded default (qdrant_edge, one shard a collection).
+"""Qdrant's own engine in this process, over a folder: the embedded default (qdrant_edge, one shard for each
+collection).
 
-Methods are async because they have the client's form; they run inline. The bindings hold the GIL, so a thread would
-add a hop and free nothing, and calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
-froze Python for 25 s at 40 000 points; a process of its own does it (edge_graph.py). What has been written is in the
-engine's write-ahead log before a call returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
+Methods are async because they have the client's form, but they run inline. The bindings hold the GIL, so a thread would
+cost a switch and free nothing; calls take 0.02 to 1 ms. For the same reason `optimize()` is never called here: it
+blocked Python for 25 s at 40 000 points. A separate process does it (edge_index.py). A write is in the engine's
+write-ahead log before the call returns and survives `kill -9`; `flush` (10 to 100 ms) only shortens that log.
 
-One process holds the folder (adapters/folder_lock.py); this class does not check it. On disk: `aliases.json`, alias →
-collection, and a folder for each collection (edge_collection.py).
+One process holds the folder (adapters/folder_lock.py); this class does not check that. On disk are `aliases.json`
+(alias → collection) and a folder for each collection (edge_collection.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .edge_collection import DESCRIPTION, EdgeCollection, call
 from .engine import EngineRefused
 
 ENGINE_VERSION = "1.20.0"
-"""The server whose features the pinned qdrant_edge has (TextQuery came with 1.20)."""
+"""The server version that has the same features as the pinned qdrant_edge (TextQuery came with 1.20)."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _DONE = models.UpdateResult(operation_id=0, status=models.UpdateStatus.COMPLETED)
 _CREATING, _DELETED = ".creating-", ".deleted-"
@@ -46,12 +47,12 @@ class EdgeEngine:
         self._collections: dict[str, EdgeCollection] = {}
         for entry in sorted(folder.iterdir()):
             if entry.name.startswith((_CREATING, _DELETED)):
-                shutil.rmtree(entry)  # a crash in the middle of creating or deleting
+                shutil.rmtree(entry)  # left by a crash while it was created or deleted
             elif (entry / DESCRIPTION).exists():
                 self._collections[entry.name] = EdgeCollection(folder=entry)
 
     def collections(self) -> Iterator[tuple[str, EdgeCollection]]:
-        """As they stand now, with their names."""
+        """Iterate over the present collections with their names."""
         return iter(tuple(self._collections.items()))
 
     # -------------------------------------------------------------------------------------------- collections
@@ -73,7 +74,7 @@ class EdgeEngine:
     async def update_collection_aliases(
         self, change_aliases_operations: Sequence[models.CreateAliasOperation | models.DeleteAliasOperation]
     ) -> bool:
-        """All changes or none, in one replaced file: this is how a collection is switched."""
+        """Apply all changes or none, by replacing one file. This is how a collection is switched."""
         aliases = dict(self._aliases)
         for operation in change_aliases_operations:
             if isinstance(operation, models.CreateAliasOperation):
@@ -93,7 +94,8 @@ class EdgeEngine:
         return self._aliases.get(collection_name, collection_name) in self._collections
 
     async def get_collection(self, collection_name: str) -> models.CollectionInfo:
-        """Points, indexes and metadata are true; the tuning figures are the server's defaults, for the model's sake."""
+        """Describe a collection. Points, indexes and metadata are real; the tuning figures are the server's defaults,
+        because the model requires them."""
         collection = self._find(collection_name)
         described, shard = collection.described, call(collection.shard.info)
         return models.CollectionInfo(
@@ -124,8 +126,9 @@ class EdgeEngine:
         quantization_config: Any = None,
         metadata: dict[str, Any] | None = None,
     ) -> bool:
-        """Made aside and renamed, so that a crash leaves a whole collection or none. How graphs and int8 are configured
-        has no effect here: a shard gets its own when they are built (edge_graph.py)."""
+        """Create a collection. It is built aside and renamed, so that a crash leaves a whole collection or none. The
+        configuration of graphs and int8 has no effect here: a shard gets its own when its graphs are built
+        (edge_index.py)."""
         if not _NAME.fullmatch(collection_name):
             raise EngineRefused(400, f"{collection_name!r} cannot be a collection's name: letters, digits, - and _")
         if await self.collection_exists(collection_name):
@@ -148,7 +151,7 @@ class EdgeEngine:
         return True
 
     async def delete_collection(self, collection_name: str) -> bool:
-        """With its aliases, as the server does. False when there is none."""
+        """Delete a collection with its aliases, as the server does. False when it does not exist."""
         collection = self._collections.pop(collection_name, None)
         if collection is None:
             return False
@@ -162,7 +165,8 @@ class EdgeEngine:
     async def create_vector_name(
         self, collection_name: str, vector_name: str, vector_name_config: models.DenseVectorNameConfig
     ) -> models.UpdateResult:
-        """Without effect where the vector stands: a crash leaves one that is not told yet, and the next call tells."""
+        """Add a vector. Without effect on a vector that exists: after a crash it may exist and not be recorded yet, and
+        then this call records it."""
         collection, dense = self._find(collection_name), vector_name_config.dense
         await self._update(
             collection_name,
@@ -179,7 +183,7 @@ class EdgeEngine:
     async def create_payload_index(
         self, collection_name: str, field_name: str, field_schema: Any = None, *, wait: bool = True
     ) -> models.UpdateResult:
-        """Without effect where the index stands."""
+        """Create a payload index. Without effect when it exists."""
         return await self._update(
             collection_name,
             edge.UpdateOperation.create_field_index(field_name, translate.index(field_schema)),
@@ -309,7 +313,7 @@ class EdgeEngine:
 
     # -------------------------------------------------------------------------------------------- life
     async def close(self) -> None:
-        """Flush and close every collection. Calling again has no effect."""
+        """Flush and close every collection. Without effect when called again."""
         if self._closed:
             return
         self._closed = True

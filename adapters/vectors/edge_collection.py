@@ -1,13 +1,14 @@
-"""One collection of the embedded engine: its shard on disk, and how another is put in its place.
+"""One collection of the embedded engine: its shard on disk, and the replacement of that shard.
 
-    <collection>/collection.json      configuration and metadata, as the server would tell them
-    <collection>/shard.json           which shard counts, and what had no graph when it was built; absent: `shard`
-    <collection>/shard, shard-<n>     the engine's files; one that does not count is left of a crash
+    <collection>/collection.json      configuration and metadata, as the server would report them
+    <collection>/shard.json           the shard in use, and what had no graph when it was built; absent: `shard`
+    <collection>/shard, shard-<n>     the engine's files; one that is not in use was left by a crash
 
-A shard is replaced by a copy that another process has worked on meanwhile (edge_graph.py): writes wait while its files
-are copied, go to the old shard and into a journal while the copy is worked on, and are applied to the copy, in their
-order, before it counts. Conditions of writes are decided by what stands in a shard, and both begin with the same, so
-both end with the same. `shard.json` is replaced at once: after a crash either the old shard counts or the new one.
+A shard is replaced by a copy that another process has optimised (edge_index.py). Writes wait while the files are
+copied. While the copy is optimised, writes go to the old shard and into a journal. Then they are applied to the copy
+in the same order, and the copy is used. The condition of a write depends only on the content of a shard, and both
+shards begin with the same content, so both end with the same. `shard.json` is replaced atomically: after a crash
+either the old shard or the new one is in use.
 """
 
 from __future__ import annotations
@@ -31,36 +32,39 @@ DESCRIPTION, CURRENT, SHARD = "collection.json", "shard.json", "shard"
 FLUSH_EVERY = 10_000
 """Writes between flushes."""
 REPLAYED_AT_ONCE = 100
-"""Journalled writes between two turns of everybody else."""
+"""Journalled writes that are applied before other tasks get a turn."""
 _NO_POINT = "No point with id"
 
 
 def call(function: Callable[..., T], *arguments: Any) -> T:
-    """Run one function of the bindings, which raise bare `Exception` for everything the engine refuses."""
+    """Call a function of the bindings. They raise a bare `Exception` for every request that the engine refuses."""
     try:
         return function(*arguments)
     except EngineRefused:
         raise
     except Exception as error:
         message = str(error)
-        # "Service runtime error" is the engine's own trouble (disk full, files gone); the rest is the request's.
+        # "Service runtime error" is a failure of the engine itself (disk full, files missing). All other errors are the
+        # request's.
         status = 500 if message.startswith("Service") else 404 if message.startswith(_NO_POINT) else 400
         raise EngineRefused(status, message) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """Which shard counts. `left`: vectors without a graph when it was built, which no further building would change."""
+    """The shard in use. `left` counts vectors without a graph after the last build; another build would not change
+    them."""
 
     shard: str = SHARD
     left: int = 0
 
 
 class EdgeCollection:
-    """Open from the beginning until `close`."""
+    """One collection, open from its construction until `close`."""
 
     def __init__(self, *, folder: Path) -> None:
-        """`EngineRefused` when the shard cannot be opened; ValueError for a file that is not what was written."""
+        """Open the collection. `EngineRefused`: the shard cannot be opened. ValueError: a file does not have the
+        expected content."""
         self._folder = folder
         self.described = models.CreateCollection.model_validate_json((folder / DESCRIPTION).read_bytes())
         self._current = _current(folder)
@@ -80,12 +84,12 @@ class EdgeCollection:
 
     @staticmethod
     def create(folder: Path, described: models.CreateCollection, config: Any) -> None:
-        """Its files, in a folder that is there and empty."""
+        """Write the files of a new collection into an existing, empty folder."""
         call(call(edge.EdgeShard.create, str(folder / SHARD), config).close)
         _describe(folder, described)
 
     async def update(self, operation: Any) -> None:
-        """In the engine's write-ahead log when it returns."""
+        """Apply a write. When this returns, it is in the engine's write-ahead log."""
         await self._open.wait()
         if self._journal is not None:
             self._journal.append(operation)
@@ -105,23 +109,24 @@ class EdgeCollection:
 
     # -------------------------------------------------------------------------------------------- another shard
     def without_graph(self) -> int:
-        """How many vectors have none and might have: those that the last building left are not counted."""
+        """Count the vectors that have no graph but could have one. Those that the last build left out are not
+        counted."""
         info = call(self.shard.info)
         dense = self.described.vectors if isinstance(self.described.vectors, dict) else {}
         every = info.points_count * (len(dense) + len(self.described.sparse_vectors or {}))
         return max(0, every - info.indexed_vectors_count - self._current.left)
 
     def settle(self) -> None:
-        """What has no graph now needs none: it counts from here on."""
+        """Record that vectors without a graph need none at present; counting begins again from here."""
         self._current = _Current(self._current.shard, left=self._current.left + self.without_graph())
 
     def journalled(self) -> int:
-        """Writes that wait for the copy."""
+        """Count the writes that wait for the copy."""
         return len(self._journal or ())
 
     async def copied(self) -> Path:
-        """A copy of the shard; from then on writes are journalled, until `replaced` or `abandoned`. Writes wait while
-        files are copied, reads do not."""
+        """Copy the shard. From then on writes are journalled, until `replaced` or `abandoned`. Writes wait while the
+        files are copied; reads do not."""
         number = int(self._current.shard.partition("-")[2] or 0) + 1
         copy = self._folder / f"{SHARD}-{number}"
         self._open.clear()
@@ -134,8 +139,8 @@ class EdgeCollection:
         return copy
 
     async def replaced(self, copy: Path) -> None:
-        """By the copy, once it has all that was written meanwhile. `EngineRefused` when it cannot be opened or
-        written: then the old one counts."""
+        """Put the copy in the shard's place after it has received the journalled writes. `EngineRefused`: the copy
+        cannot be opened or written, and the old shard stays in use."""
         shard: edge.EdgeShard = call(edge.EdgeShard.load, str(copy))
         while self._journal:
             some, self._journal = self._journal[:REPLAYED_AT_ONCE], self._journal[REPLAYED_AT_ONCE:]
@@ -151,7 +156,7 @@ class EdgeCollection:
         await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
 
     async def abandoned(self, copy: Path) -> None:
-        """The old shard goes on as if nothing had been tried."""
+        """Drop the copy and continue with the old shard."""
         self._journal = None
         await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
 
@@ -166,7 +171,7 @@ def _current(folder: Path) -> _Current:
 
 
 def _apply_again(shard: edge.EdgeShard, operation: Any) -> None:
-    """What the old shard has refused, the copy refuses too."""
+    """Apply a journalled write to the copy. The copy refuses the same writes as the old shard did."""
     try:
         call(shard.update, operation)
     except EngineRefused as refused:

@@ -1,10 +1,10 @@
-"""Graphs for the embedded engine's collections, built beside their use.
+"""Graphs for the embedded engine's collections, built while the collections are in use.
 
-Without a graph the engine compares a cue with every vector of a tenant: 0.3 ms for a thousand, 0.4 s for a million. One
-is built in `optimize()` alone, which holds the GIL from its beginning to its end; so the holder of a folder has it done
-by a process of its own, on a copy of the shard (edge_collection.py), which then takes the shard's place. One collection
-at a time, at low priority. Nothing depends on it: a process that dies leaves the old shard, and a holder that stops
-ends it.
+Without a graph the engine compares a cue with every vector of a tenant: 0.3 ms for a thousand, 0.4 s for a million.
+Only `optimize()` builds graphs, and it holds the GIL from beginning to end. So the holder of a folder starts a separate
+process that works on a copy of the shard (edge_collection.py), and the copy then replaces the shard. Collections are
+built one at a time, at low priority. A failure is harmless: when the process dies, the old shard stays, and a holder
+that stops ends the process.
 
 `python -m memstream.adapters.vectors.edge_index COLLECTION SHARD` is that process.
 """
@@ -42,27 +42,28 @@ END_WITH_PARENT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class GraphPolicy:
-    """When a graph is built."""
+    """When a graph is built. All three minimums must be reached."""
 
     vectors: int = 20_000
-    """Vectors that have none, at least …"""
+    """The least number of vectors without a graph."""
     share: float = 0.1
-    """… and this share of all: each building does all anew, so all of them together cost eleven times the last."""
+    """The least share of vectors without a graph. Each build does all the work again, so all builds together cost
+    eleven times the last one."""
     of_tenant: int = 20_000
-    """Records of the greatest tenant, at least: comparing with fewer is as quick as a graph."""
+    """The least number of records of the largest tenant. Fewer records are compared as fast as a graph is searched."""
     full_scan: int = 10_000
-    """Points: when a filter leaves so few, all are compared."""
+    """Points. When a filter leaves fewer, the engine compares all of them."""
     journal: int = 100_000
-    """Writes while it is built that are kept for the copy; beyond, the building is given up."""
+    """The most writes that are journalled for the copy during a build. With more, the build is given up."""
     look: float = 30.0
-    """Seconds between two looks."""
+    """Seconds between two checks."""
 
 
 POLICY: Final = GraphPolicy()
 
 
 class Graphs:
-    """Looks after one engine's collections, from `start` to `stop`."""
+    """Builder of graphs for one engine's collections, from `start` to `stop`."""
 
     def __init__(self, *, engine: EdgeEngine, policy: GraphPolicy = POLICY) -> None:
         self._engine = engine
@@ -73,14 +74,14 @@ class Graphs:
         self._looking = asyncio.create_task(self._look())
 
     async def stop(self) -> None:
-        """A building under way is given up. Calling again has no effect."""
+        """Stop, and give up a build in progress. Without effect when called again."""
         looking, self._looking = self._looking, None
         if looking is not None:
             looking.cancel()
             await asyncio.wait((looking,))
 
     async def look(self) -> tuple[str, ...]:
-        """Build what is due; the names of the collections that have a new graph."""
+        """Build the graphs that are due, and return the names of the collections that got one."""
         found = self._engine.collections()
         return tuple([name for name, each in found if self._due(each) and await self._built(name, each)])
 
@@ -90,7 +91,7 @@ class Graphs:
             await asyncio.sleep(self._policy.look)
             try:
                 await self.look()
-            except EngineRefused as error:  # told by whoever reads and writes, too
+            except EngineRefused as error:  # whoever reads or writes the collection reports this too
                 log.warning("graph_not_looked_at", why=str(error))
 
     def _due(self, collection: EdgeCollection) -> bool:
@@ -102,7 +103,7 @@ class Graphs:
         hits = call(collection.shard.facet, edge.FacetRequest(TENANT_FIELD, limit=1)).hits
         if hits and hits[0].count >= self._policy.of_tenant:
             return True
-        collection.settle()  # looked at again when as many more have come
+        collection.settle()  # checked again when as many more vectors have been added
         return False
 
     async def _built(self, name: str, collection: EdgeCollection) -> bool:
@@ -128,7 +129,7 @@ class Graphs:
         return True
 
     async def _optimized(self, collection: EdgeCollection, copy: Path) -> None:
-        """By a process of its own. Raises _GivenUp."""
+        """Optimise the copy in a separate process. Raises _GivenUp."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__, str(collection.folder), copy.name),
             *("--full-scan", str(self._policy.full_scan)),
@@ -152,12 +153,12 @@ class Graphs:
 
 
 class _GivenUp(Exception):
-    """A building that does not come to its end."""
+    """A build that ends before it is complete."""
 
 
 def optimize(shard: Path, described: models.CreateCollection, *, full_scan: int) -> None:
-    """Build the graphs of a shard that nobody else has open. It blocks, the GIL held, for a minute per 50 000 vectors
-    or so."""
+    """Build the graphs of a shard that nobody else has open. Blocks and holds the GIL, for about a minute per 50 000
+    vectors."""
     opened = call(edge.EdgeShard.load, str(shard), translate.config_with_graph(described, full_scan=full_scan))
     call(opened.optimize)
     call(opened.flush)
@@ -171,7 +172,7 @@ def optimize(shard: Path, described: models.CreateCollection, *, full_scan: int)
 def main(collection: Path, shard: str, full_scan: int) -> None:
     """Build the graphs of a collection's shard, for the process that started this one."""
     parent = os.getppid()
-    with contextlib.suppress(AttributeError, OSError):  # Linux alone; elsewhere it goes on in a copy that nobody wants
+    with contextlib.suppress(AttributeError, OSError):  # Linux only; elsewhere an orphan ends its copy, which is unused
         ctypes.CDLL(None).prctl(END_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         raise SystemExit(1)

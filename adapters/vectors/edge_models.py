@@ -1,6 +1,8 @@
-"""qdrant-client's models as qdrant_edge's, and back: the part of both that the store and the loopback server use.
+"""Translation between the models of qdrant-client and qdrant_edge, for the parts that the store and the loopback server
+use.
 
-What is not used is refused by name (status 400), never passed over: a filter that loses a condition shows too much.
+Everything else is refused by name (status 400) and never ignored, because a filter that loses a condition shows too
+much.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from qdrant_client import models
 from .engine import EngineRefused
 
 PLACEHOLDER = "no_vectors"
-"""qdrant_edge wants at least one vector in a collection; one without gets this sparse one, which nothing fills."""
+"""qdrant_edge requires at least one vector in a collection. A collection without vectors gets this sparse one, which
+stays empty."""
 
 GRAPH_M = 16
 """Links of a vector in its tenant's graph; the server's default."""
 GRAPH_EF = 100
-"""Candidates for them while it is built; the server's default."""
+"""Candidates for the links during a build; the server's default."""
 INT8_QUANTILE = 0.99
-"""Of the components, which int8 tells apart; what lies outside counts as the greatest."""
+"""The share of the components that int8 resolves. Components outside it count as the greatest value."""
 LEAST_INDEXED_KB = 1
 UNBOUNDED_KB = 1 << 40
 
@@ -35,12 +38,12 @@ def _refused(what: object) -> EngineRefused:
 
 
 def point_id(value: Any) -> Any:
-    """Numbers as they are, everything else as text (the bindings parse UUIDs)."""
+    """Return numbers unchanged, and everything else as text (the bindings parse UUIDs)."""
     return value if isinstance(value, int) else str(value)
 
 
 def time_text(value: Any) -> Any:
-    """Times as RFC 3339 text; numbers and texts as they are."""
+    """Return times as RFC 3339 text, and numbers and texts unchanged."""
     return value.isoformat() if isinstance(value, dt.datetime | dt.date) else value
 
 
@@ -105,7 +108,7 @@ def _conditions(conditions: Any) -> list[Any] | None:
 
 
 def filter_(filter_model: models.Filter | None) -> Any:
-    """A filter, whole: must, should, must_not, min_should."""
+    """Translate a whole filter: must, should, must_not, min_should."""
     if filter_model is None:
         return None
     enough = filter_model.min_should
@@ -118,7 +121,7 @@ def filter_(filter_model: models.Filter | None) -> Any:
 
 
 def order_by(order: models.OrderBy | str) -> Any:
-    """`start_from` may be a time, or the `order_value` of a record (microseconds for times)."""
+    """Translate an order. `start_from` may be a time, or the `order_value` of a record (microseconds for times)."""
     if isinstance(order, str):
         order = models.OrderBy(key=order)
     direction = edge.Direction.Desc if order.direction == models.Direction.DESC else edge.Direction.Asc
@@ -137,7 +140,7 @@ def vector(value: Any) -> Any:
 
 
 def query(wanted: Any, using: str | None) -> Any:
-    """Nearest to a dense or sparse vector."""
+    """Translate a search by a dense or sparse vector."""
     if isinstance(wanted, models.NearestQuery) and wanted.mmr is None:
         wanted = wanted.nearest
     if isinstance(wanted, list | models.SparseVector):
@@ -164,14 +167,14 @@ def search_params(model: models.SearchParams | None) -> Any:
 
 
 def query_batch(requests: Sequence[models.QueryRequest]) -> Any:
-    """A filter that several of them have in common is translated once."""
+    """Translate a batch. A filter that several queries share is translated once."""
     filters = {id(each.filter): each.filter for each in requests}
     translated = {identity: filter_(each) for identity, each in filters.items()}
     return edge.QueryBatchRequest([_query_request(each, translated[id(each.filter)]) for each in requests])
 
 
 def _query_request(model: models.QueryRequest, condition: Any) -> Any:
-    """One of a batch: nearest to a vector, in the order of a field, or else of their ids."""
+    """Translate one query of a batch: by vector, in the order of a field, or otherwise in the order of ids."""
     offered = {"query", "using", "filter", "params", "limit", "with_payload", "with_vector"}
     unknown = {name for name in model.model_fields_set - offered if getattr(model, name) is not None}
     if unknown or model.with_vector or not isinstance(model.with_payload, bool | None):
@@ -217,7 +220,8 @@ _INDEX_OPTIONS = ("is_tenant", "is_principal", "enable_hnsw", "lookup", "range")
 
 
 def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models.SparseVectorParams]) -> Any:
-    """A shard's configuration; one search thread, since our queries are short and the cores are the stages'."""
+    """Build a shard's configuration. It has one search thread, because queries are short and the stages need the
+    cores."""
     if not dense and not sparse:
         sparse = {PLACEHOLDER: models.SparseVectorParams()}
     return edge.EdgeConfig(
@@ -236,8 +240,8 @@ def config(dense: Mapping[str, models.VectorParams], sparse: Mapping[str, models
 
 
 def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> Any:
-    """The configuration of a shard whose vectors get a graph a tenant and stand in memory as int8; the floats stay on
-    disk, for the last order. `full_scan`: of so few points all are compared instead."""
+    """Build the configuration of a shard with one graph for each tenant and int8 vectors in memory. The floats stay on
+    disk, for the final order. With fewer points than `full_scan`, all are compared instead."""
     dense = described.vectors if isinstance(described.vectors, dict) else {}
     plain = config(dense, described.sparse_vectors or {})
     bytes_each = 4 * max((each.size for each in dense.values()), default=1)
@@ -254,7 +258,7 @@ def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> 
         quantization_config=edge.ScalarQuantizationConfig(
             type=edge.ScalarType.Int8, quantile=INT8_QUANTILE, memory=edge.Memory.Pinned
         ),
-        # One segment, whatever its size: a search goes through each.
+        # One segment of any size, because a search goes through each segment.
         optimizers=edge.EdgeOptimizersConfig(
             default_segment_number=1, max_segment_size=UNBOUNDED_KB, indexing_threshold=LEAST_INDEXED_KB
         ),
@@ -263,7 +267,7 @@ def config_with_graph(described: models.CreateCollection, *, full_scan: int) -> 
 
 
 def index(schema: Any) -> Any:
-    """A payload index by its type (`keyword`) or with parameters (`KeywordIndexParams(...)`)."""
+    """Translate a payload index, given by type (`keyword`) or with parameters (`KeywordIndexParams(...)`)."""
     kind = str(getattr(getattr(schema, "type", schema), "value", getattr(schema, "type", schema)))
     if kind not in _INDEXES:
         raise EngineRefused(400, f"the embedded engine does not offer an index of type {kind}")
@@ -272,7 +276,7 @@ def index(schema: Any) -> Any:
 
 
 def index_type(info: Any) -> models.PayloadSchemaType:
-    """What `get_collection` says of an index."""
+    """Return the type that `get_collection` reports for an index."""
     return models.PayloadSchemaType(str(info.data_type).rsplit(".", maxsplit=1)[-1].lower())
 
 
@@ -289,9 +293,9 @@ def _vector_back(value: Any) -> Any:
     return value
 
 
-# Named tuples: one answer has hundreds, and a frozen dataclass takes three times as long to make.
+# Named tuples, because one answer has hundreds and a frozen dataclass takes three times as long to create.
 class EdgeRecord(NamedTuple):
-    """`Row`, as the engine found it."""
+    """`EngineRow` over the engine's own record."""
 
     id: int | str
     payload: dict[str, Any] | None
@@ -300,7 +304,7 @@ class EdgeRecord(NamedTuple):
 
 
 class EdgeHit(NamedTuple):
-    """`Hit`, as the engine found it."""
+    """`EngineHit` over the engine's own result."""
 
     id: int | str
     version: int
@@ -311,7 +315,7 @@ class EdgeHit(NamedTuple):
 
 
 class EdgeAnswer(NamedTuple):
-    """`Answer` of one query."""
+    """`QueryAnswer` of one query."""
 
     points: Sequence[EdgeHit]
 
@@ -321,5 +325,5 @@ def records(found: Sequence[Any]) -> list[EdgeRecord]:
 
 
 def scored(found: Sequence[Any]) -> EdgeAnswer:
-    """Queries are never asked for vectors."""
+    """Translate a result. Queries never ask for vectors."""
     return EdgeAnswer([EdgeHit(_id_back(each.id), each.version, each.score, each.payload) for each in found])

@@ -1,7 +1,8 @@
-"""What the store asks of a Qdrant engine: the subset of `AsyncQdrantClient` that it uses.
+"""Port to a Qdrant engine: the subset of `AsyncQdrantClient` that the store uses.
 
-Two implementations: the client itself (remote, and the loopback server beside an embedded folder), and `EdgeEngine`
-(the server's own engine in this process). Both speak qdrant-client's models, so that the store exists once.
+It has two implementations: the client itself (for a remote server, and for the loopback server beside an embedded
+folder), and `EdgeEngine` (the server's own engine in this process). Both use qdrant-client's models, so one store works
+with both.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ DENSE = "dense"
 WINDOW = "window"
 SPARSE = "bm25"
 SEARCH = models.SearchParams(hnsw_ef=512, quantization=models.QuantizationSearchParams(rescore=True))
-"""How graphs are searched. Of the best hundred the server's default finds half, of vectors without structure; this
-finds nine in ten, and .98 of the best ten. The last order is by the floats: int8 alone loses a twentieth of the best
-ten. Where all vectors are compared it changes nothing."""
+"""How graphs are searched. For vectors without structure, the server's default finds half of the best hundred; this
+finds 90 %, and 98 % of the best ten. The final order uses floats: int8 alone loses 5 % of the best ten. Without a
+graph, when all vectors are compared, this changes nothing."""
 
 
 class EngineRefused(Exception):
-    """The embedded engine refuses a request, as the server would with `status` (HTTP: 400, 404, 409, 500)."""
+    """The embedded engine refuses a request. `status` is the HTTP status that the server would send (400, 404, 409,
+    500)."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,8 +31,8 @@ class EngineRefused(Exception):
 
 
 class EngineRow(Protocol):
-    """What is read of a `Record`. The embedded engine gives its own: a read has hundreds, and building qdrant-client's
-    models of them took longer than finding them."""
+    """The used part of a `Record`. The embedded engine has its own class, because a read has hundreds, and building
+    qdrant-client's models took longer than finding the records."""
 
     @property
     def id(self) -> Any: ...
@@ -46,21 +48,21 @@ class EngineRow(Protocol):
 
 
 class EngineHit(EngineRow, Protocol):
-    """What is read of a `ScoredPoint`."""
+    """The used part of a `ScoredPoint`."""
 
     @property
     def score(self) -> float: ...
 
 
 class QueryAnswer(Protocol):
-    """What is read of a `QueryResponse`."""
+    """The used part of a `QueryResponse`."""
 
     @property
     def points(self) -> Sequence[EngineHit]: ...
 
 
 class QdrantEngine(Protocol):
-    """Names, arguments and results are qdrant-client's; what goes wrong is translated in `errors.py`."""
+    """Names, arguments and results are qdrant-client's. `errors.py` translates the errors."""
 
     async def info(self) -> models.VersionInfo: ...
 
@@ -120,7 +122,7 @@ class QdrantEngine(Protocol):
         ordering: models.WriteOrdering | None = None,
         update_filter: models.Filter | None = None,
     ) -> models.UpdateResult:
-        """A point that is absent is an error (404)."""
+        """Replace vectors. A point that is absent is an error (404)."""
         ...
 
     async def set_payload(

@@ -1,4 +1,4 @@
-"""What a Qdrant engine raises, as the kinds of error that may leave an adapter."""
+"""Translation of a Qdrant engine's errors into those that may leave an adapter."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Run an engine's call; `doing` says in an error's message what was tried.
+    """Translate the errors of an engine's call. `doing` says in the message what was tried.
 
-    Away, slow, overloaded, or not letting us in → `Transient`; refusing what we ask → `Fatal`.
+    Outage, time-out, overload and refused access become `Transient`; a refused request becomes `Fatal`.
     """
     try:
         yield
@@ -37,7 +37,7 @@ def translated(doing: str) -> Iterator[None]:
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
         ) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException) as error:
-        # A proxy's page instead of an answer, or a Retry-After that is a date: the client lets these through.
+        # A proxy's page instead of an answer, or a Retry-After that is a date. The client does not translate these.
         raise not_qdrants(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
@@ -46,7 +46,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def not_qdrants(doing: str, said: str) -> Transient:
-    """Something answers, and it is no Qdrant."""
+    """Report that something other than a Qdrant answers."""
     return Transient(COMPONENT, f"{doing}: the answer is not Qdrant's: {said}", remedy=AWAY_REMEDY)
 
 

@@ -1,4 +1,4 @@
-"""A vector store from an address: `http(s)://host:6333`, or `embedded:///folder`."""
+"""Factory for vector stores, from an address: `http(s)://host:6333`, or `embedded:///folder`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .remote import Address, remote_engine
 from .store import QdrantStore
 
 REQUEST_SECONDS = 10
-"""For one request of a remote Qdrant; a time-out is unknown, so `Transient`."""
+"""Time-out of one request to a remote Qdrant. After it the outcome is unknown, so the error is `Transient`."""
 ATTACH_SECONDS = 10.0
 """How long a command tries to reach the holder of a folder."""
 POLL_SECONDS = 0.1
 
 
 def embedded_folder(url: str) -> Path | None:
-    """The folder of an `embedded:///folder` address, None for any other. `embedded:relative` and
-    `embedded://relative` are folders of the working directory. Raises `Fatal` without a folder."""
+    """Return the folder of an `embedded:///folder` address, None for any other. `embedded:relative` and
+    `embedded://relative` are relative to the working directory. `Fatal` without a folder."""
     parts = urlsplit(url)
     if parts.scheme != "embedded":
         return None
@@ -45,12 +45,12 @@ async def open_store(
     holds_folder: bool = False,
     serve_loopback: bool = False,
 ) -> QdrantStore:
-    """A store, open; collections are not looked at (`ensure` does).
+    """Open a store. Collections are not checked (`ensure` does that).
 
-    For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). Held by us: the
-    engine runs here, and with `serve_loopback` other processes reach it, and graphs are built while it runs. Held by
-    another: through the endpoint that it announces, tried for 10 s, then `Transient`. A remote Qdrant is not contacted
-    here: `ping` does.
+    For `embedded:` the caller says whether this process holds the folder (adapters/folder_lock.py). If it does, the
+    engine runs here; with `serve_loopback`, other processes can use it and graphs are built. If another process holds
+    the folder, this one connects to the endpoint that the holder announces, and raises `Transient` after 10 s. A remote
+    Qdrant is not contacted here; `ping` does that.
     """
     folder = embedded_folder(url)
     if folder is None:
@@ -61,7 +61,7 @@ async def open_store(
         return await _attach(folder, embedder)
     try:
         engine = EdgeEngine(folder=folder / ENGINE_FOLDER)
-    except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file that is not what we wrote
+    except (EngineRefused, ValueError, OSError) as error:  # ValueError: a file has unexpected content
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
         return QdrantStore(engine=engine, embedder=embedder)
@@ -72,7 +72,7 @@ async def open_store(
 
 
 def _announced(folder: Path) -> Address | None:
-    """Where the holder of a folder is now: one that was started again serves another port under another token."""
+    """Return the present endpoint of the folder's holder. After a restart it has another port and token."""
     endpoint = read_endpoint(folder)
     return None if endpoint is None else Address(endpoint.url, endpoint.token)
 
@@ -95,7 +95,7 @@ async def _attach(folder: Path, embedder: EmbedderIdentity) -> QdrantStore:
                 return store
         else:
             why = "nothing is announced in the folder"
-        # What was announced meanwhile is tried first: this process itself may have been too busy to see it in time.
+        # A newer announcement is tried first, because this process itself may have been too busy to see it in time.
         if time.monotonic() >= deadline and read_endpoint(folder) == endpoint:
             raise Transient(
                 COMPONENT,

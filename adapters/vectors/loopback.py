@@ -1,11 +1,11 @@
-"""The embedded engine for other processes: a server on 127.0.0.1 that the holder of a folder runs beside its work.
+"""Server on 127.0.0.1 through which other processes use the embedded engine. The holder of a folder runs it.
 
-It announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner alone). Commands that
-find the folder held reach the engine through it, with the ordinary client. It runs on the holder's event loop: the
-engine's calls hold the GIL, so a thread would buy nothing, and one loop means no locks.
+The server announces itself in the folder (`qdrant.endpoint`: url, token, pid; readable by the owner alone). Commands
+that find the folder in use reach the engine through it, with the ordinary client. It runs on the holder's event loop:
+the engine's calls hold the GIL, so a thread would gain nothing, and one loop needs no locks.
 
-`python -m memstream.adapters.vectors.loopback --folder DIR` serves a folder by itself until SIGTERM, and prints one
-line of JSON (`url`, `token`) when it is ready; QDRANT_API_KEY, when set, is the token that it asks for.
+`python -m memstream.adapters.vectors.loopback --folder DIR` serves a folder until SIGTERM, and prints one line of JSON
+(`url`, `token`) when it is ready. If QDRANT_API_KEY is set, it is the required token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 
 ENDPOINT_FILE = "qdrant.endpoint"
 ENGINE_FOLDER = "qdrant"
-"""Within the held folder: the log of the embedded broker may share it."""
+"""A folder within the held folder, because the log of the embedded broker is also there."""
 HOST = "127.0.0.1"
 LARGEST_REQUEST = 64 * 1024 * 1024
 HELD_EXIT = 2
@@ -41,7 +41,7 @@ HELD_EXIT = 2
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a folder's engine is reached, and by which token."""
+    """Address and token of a folder's engine."""
 
     url: str
     token: str
@@ -49,7 +49,8 @@ class Endpoint:
 
 
 def read_endpoint(folder: Path) -> Endpoint | None:
-    """What the folder announces; None when nothing does, or when it may not be read. It may be a dead process's."""
+    """Read the endpoint that the folder announces. None: there is none, or it may not be read. It may belong to a
+    process that has died."""
     try:
         announced = json.loads((folder / ENDPOINT_FILE).read_text(encoding="utf-8"))
         return Endpoint(url=str(announced["url"]), token=str(announced["token"]), pid=int(announced["pid"]))
@@ -58,10 +59,10 @@ def read_endpoint(folder: Path) -> Endpoint | None:
 
 
 class LoopbackServer:
-    """Serves an open engine; the engine stays its caller's."""
+    """HTTP server for an open engine. The caller keeps ownership of the engine."""
 
     def __init__(self, *, engine: EdgeEngine, folder: Path, token: str | None = None, port: int = 0) -> None:
-        """`folder` is announced in. Without a `token` a new one is made; port 0 is any free one."""
+        """The endpoint is announced in `folder`. Without `token` a new one is generated; port 0 means any free port."""
         self._engine = engine
         self._folder = folder
         self._token = token or secrets.token_urlsafe(32)
@@ -69,7 +70,7 @@ class LoopbackServer:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> Endpoint:
-        """Listen, then announce. Raises OSError when the port is taken."""
+        """Listen, then announce the endpoint. OSError: the port is in use."""
         application = web.Application(middlewares=[self._let_in], client_max_size=LARGEST_REQUEST)
         application.add_routes(rest.routes(self._engine))
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
@@ -84,7 +85,7 @@ class LoopbackServer:
         return endpoint
 
     async def stop(self) -> None:
-        """Take the announcement back, then stop listening. Calling again has no effect."""
+        """Remove the announcement, then stop listening. Without effect when called again."""
         runner, self._runner = self._runner, None
         if runner is None:
             return
@@ -102,7 +103,7 @@ class LoopbackServer:
 
 
 async def serve(folder: Path, *, port: int, token: str | None, with_stdin: bool = False) -> None:
-    """Serve a folder that this process holds until SIGTERM or SIGINT, or until standard input ends."""
+    """Serve a folder that this process holds, until SIGTERM or SIGINT, or until standard input ends."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,9 +1,8 @@
-"""Records by id: what concurrent events read and write is gathered per collection and goes out together.
+"""Batches of reads by id and writes from concurrent events, for each collection.
 
-Each method is one caller's; `RequestBatcher` says what a batch becomes. Writes of one collection that name one point
-in common
-go out one after the other, in the order in which they were asked; reads stand apart and overtake nothing that their
-caller waited for.
+Each method serves one caller; `RequestBatcher` turns a batch into requests. Writes to one collection that name the same
+point go out one after the other, in the order of the calls. Reads are batched separately, and a caller's read comes
+after the writes that it has awaited.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .batch_requests import (
 )
 
 POLICY: Final = CoalescePolicy(items=64, weight=CHUNK_BYTES, linger=0.01, at_once=2)
-"""Of each collection, for its writes and for its reads."""
+"""For the writes of each collection, and for its reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,8 @@ _Write = _Insert | _Put | _SetFields | _NewVectors | _Delete | CompareAndSet
 
 
 class PointBatcher:
-    """Over one `RequestBatcher`. Points are checked before they come here: what joins a batch must not spoil it."""
+    """Batches over one `RequestBatcher`. Points must be validated before they come here, because a bad one would fail
+    the others of its batch."""
 
     def __init__(self, *, bulk: RequestBatcher, policy: CoalescePolicy) -> None:
         self._bulk = bulk
@@ -98,7 +98,7 @@ class PointBatcher:
         await self._write_points(collection, _Put(tuple(points)))
 
     async def set_payload(self, collection: str, named: PointIds, fields: Payload) -> None:
-        # Only what sets the same fields to the same values can be one request.
+        # Only writes that set the same fields to the same values can share a request.
         kind = ("set", json.dumps(fields, sort_keys=True, ensure_ascii=False))
         if named.ids:
             await self._queue(collection).ask(
@@ -133,7 +133,7 @@ class PointBatcher:
         return result
 
     async def drain(self) -> None:
-        """Until nothing is under way."""
+        """Wait until no call runs."""
         await asyncio.gather(
             *(queue.drain() for queue in self._writes.values()),
             *(queue.drain() for queue in self._reads.values()),
@@ -161,7 +161,7 @@ class PointBatcher:
         return queue
 
     async def _run(self, collection: str, writes: Sequence[_Write]) -> Sequence[CasResult | None]:
-        """One batch: all of one kind."""
+        """Send one batch, all of one kind."""
         swaps = [each for each in writes if isinstance(each, CompareAndSet)]
         if swaps:
             return await self._bulk.compare_and_set(collection, swaps)

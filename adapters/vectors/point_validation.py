@@ -1,7 +1,7 @@
-"""What is looked at before a point reaches an engine, and when a record comes back from one.
+"""Validation of points before they reach an engine, and of records that come back.
 
-The engines disagree on what they let through (the embedded one takes NaN in a vector, the server does not), so the
-check stands before both.
+The engines accept different values (the embedded one takes NaN in a vector, the server does not), so both get validated
+points only.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .engine import EngineHit, EngineRow
 
 
 def payload_size(payload: Payload, what: str) -> int:
-    """Bytes of the payload as JSON.
+    """Return the bytes of the payload as JSON.
 
-    Raises `Fatal` for NaN, infinities and what is no JSON value; `Poison` for a text that is not Unicode (a lone
-    surrogate): that is bad input, not a broken invariant.
+    `Fatal`: NaN, infinities and values that are not JSON. `Poison`: a text that is not valid Unicode (a lone
+    surrogate), which is bad input and not a broken invariant.
     """
     try:
         return len(json.dumps(payload, allow_nan=False, ensure_ascii=False).encode())
@@ -31,7 +31,7 @@ def payload_size(payload: Payload, what: str) -> int:
 
 
 def tenant_of(point: Point, collection: str) -> str:
-    """The tenant that the payload names. `Fatal` without one: such a point could be read by nobody."""
+    """Return the tenant that the payload names. `Fatal` without one, because nobody could read such a point."""
     tenant = point.payload.get(TENANT_FIELD)
     if not isinstance(tenant, str) or not tenant:
         raise Fatal(f"{collection}: point {point.id} has no {TENANT_FIELD} in its payload")
@@ -39,25 +39,25 @@ def tenant_of(point: Point, collection: str) -> str:
 
 
 def given(tenant_id: str) -> str:
-    """A tenant's id, which must be there."""
+    """Return the tenant's id. `Fatal` when it is empty."""
     if not tenant_id:
         raise Fatal("a query needs a tenant")
     return tenant_id
 
 
 def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
-    """`Fatal` for another length than the embedder's, NaN or an infinity."""
+    """Check a vector. `Fatal`: its length is not the embedder's, or it contains NaN or an infinity."""
     if len(dense) != dimension:
         raise Fatal(f"{what}: the vector has {len(dense)} dimensions, the embedder of this store makes {dimension}")
-    if not math.isfinite(sum(dense)):  # what is not finite stays in a sum, which is quicker than to look at each
+    if not math.isfinite(sum(dense)):  # NaN and infinities survive in a sum; it is the fastest check
         raise Fatal(f"{what}: the vector holds NaN or an infinity")
 
 
 def found(
     records: Iterable[EngineRow], *, tenants: Collection[str], collection: str, dense_name: str
 ) -> list[StoredPoint]:
-    """Records as the port gives them, each checked to be of one of the tenants that were asked for. A foreign one is
-    `Fatal`."""
+    """Convert records into those of the port, and check that each belongs to one of the tenants of the request. `Fatal`
+    for another tenant."""
     result = []
     for each in records:  # a read has hundreds
         payload, vector = each.payload or {}, each.vector
@@ -68,7 +68,7 @@ def found(
 
 
 def scored(hits: Iterable[EngineHit], *, tenants: Collection[str], collection: str) -> list[StoredPoint]:
-    """The same of what a query found."""
+    """Convert the results of a query in the same way."""
     result = []
     for each in hits:
         payload = each.payload or {}

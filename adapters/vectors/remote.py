@@ -1,8 +1,8 @@
-"""A Qdrant server, by qdrant-client on aiohttp's connections.
+"""Client of a Qdrant server: qdrant-client over aiohttp.
 
-The client makes a request's body and reads an answer's; what lies between is ours. Through httpx, which it brings, a
-request costs two to five times as much: it looks through its whole pool at each request and each release, and parses
-address, headers and cookies anew each time (ADR 0010).
+qdrant-client builds requests and decodes answers; this module sends them. Over httpx, which qdrant-client uses itself,
+a request costs two to five times as much: it searches its whole pool for each request and release, and parses address,
+headers and cookies each time (docs/adr/0010-qdrant-client-on-aiohttp.md).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ log = structlog.get_logger(__name__)
 
 CONNECTIONS: Final = 64
 KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept: the server closes it after 5."""
+"""Seconds that an idle connection is kept. The server closes it after 5."""
 PORT: Final = 6333
 DONE: Final = frozenset({200, 201, 202})
 NOT_OURS: Final = frozenset({401, 403})
-"""What another process says that was given the port of the one before."""
+"""Statuses of another process that now uses the port of the former server."""
 BUSY: Final = 429
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Qdrant is reached, and by which key."""
+    """Address and key of a Qdrant server."""
 
     url: str
     api_key: str | None = None
@@ -58,15 +58,15 @@ def _host(name: str | None) -> str:
 
 
 Look = Callable[[], Address | None]
-"""Where a server that may move is now; None when nobody knows."""
+"""Returns the present address of a server that may move. None: it is unknown."""
 
 
 class RestTransport:
-    """What lies between the client's API and the server, in the place of the client's own `AsyncApiClient`.
+    """Transport between the client's API and the server; it replaces the client's own `AsyncApiClient`.
 
-    A request has `seconds` from its first byte to the answer's last. `look` is asked when the server does not answer or
-    refuses the key: from then on requests go where it says. The request that found out fails all the same, and its
-    caller tries again.
+    A request may take `seconds` from its first byte to the last byte of the answer. When the server does not answer or
+    refuses the key, `look` is asked for its present address, and later requests go there. The request that noticed it
+    still fails, and its caller tries again.
     """
 
     def __init__(self, *, address: Address, seconds: float, look: Look) -> None:
@@ -87,7 +87,8 @@ class RestTransport:
         headers: Mapping[str, str] | None = None,
         content: str | None = None,
     ) -> Any:
-        """As the client's own: the answer as `type_`. What goes wrong is what the client would raise."""
+        """Send a request as the client's own transport does, and return the answer as `type_`. Errors are those that
+        the client raises."""
         path = url.format(**{name: quote(str(value), safe="") for name, value in (path_params or {}).items()})
         query = f"?{urlencode(params)}" if params else ""
         try:
@@ -120,7 +121,7 @@ class RestTransport:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Connects with the first request, in the loop that asks it."""
+        """Return the session. It is opened with the first request, in the event loop of that request."""
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE)
             timeout = aiohttp.ClientTimeout(total=self._seconds)
@@ -138,7 +139,7 @@ class RestTransport:
 
 
 def _said(body: bytes) -> str:
-    """What a busy server says of it."""
+    """Return the message of a busy server."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -148,11 +149,11 @@ def _said(body: bytes) -> str:
 
 
 def remote_engine(address: Address, *, seconds: float, look: Look = lambda: None) -> AsyncQdrantClient:
-    """Connects with the first call."""
+    """Build a client that connects with its first call."""
     on_this_machine = urlsplit(address.url).hostname in ("localhost", "127.0.0.1", "::1")
     client = AsyncQdrantClient(
         url=address.base,
-        api_key=None if on_this_machine else address.api_key,  # the client warns of a key that goes over plain http
+        api_key=None if on_this_machine else address.api_key,  # the client warns when a key goes over plain HTTP
         check_compatibility=False,
     )
     requests = RestTransport(address=address, seconds=seconds, look=look)

@@ -1,7 +1,7 @@
-"""The part of Qdrant's REST interface that memstream uses, over the embedded engine: one function a route.
+"""The part of Qdrant's REST interface that memstream uses, over the embedded engine: one function for each route.
 
-Requests are read with qdrant-client's own models, answers have the server's form (`result`, `status`, `time`), so
-that the stock `AsyncQdrantClient` works against it. A route or option that is not here is refused, never ignored.
+Requests are decoded with qdrant-client's own models, and answers have the server's form (`result`, `status`, `time`),
+so that the unchanged `AsyncQdrantClient` works with it. Unknown routes and options are refused, never ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UPSERT: TypeAdapter[models.PointInsertOperations] = TypeAdapter(models.PointIns
 
 
 def routes(engine: EdgeEngine) -> list[web.RouteDef]:
-    """The routes, to be added to an application that has let the caller in."""
+    """Return the routes. The application has to check the caller before them."""
     table: tuple[tuple[str, str, Handler], ...] = (
         ("GET", "/collections", _collections),
         ("GET", "/aliases", _aliases),
@@ -64,7 +64,7 @@ def _answering(engine: EdgeEngine, handler: Handler) -> Callable[[web.Request], 
 
 
 def refusal(status: int, message: str) -> web.Response:
-    """An error in the server's form."""
+    """Build an error in the server's form."""
     return web.json_response({"status": {"error": message}, "time": 0.0}, status=status)
 
 
@@ -254,7 +254,7 @@ def _scored(points: Sequence[EdgeHit]) -> JsonValue:
 
 
 def _record(record: EdgeRecord | EdgeHit) -> dict[str, Any]:
-    """By hand, not by pydantic: a page has a thousand, and the payload is JSON already (its nulls stay)."""
+    """Encode a record without pydantic: a page has a thousand, and the payload is already JSON (nulls stay)."""
     fields: dict[str, Any] = {"id": record.id, "payload": record.payload}
     if record.vector is not None:
         fields["vector"] = _plain_vector(record.vector)

@@ -1,8 +1,8 @@
-"""The vector store: every read and write of the stages and commands, over any `QdrantEngine`.
+"""The vector store: every read and write of stages and commands, over any `QdrantEngine`.
 
-What it adds to an engine: a tenant inside every query, and looked at again in every payload that comes back;
-conditional writes; batches of what concurrent events ask for (records.py); paging; one encoder for words; the memory of
-which embedder filled a collection.
+It adds to an engine: a tenant in every query, checked again in every payload that comes back; conditional writes;
+batches over concurrent events (point_batcher.py); paging; one encoder for words; and the record of which embedder
+filled a collection.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from .lexical import LexicalEncoder
 from .point_batcher import POLICY, PointBatcher
 
 FEW = 64
-"""Who wants all that match, or at most so many, asks for so many together with what others ask: mostly that is all."""
+"""Reads of up to this many records, or of all, first ask for this many in a shared request. Mostly these are all."""
 
 
 class QdrantStore:
-    """`VectorStore` (see the port) over an engine.
+    """`VectorStore` over an engine.
 
-    Ids must be derived from their tenant (schemas/ids.py does): a write under an id that another tenant's point has
-    changes nothing.
+    Ids must be derived from their tenant (schemas/ids.py does this). A write under an id that belongs to another
+    tenant's point changes nothing.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class QdrantStore:
         on_close: Sequence[Callable[[], Awaitable[None]]] = (),
         gathering: CoalescePolicy = POLICY,
     ) -> None:
-        """`gathering`: when batches leave. `on_close` is called before the engine is closed, in order (the loopback
-        server that stands before it)."""
+        """`gathering` says when batches go out. `on_close` functions are called in order before the engine is closed
+        (for example to stop the loopback server)."""
         self._engine = engine
         self._embedder = embedder
         self._on_close = tuple(on_close)
@@ -70,14 +70,14 @@ class QdrantStore:
     async def ensure(self, *collections: str) -> None:
         """Create what is missing of these collections, by default of all: collection, alias, payload indexes.
 
-        `Fatal` when another embedder filled one, or the server is too old. Safe to run in many processes at once.
+        `Fatal` when another embedder filled one, or when the server is too old. Many processes may call this at once.
         """
         specs = [self._spec(name) for name in collections] if collections else list(COLLECTIONS)
         with translated("preparing the collections"):
             await ensure_collections(self._engine, specs=specs, embedder=self._embedder)
 
     async def exists(self, collection: str) -> bool:
-        """Whether readers can use it: its alias stands and leads to a collection."""
+        """Tell whether readers can use the collection: its alias exists and leads to a collection."""
         self._spec(collection)
         with translated(f"looking for {collection}"):
             aliases = {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
@@ -88,8 +88,8 @@ class QdrantStore:
             await self._engine.get_aliases()
 
     async def version(self) -> str:
-        """The server's version (for the embedded engine, of the server whose features it has). `Transient` when it
-        does not answer; `Fatal` when it is too old, naming the version that is needed."""
+        """Return the server's version; for the embedded engine, the version of the server with the same features.
+        `Transient` when it does not answer. `Fatal` when it is too old; the message names the required version."""
         with translated("looking for Qdrant"):
             return await checked_version(self._engine)
 
@@ -115,8 +115,8 @@ class QdrantStore:
         from_id: str | None = None,
         fields: Sequence[str] | None = None,
     ) -> list[StoredPoint]:
-        """All that match, in pages of 1 000: not a snapshot, a record that changes meanwhile may come as it was or
-        as it is. Records without a value in `order_by` come last, whichever the direction."""
+        """Return all records that match, in pages of 1 000. This is no snapshot: a record that changes meanwhile may be
+        returned in its old or new form. Records without a value in `order_by` come last in both directions."""
         self._spec(collection)
         condition = of_tenant(tenant_id, where)
         if order_by is None and from_id is None and fields is None and (limit is None or limit <= FEW):
@@ -148,9 +148,10 @@ class QdrantStore:
     async def lexical(
         self, collection: str, *, tenant_id: str, text: str, where: models.Filter | None = None, limit: int
     ) -> list[StoredPoint]:
-        """By words (BM25), best first; nothing when `text` has no word that is indexed.
+        """Search by words (BM25), best first. Empty when `text` has no indexed word.
 
-        Scores compare within one answer only: they depend on all texts of the collection, deleted ones included.
+        Scores compare within one answer only, because they depend on all texts of the collection, deleted ones
+        included.
         """
         self._with_vectors(collection)
         sparse = self._encoder.query(text)
@@ -167,12 +168,13 @@ class QdrantStore:
         where: models.Filter | None = None,
         limit: int,
     ) -> list[Sequence[RankedPoint]]:
-        """As in the port. A ranking by words of which none is indexed is empty and costs nothing."""
+        """Run several rankings, as the port says. A ranking by words without an indexed word is empty and needs no
+        request."""
         self._with_vectors(collection)
         condition = of_tenant(tenant_id, where)
         queries = [self._ranked(collection, each) for each in rankings]
         requests = [
-            # Built without validation: the vectors were looked at, and a cue's has thousands of numbers.
+            # Built without validation: the vectors were checked before, and each has thousands of numbers.
             models.QueryRequest.model_construct(
                 query=query, using=using, filter=condition, params=SEARCH, limit=limit, with_payload=False
             )
@@ -212,8 +214,8 @@ class QdrantStore:
         await self._records.put(collection, self._encoded(collection, points))
 
     async def set_payload(self, collection: str, *, tenant_id: str, ids: Sequence[str], fields: Payload) -> None:
-        """As in the port. A field given as None is removed: Qdrant keeps no null that was set so, and asks for both
-        by `is_empty`."""
+        """Write single fields, as the port says. A field given as None is removed: Qdrant does not keep such a null,
+        and `is_empty` matches both forms."""
         self._spec(collection)
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
@@ -239,7 +241,7 @@ class QdrantStore:
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
     ) -> CasResult:
-        """As in the port."""
+        """Write one point conditionally, as the port says."""
         [encoded] = self._encoded(collection, [point])
         if cause not in encoded.applied:
             raise Fatal(f"{collection}: point {point.id} does not carry its cause {cause} in `applied`")
@@ -268,7 +270,7 @@ class QdrantStore:
             raise Fatal(f"the collection {collection!r} has no windows of neighbours")
 
     def _ranked(self, collection: str, ranking: Ranking) -> tuple[list[float] | models.SparseVector | None, str]:
-        """The query, None when it has no word, and the vector that it is for."""
+        """Return the query (None when it has no indexed word) and the name of the vector that it searches."""
         if not isinstance(ranking, DenseRanking):
             return self._encoder.query(ranking.text), SPARSE
         if ranking.among == WINDOW:
@@ -297,7 +299,7 @@ class QdrantStore:
             result += self._found(records, tenant_id, collection)
             if offset is None:
                 break
-            await asyncio.sleep(0)  # the embedded engine runs inline: others get their turn between pages
+            await asyncio.sleep(0)  # the embedded engine runs inline, so other tasks get a turn between pages
         return result
 
     async def _select_ordered(
@@ -310,7 +312,8 @@ class QdrantStore:
         limit: int | None,
         wanted: bool | list[str],
     ) -> list[StoredPoint]:
-        """Ordered pages have no offset: the next begins at the last value seen, without the ids seen at that value."""
+        """Read ordered pages. They have no offset: the next page begins at the last value, without the ids that were
+        already returned with it."""
         result: list[StoredPoint] = []
         order = models.OrderBy(key=order_by, direction=models.Direction(direction))
         seen: list[Any] = []
@@ -356,7 +359,7 @@ class QdrantStore:
         return point_validation.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
     def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
-        """All points are looked at before the first is written."""
+        """Encode points. All of them are validated before the first is written."""
         spec = self._spec(collection)
         encoded = []
         for point in points:
@@ -365,7 +368,7 @@ class QdrantStore:
             size = point_validation.payload_size(point.payload, what)
             vector = self._vectors(spec, point, what)
             encoded.append(
-                # Built without validation: all of it was looked at, and a vector has thousands of numbers.
+                # Built without validation: everything was checked before, and a vector has thousands of numbers.
                 EncodedPoint(
                     tenant_id,
                     size,
@@ -384,7 +387,7 @@ class QdrantStore:
         return self._indexed(what, {DENSE: point.dense, WINDOW: point.window}, point.text)
 
     def _indexed(self, what: str, dense: Mapping[str, Sequence[float] | None], text: str | None) -> dict[str, Any]:
-        """The vectors that are given, by name, each looked at."""
+        """Return the given vectors by name, after checking each."""
         vectors: dict[str, Any] = {}
         for name, vector in dense.items():
             if vector is not None:

@@ -47,7 +47,7 @@ def test_without_a_file_anyone_is_anybody() -> None:
     assert ANYONE.tenant("any") == "any"
     assert refused(lambda: ANYONE.tenant(None)) == (
         422,
-        "tenant: is needed: the token does not say which, for it has not exactly one",
+        "tenant: is required, because the token does not have exactly one tenant",
     )
 
 
@@ -55,7 +55,7 @@ def test_without_a_file_anyone_is_anybody() -> None:
     ("text", "says"),
     [
         ("", "token"),
-        ("[[token]", "no TOML"),
+        ("[[token]", "not valid TOML"),
         (FILE.replace('scopes = ["memory:read"]', 'scopes = ["memory:everything"]'), "token.1.scopes.0"),
         (FILE.replace('name = "chat"', 'nam = "chat"'), "token.0.nam"),
         (FILE.replace(digest("secret-1"), "secret-1"), "token.0.sha256"),

@@ -84,8 +84,8 @@ async def test_a_field_that_is_nearly_a_known_one_is_refused_with_both_names(
         answer = await api.post("/v1/turns", json=said)
         assert answer.status_code == 422, answer.text
         assert answer.headers["Content-Type"] == "application/problem+json"
-        assert answer.json()["errors"] == [{"field": named, "detail": f"is no field; did you mean {known}?"}]
-        assert answer.json()["detail"] == f"{named}: is no field; did you mean {known}?"
+        assert answer.json()["errors"] == [{"field": named, "detail": f"is not a field; did you mean {known}?"}]
+        assert answer.json()["detail"] == f"{named}: is not a field; did you mean {known}?"
     assert not log.appended
 
 
