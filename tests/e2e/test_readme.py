@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Memstream
+from tests.support.cli_process import Memstream
 from tests.support.kafka import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
