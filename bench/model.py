@@ -22,10 +22,12 @@ from typing import Any
 
 import httpx
 
+from tests.support.environment import model_settings
+from tests.support.openai_bodies import CHARACTERS_A_TOKEN, OBSERVATION, completion
+
 TURN = re.compile(r"^\[(t\d+)\]$", re.MULTILINE)
 SAID = re.compile(r"I have a cat named Cat([\w-]+)\.")
 DIMENSION = 64
-CHARACTERS_A_TOKEN = 4
 STOP_SECONDS = 10.0
 
 
@@ -51,23 +53,7 @@ def observations(content: str) -> tuple[list[str], dict[str, Any]]:
             continue
         marks.append(said.group(1))
         items.append(
-            {
-                "turn": name,
-                "subject": "user",
-                "content": f"Has a cat named Cat{said.group(1)}",
-                "importance": 0.7,
-                "durability": "persistent",
-                "category": "attribute",
-                "replaces": None,
-                "is_correction": False,
-                "pinned": False,
-                "due_at": None,
-                "valid_from": None,
-                "valid_to": None,
-                "sensitivity": "internal",
-                "emotion": None,
-                "evidence": said.group(0),
-            }
+            {**OBSERVATION, "turn": name, "content": f"Has a cat named Cat{said.group(1)}", "evidence": said.group(0)}
         )
     return marks, {"observations": items}
 
@@ -148,24 +134,7 @@ class Server(asyncio.Protocol):
         counts.tokens_out += tokens_out
         counts.in_hand += 1
         counts.most_in_hand = max(counts.most_in_hand, counts.in_hand)
-        reply = {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": int(began),
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": content, "refusal": None},
-                }
-            ],
-            "usage": {
-                "prompt_tokens": tokens_in,
-                "completion_tokens": tokens_out,
-                "total_tokens": tokens_in + tokens_out,
-            },
-        }
+        reply = completion(content, model=body["model"], tokens_in=tokens_in, tokens_out=tokens_out)
         packed = json.dumps(reply).encode()
 
         def send() -> None:
@@ -224,7 +193,7 @@ class Model:
     @property
     def environment(self) -> dict[str, str]:
         """For a worker that asks it."""
-        return {"OPENAI_BASE_URL": f"{self._url}/v1", "OPENAI_API_KEY": "scripted", "MEMSTREAM_MODEL": "scripted-1"}
+        return model_settings(f"{self._url}/v1")
 
     async def reset(self, *, latency: float) -> None:
         """From now on each answer takes so many seconds; counting begins anew."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from memstream.streams.log.broker_url import EMBEDDED, kafka_servers
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, TopicWanted
+from tests.support.environment import clean_environment
 from tests.support.kafka import session_broker
 from tests.support.qdrant import LoopbackQdrant, loopback_qdrant
 
@@ -131,7 +131,7 @@ class World:
 
     def process(self, module: Sequence[str], name: str, settings: Mapping[str, str] | None = None) -> Worker:
         """`python -m module …`; its output goes to a file in the folder."""
-        env = {key: value for key, value in os.environ.items() if not key.startswith(("MEMSTREAM_", "OPENAI_"))}
+        env = clean_environment()
         worker = Worker(
             [sys.executable, "-m", *module], env=env | dict(settings or {}), log=self.folder / f"{name}.log"
         )

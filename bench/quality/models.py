@@ -13,7 +13,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from tests.support.model_server import OBSERVATION, Answer, Ask, Json, Script
+from tests.support.model_server import Answer, Ask, Json, Script
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.prompt_view import user_text
 
 from .dialogues import Dialogue, Gold, Turn

@@ -19,7 +19,7 @@ import click
 from aiohttp import web
 
 from bench.soak.conversation import UNSPEAKABLE, noted
-from tests.support.model_server import OBSERVATION
+from tests.support.openai_bodies import CHARACTERS_A_TOKEN, OBSERVATION, completion
 from tests.support.prompt_view import PromptView, user_text, view
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ class Told:
     runs: Counter[bytes] = field(default_factory=Counter)
     """By question: usable answers to consolidation."""
     tokens: Counter[str] = field(default_factory=Counter)
-    """By schema name and direction, a token taken as 4 characters."""
+    """By schema name and direction, a token counted as 4 characters."""
     times: Counter[bytes] = field(default_factory=Counter)
     """By question: how often it was asked."""
 
@@ -127,8 +127,8 @@ class Model:
         elif schema in PROSE:  # other words each time that it is asked
             answer = {"text": f"Small talk, of {len(MARK.findall(question))} turns; told {times} times."}
         content = json.dumps(answer)
-        told.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // 4
-        told.tokens[f"{schema} out"] += len(content) // 4
+        told.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // CHARACTERS_A_TOKEN
+        told.tokens[f"{schema} out"] += len(content) // CHARACTERS_A_TOKEN
         return _answer(body, content)
 
     async def _gone(self, request: web.Request, how: Away) -> web.StreamResponse:
@@ -193,27 +193,11 @@ def proposals(prompt: PromptView, roll: float) -> list[Json]:
 
 
 def _answer(body: Json, content: str, *, finish_reason: str = "stop") -> web.Response:
-    tokens_in = sum(len(str(each["content"])) for each in body["messages"]) // 4
-    tokens_out = len(content) // 4
+    tokens_in = sum(len(str(each["content"])) for each in body["messages"]) // CHARACTERS_A_TOKEN
+    tokens_out = len(content) // CHARACTERS_A_TOKEN
+    model = body["model"]
     return web.json_response(
-        {
-            "id": "soak",
-            "object": "chat.completion",
-            "created": 0,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": finish_reason,
-                    "message": {"role": "assistant", "content": content, "refusal": None},
-                }
-            ],
-            "usage": {
-                "prompt_tokens": tokens_in,
-                "completion_tokens": tokens_out,
-                "total_tokens": tokens_in + tokens_out,
-            },
-        }
+        completion(content, model=model, tokens_in=tokens_in, tokens_out=tokens_out, finish_reason=finish_reason)
     )
 
 

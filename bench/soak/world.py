@@ -23,6 +23,7 @@ from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log
+from tests.support.environment import clean_environment, model_settings
 from tests.support.kafka import NO_BROKER, Broker, own_broker
 from tests.support.qdrant import LoopbackQdrant
 
@@ -127,7 +128,7 @@ class World:
 
     def environment(self, **more: str) -> dict[str, str]:
         """Of workers and commands."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
+        env = clean_environment() | model_settings(f"http://127.0.0.1:{self._model_port}/v1")
         env |= {
             "MEMSTREAM_BROKER": self.address,
             "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
@@ -135,9 +136,6 @@ class World:
             "MEMSTREAM_SESSION_TIMEOUT": str(SESSION_TIMEOUT),
             "MEMSTREAM_MODEL_TIMEOUT": str(MODEL_TIMEOUT),
             "MEMSTREAM_TIER": "standard",
-            "MEMSTREAM_MODEL": "scripted-1",
-            "OPENAI_BASE_URL": f"http://127.0.0.1:{self._model_port}/v1",
-            "OPENAI_API_KEY": "scripted",
         }
         if self.embedded:
             env["MEMSTREAM_PARTITIONS"] = "4"

@@ -17,7 +17,8 @@ from memstream.schemas.budgets import StoredBudget
 from memstream.schemas.collections import BUDGETS
 from memstream.schemas.observations import Observed
 from tests.support.faults import has_members
-from tests.support.model_server import OBSERVATION, Answer, Ask, Gate, ModelServer, Reply, held
+from tests.support.model_server import Answer, Ask, Gate, ModelServer, Reply, held
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.partitioned_users import on_every_partition
 from tests.support.pipeline import Pipeline, running, turn, wait_for
 from tests.support.pipeline_places import Place

@@ -18,7 +18,8 @@ from memstream.recall.service import RecallService
 from memstream.schemas.observations import Observed
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner
-from tests.support.model_server import OBSERVATION, Answer, Ask, ModelServer, nothing
+from tests.support.model_server import Answer, Ask, ModelServer, nothing
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.pipeline import Json, Pipeline, running, turn
 from tests.support.pipeline_places import Place
 

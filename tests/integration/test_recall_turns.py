@@ -86,7 +86,7 @@ def test_what_the_named_speaker_said_comes_first(talk: World, name: str, best: s
     assert {each.item.id for each in recalled.items} == {each.item.id for each in plain.items}
     for word, whose in spoken.items():
         [match] = [each.match for each in recalled.items if word in each.item.content]
-        assert (match > 1 / 1.3) is (whose == name)
+        assert (match > 1 / 1.3 + 1e-6) is (whose == name)  # engines differ in the last digit
 
 
 def test_the_question_is_put_in_the_first_person_where_meanings_are_compared(talk: World) -> None:

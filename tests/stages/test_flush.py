@@ -23,8 +23,9 @@ from memstream.schemas.topics import COMMANDS, EPISODES_RECORDED, OBSERVATIONS
 from memstream.streams.engine.crash_points import Step
 from memstream.streams.log.port import Record
 from tests.support.embedded_stage import Bench, Killed, open_bench
-from tests.support.model_server import OBSERVATION, Answer, Ask
+from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import AwayModel, ObserverWorld, deferred, item
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.record_builders import NOW, observation
 from tests.support.reflector_world import Talk, command, reflector
 from tests.support.stage_harness import kills

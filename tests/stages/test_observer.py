@@ -19,8 +19,9 @@ from memstream.schemas.errors import Poison
 from memstream.schemas.observations import Evicted
 from memstream.schemas.topics import OBSERVATIONS, TURNS
 from memstream.schemas.working_set import StoredWorkingEntry
-from tests.support.model_server import OBSERVATION, Answer, Ask, Script, observing
+from tests.support.model_server import Answer, Ask, Script, observing
 from tests.support.observer_world import SESSION, ObserverWorld
+from tests.support.openai_bodies import OBSERVATION
 
 Known = Mapping[str, Sequence[Mapping[str, JsonValue]]]
 GOOGLE: dict[str, Sequence[Mapping[str, JsonValue]]] = {

@@ -13,8 +13,9 @@ from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPol
 from memstream.schemas import ids
 from memstream.schemas.errors import Poison, Transient
 from memstream.streams.log.port import Record
-from tests.support.model_server import OBSERVATION, Answer, Ask
+from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import LETTERS, ObserverWorld
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.stage_harness import Killed
 
 SESSIONS = (("acme", "u1", "s1"), ("acme", "u2", "s1"), ("globex", "u1", "s1"))

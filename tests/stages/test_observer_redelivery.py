@@ -11,8 +11,9 @@ from memstream.memory.policies import MemoryPolicy, ObservePolicy, WorkingSetPol
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS
 from memstream.streams.log.port import Record
-from tests.support.model_server import OBSERVATION, Answer, Ask, Script
+from tests.support.model_server import Answer, Ask, Script
 from tests.support.observer_world import SESSION, ObserverWorld
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.stage_harness import Kill, kills
 
 OTHER = ("acme", "u2", "s1")

@@ -9,8 +9,9 @@ import pytest
 
 from memstream.memory.policies import CapturePolicy, MemoryPolicy
 from memstream.memory.recall.prompt_framing import frame
-from tests.support.model_server import OBSERVATION, Answer, Ask
+from tests.support.model_server import Answer, Ask
 from tests.support.observer_world import ObserverWorld
+from tests.support.openai_bodies import OBSERVATION
 
 FRAME = frame("Known facts:\n- [preference] Keeps bees in Bergen", mark="0123456789abcdef")
 

@@ -13,8 +13,9 @@ from pydantic import JsonValue
 from memstream.memory.policies import CapturePolicy, MemoryPolicy, ObservePolicy, TiersPolicy
 from memstream.schemas import ids
 from memstream.schemas.topics import RESULTS
-from tests.support.model_server import OBSERVATION, Answer, Ask, Script
+from tests.support.model_server import Answer, Ask, Script
 from tests.support.observer_world import SESSION, ObserverWorld
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.stage_harness import kills
 
 POLICY = MemoryPolicy(

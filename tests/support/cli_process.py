@@ -20,6 +20,7 @@ import structlog
 from click.testing import CliRunner
 
 from memstream.cli.main import cli
+from tests.support.environment import clean_environment
 from tests.support.polling import wait_for_blocking
 
 from .kafka import free_port
@@ -50,9 +51,7 @@ class Memstream:
     environment: dict[str, str] = field(default_factory=dict)
 
     def env(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        ours = ("MEMSTREAM_", "OPENAI_", "QDRANT_")
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        return clean | {"COLUMNS": "200"} | self.environment | dict(more or {})
+        return clean_environment() | {"COLUMNS": "200"} | self.environment | dict(more or {})
 
     def __call__(
         self, *arguments: str, input: str | bytes = "", env: Mapping[str, str] | None = None, timeout: float = TIMEOUT

@@ -20,7 +20,6 @@ import json
 import math
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -31,6 +30,7 @@ from types import TracebackType
 from aiohttp import web
 from pydantic import JsonValue
 
+from tests.support.openai_bodies import CHARACTERS_A_TOKEN, OBSERVATION, completion
 from tests.support.prompt_view import PromptView, user_text, view
 
 Json = dict[str, JsonValue]
@@ -150,13 +150,6 @@ def as_reply(answer: Answer) -> Reply:
 
 
 # ------------------------------------------------------------------------------------------------ scripts
-OBSERVATION: Json = {
-    "turn": "t1", "subject": "user", "content": "", "importance": 0.7, "durability": "persistent",
-    "category": "attribute", "replaces": None, "is_correction": False, "pinned": False, "due_at": None,
-    "valid_from": None, "valid_to": None, "sensitivity": "internal", "emotion": None, "evidence": "",
-}  # fmt: skip
-
-
 def nothing(ask: Ask) -> Answer:
     """Nothing worth remembering, whatever was asked."""
     if ask.task == "observations":
@@ -419,24 +412,15 @@ async def _send(request: web.Request, reply: Reply, ask: Ask | None) -> web.Stre
         problem = {"error": {"message": reply.content, "type": "scripted", "code": reply.code}}
         return web.json_response(problem, status=reply.status, headers=reply.headers)
     assert ask is not None
-    tokens_in = sum(len(content) for _, content in ask.messages) // 4 + 1
-    tokens_out = len(reply.content or "") // 4 + 1
-    body = {
-        "id": f"chatcmpl-{ask.number}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": ask.model,
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": reply.finish_reason,
-                "message": {"role": "assistant", "content": reply.content, "refusal": reply.refusal},
-            }
-        ],
-        "usage": {
-            "prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out,
-        },
-    }  # fmt: skip
+    body = completion(
+        reply.content,
+        model=ask.model,
+        tokens_in=sum(len(content) for _, content in ask.messages) // CHARACTERS_A_TOKEN + 1,
+        tokens_out=len(reply.content or "") // CHARACTERS_A_TOKEN + 1,
+        number=ask.number,
+        finish_reason=reply.finish_reason,
+        refusal=reply.refusal,
+    )
     if not reply.cut_body:
         return web.json_response(body, headers=reply.headers)
     data = json.dumps(body).encode()

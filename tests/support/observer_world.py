@@ -31,7 +31,8 @@ from memstream.streams.engine.retry import BreakerPolicy, Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import Record, RecordAhead
 
-from .model_server import OBSERVATION, Answer, Ask, Script, nothing
+from .model_server import Answer, Ask, Script, nothing
+from .openai_bodies import OBSERVATION
 from .prompt_view import view
 from .record_builders import NOW
 from .stage_harness import Kill, StageHarness, Topics

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from memstream.streams.engine.crash_points import CRASHED
+from tests.support.environment import clean_environment, model_settings
 from tests.support.fork_server import Warm
 from tests.support.model_server import ModelServer
 from tests.support.polling import has_ended, wait_for
@@ -54,8 +54,7 @@ class Processes:
         (self.folder / "memstream.toml").write_text(text)
 
     def environment(self, **more: str) -> dict[str, str]:
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMSTREAM_", "OPENAI_"))}
-        env |= {
+        env = clean_environment() | {
             "MEMSTREAM_BROKER": self.broker,
             "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
             "MEMSTREAM_DATADIR": str(self.folder / "data"),
@@ -66,11 +65,7 @@ class Processes:
         if self._qdrant is not None:
             env |= self._qdrant.environment
         if self._model is not None:
-            env |= {
-                "OPENAI_BASE_URL": self._model.base_url,
-                "OPENAI_API_KEY": "scripted",
-                "MEMSTREAM_MODEL": "scripted-1",
-            }
+            env |= model_settings(self._model.base_url)
         return env | self._env | more
 
     def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:

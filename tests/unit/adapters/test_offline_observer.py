@@ -19,7 +19,7 @@ from memstream.agents.observer.prompt import ObservePrompt, ShownTurn
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.working_set import WorkingEntry, WorkingSet
 from tests.support.completion_requests import Json, Ledger, observe
-from tests.support.model_server import OBSERVATION
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.prompt_view import view
 
 Known = tuple[str, str]

@@ -17,7 +17,7 @@ from memstream.agents.observer.rows import RecentMessage
 from memstream.memory.policies import CapturePolicy
 from memstream.schemas.turns import Turn
 from memstream.schemas.working_set import WorkingEntry, WorkingSet
-from tests.support.model_server import OBSERVATION
+from tests.support.openai_bodies import OBSERVATION
 from tests.support.prompt_view import view
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

@@ -1,0 +1,18 @@
+"""Environments of the processes that tests and bench programs start."""
+
+from __future__ import annotations
+
+import os
+
+SETTINGS = ("MEMSTREAM_", "OPENAI_", "QDRANT_")
+"""Prefixes of the variables that the product reads."""
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment of this process without settings of the product."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+
+
+def model_settings(base_url: str) -> dict[str, str]:
+    """The settings of a worker that calls the scripted model at this url."""
+    return {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "scripted", "MEMSTREAM_MODEL": "scripted-1"}
