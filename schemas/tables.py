@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -42,9 +44,18 @@ Json = dict[str, Any]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; `|` in a cell is escaped."""
+    """A Markdown table."""
     lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+_CODE_WITH_BAR = re.compile(r"`([^`]*\|[^`]*)`")
+
+
+def _cell(text: str) -> str:
+    """Renderers differ in how `|` is escaped in code, so code that has one is written as HTML."""
+    text = _CODE_WITH_BAR.sub(lambda code: f"<code>{html.escape(code[1], quote=False)}</code>", text)
+    return text.replace("|", "&#124;")
 
 
 # ------------------------------------------------------------------------------------------------ topics
