@@ -1,4 +1,4 @@
-"""From the bytes of a chat completion to the JSON value that the model answered, or to what is wrong with it."""
+"""Decoding of a chat completion: from its bytes to the JSON value of the model's answer, or to an error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..ports import Usage
 from ..unicode import well_formed
 
 MAX_ANSWER: Final = 1_000_000
-"""Code points. An answer holds a handful of statements of 2 000 code points at most: more is no answer."""
+"""Code points. A valid answer has a few statements of at most 2 000 code points each."""
 
 _FENCED: Final = re.compile(r"```[A-Za-z]*\s*\n(.*?)\n?```", re.DOTALL)
 _THOUGHTS: Final = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 
 
 class UnusableReply(ValueError):
-    """The model answered, and the answer is of no use; the message says why, in words that a model can act on."""
+    """The model answered with something unusable. The message says why, in words that a model can act on."""
 
 
 class _Tokens(BaseModel):
@@ -38,20 +38,20 @@ class _Choice(BaseModel):
 
 
 class ChatReply(BaseModel):
-    """The part of a chat completion that we use; servers differ in the rest."""
+    """The used part of a chat completion. Servers differ in the rest."""
 
     choices: list[_Choice]
     usage: _Tokens | None = None
 
     @property
     def counted(self) -> Usage:
-        """Tokens of this one call, zeros when the server does not count."""
+        """Return the tokens of this call; zeros when the server does not count."""
         tokens = self.usage or _Tokens()
         return Usage(calls=1, input_tokens=tokens.prompt_tokens, output_tokens=tokens.completion_tokens)
 
 
 def decode_reply(body: bytes) -> ChatReply | None:
-    """The reply, or None when the body is no chat completion at all (a proxy's page, another kind of server)."""
+    """Decode the body. None: it is no chat completion (a proxy's page, another kind of server)."""
     try:
         return ChatReply.model_validate_json(body)
     except ValidationError:
@@ -59,7 +59,7 @@ def decode_reply(body: bytes) -> ChatReply | None:
 
 
 def answer_of(reply: ChatReply) -> JsonValue:
-    """The JSON value of the model's answer; raises `UnusableReply`."""
+    """Return the JSON value of the model's answer. Raises `UnusableReply`."""
     if not reply.choices:
         raise UnusableReply("the answer was empty")
     choice = reply.choices[0]
@@ -73,9 +73,9 @@ def answer_of(reply: ChatReply) -> JsonValue:
 
 
 def decode_json(text: str) -> JsonValue:
-    """The JSON value in `text`; tolerates what models put around it (a code fence, thoughts, a sentence).
+    """Decode the JSON value in `text`. What models put around it is ignored: a code fence, reasoning, a sentence.
 
-    NaN and infinities are refused, lone surrogates become U+FFFD: neither can be stored or sent on.
+    NaN and infinities are refused, and lone surrogates become U+FFFD, because neither can be stored or sent on.
     """
     if len(text) > MAX_ANSWER:
         raise UnusableReply(f"the answer was longer than {MAX_ANSWER} characters; answer more briefly")

@@ -1,4 +1,4 @@
-"""Which models MEMSTREAM_MODEL and the table [models] mean."""
+"""Factory for the models that MEMSTREAM_MODEL and the table [models] name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 OFFLINE: Final = "offline"
 DEFAULT_MODEL: Final = "gpt-5-mini"
 PATIENCE: Final = 60.0
-"""Seconds that a busy model is waited for before the next one is asked."""
+"""Seconds that a busy model is retried before the next one is called."""
 
 
 def create_completions(
@@ -34,10 +34,10 @@ def create_completions(
     patience: float = PATIENCE,
     meter: Meter | None = None,
 ) -> CompletionsByTask:
-    """The models by name, several with commas: the first, then its fallbacks; `models`: those of single tasks. Without
-    a name gpt-5-mini when there is a key, else the offline rules.
+    """Create the models. `model` may list several names with commas: the first model and its fallbacks. `models` names
+    those of single tasks. Without a name, the model is gpt-5-mini when there is a key, otherwise the offline rules.
 
-    `meter` is asked before each call that costs money. Connects nothing; a ValueError says what is missing.
+    `meter` is asked before each call that costs money. This connects to nothing; ValueError says what is missing.
     """
     made: dict[str, Completions] = {}
 
@@ -49,7 +49,7 @@ def create_completions(
     def paid(name: str, told: str) -> Completions:
         if not (api_key or base_url):
             raise ValueError(f"{told} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)")
-        from .openai import OpenAICompletions  # the client takes most of a second to import: only who uses it pays
+        from .openai import OpenAICompletions  # the client takes most of a second to import
 
         return OpenAICompletions(
             model=name,
@@ -86,7 +86,7 @@ def create_completions(
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in a list with commas, each once, in their order."""
+    """Split a list of names with commas. Each name is returned once, in order."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 

@@ -1,14 +1,14 @@
-"""Several models for one: when the first is away the next is asked, and the first again as soon as it may be back.
+"""Fallback models: when a model is unavailable the next one is called, and the first again once it may be available.
 
-- away (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next is asked at once;
-- busy (429): it is tried again (streams/engine/retry.py); beyond the patience, the time that it asks for included,
-  it is away;
-- away in whatever way, and the next one costs nothing: as busy. Rules stand in for a model that is away, not for one
-  that stumbles;
-- it refuses what it was shown, or answers what cannot be used: it answered, nobody else is asked.
+- unavailable (no answer in time, no connection, 5xx, 401, 402, 403, 404): the next model is called at once
+- busy (429): the call is retried (streams/engine/retry.py); after `patience`, which includes the wait that the server
+  asks for, the model counts as unavailable
+- unavailable, and the next model costs nothing: as busy, because rules replace a model during an outage only, not after
+  a single error
+- the model refuses the request or gives an unusable answer: it is available, and no other model is called
 
-A model that was passed on from is away: nobody asks it for ten seconds (or what its server asked for, or as long as it
-took to fail). Then one call tries it, while the others go on to the next; when it answers, all come back to it.
+An unavailable model is not called for ten seconds (or as long as its server asks, or as long as the failed call took).
+Then one call tests it, while the others go to the next model. When it answers, all calls return to it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ A = TypeVar("A")
 log = structlog.get_logger(__name__)
 
 PROBE_AFTER: Final = 10.0
-"""Seconds that a model which is away is left alone, at least: as a breaker's."""
+"""Seconds that an unavailable model is left alone, at least; the same as a circuit breaker."""
 
 
 class _Link:
-    """A model that has a next one, and how it is. Times are monotonic, seconds."""
+    """A model that has a next one, and its state. Times are monotonic, in seconds."""
 
     def __init__(self, completions: Completions, following: Completions, *, patience: float) -> None:
         self.completions = completions
@@ -46,12 +46,12 @@ class _Link:
         return self._away_until is None or (now >= self._away_until and not self._probing)
 
     def begin(self) -> bool:
-        """Before a call; True when this one finds out whether it is back."""
+        """Begin a call. True: this call tests whether the model is available again."""
         self._probing = self._away_until is not None
         return self._probing
 
     def end(self, probe: bool) -> None:
-        """After a call, whatever became of it."""
+        """End a call, whatever its result."""
         if probe:
             self._probing = False
 
@@ -61,7 +61,7 @@ class _Link:
         self._failing_since = self._away_until = None
 
     def failed(self, failure: Transient, *, began: float, now: float) -> bool:
-        """Whether the next one is asked."""
+        """Record a failed call, and tell whether the next model is called."""
         if self._failing_since is None:
             self._failing_since = began
         asked = failure.retry_after or 0.0
@@ -80,8 +80,8 @@ class _Link:
 
 
 class FallbackCompletions:
-    """`Completions` of the first of these models that is not away; the last is always asked. `patience`: seconds that a
-    model which is busy, or whose next one costs nothing, is waited for."""
+    """`Completions` of the first of these models that is available. The last one is always called. `patience`: seconds
+    that a model which is busy, or whose next one costs nothing, is retried."""
 
     def __init__(
         self, models: Sequence[Completions], *, patience: float, clock: Callable[[], float] = time.monotonic
@@ -93,16 +93,16 @@ class FallbackCompletions:
 
     @property
     def model(self) -> str:
-        """The first; a completion names the one that answered."""
+        """The first model's name. A completion names the model that answered."""
         return self._first.model
 
     @property
     def costs_money(self) -> bool:
-        """Whether the first does."""
+        """Whether the first model costs money."""
         return self._first.costs_money
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """See the port. Of several failures the one leaves that asks for the least time."""
+        """Answer a request, as the port says. When all models fail, the failure with the shortest wait is raised."""
         failures: list[Transient | OverBudget] = []
         for link in self._links:
             began = self._clock()
@@ -129,7 +129,7 @@ class FallbackCompletions:
             raise min([*failures, failure], key=lambda each: each.retry_after or 0.0) from failure
 
     async def close(self) -> None:
-        """The models are closed by who made them."""
+        """Does nothing: the creator of the models closes them."""
 
     @property
     def _first(self) -> Completions:

@@ -1,8 +1,8 @@
-"""The model when there is none: rules that understand simple English sentences, and say nothing about the rest.
+"""Offline model: rules that understand simple English sentences and ignore everything else.
 
-It answers from the same prompt text that any model gets and through the same parser, so everything behind it is the
-real thing. Its quality is measured on tests/data/offline.jsonl; it is a way to try the pipeline without a key, not a
-replacement of a language model.
+It answers from the same prompt text as any model, through the same parser, so everything behind it works as in
+production. tests/data/offline.jsonl measures its quality. It lets a user try the pipeline without a key, and does not
+replace a language model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME: Final = "offline-rules/1"
 
 
 class OfflineCompletions:
-    """`Completions` for the tasks that the stages have; any other is refused by name."""
+    """`Completions` for the tasks of the stages. Any other task is refused by name."""
 
     def __init__(self, *, sink: UsageSink) -> None:
         self._sink = sink
@@ -39,7 +39,8 @@ class OfflineCompletions:
         return False
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """Deterministic: a repair would give the same answer, so what the parser refuses is poison at once."""
+        """Answer a request. The rules are deterministic, so a repair would give the same answer: what the parser
+        refuses is poison at once."""
         prompt = read_prompt(request.messages)
         answer: JsonValue
         match request.task:
@@ -55,7 +56,7 @@ class OfflineCompletions:
                 answer = {"text": digest(prompt)}
             case "summary":
                 answer = {"text": summary(_statements(observe(prompt)))}
-            case "insights":  # it infers nothing
+            case "insights":  # the rules infer nothing
                 answer = {"insights": []}
             case "procedures":
                 answer = {"procedures": []}
@@ -73,7 +74,7 @@ class OfflineCompletions:
 
 
 def _statements(observations: Iterable[JsonValue]) -> Iterator[tuple[str, str]]:
-    """(subject, content) of what was observed."""
+    """Return (subject, content) of each observation."""
     for each in observations:
         if isinstance(each, dict):
             yield str(each.get("subject") or "user"), str(each.get("content") or "")

@@ -1,9 +1,9 @@
-"""What a statement in the third person is about: its attribute, its value, and whether it has room for one only.
+"""Attribute and value of a statement in the third person, and whether the attribute allows one value only.
 
-The offline rules write such statements and the working set, episodes and facts show them; one table reads them all,
-so that "Works at Stripe" is seen to take the place of "Works at Google".
+The offline rules write such statements; the working set, episodes and facts contain them. One table reads all of them,
+so that "Works at Stripe" is recognised as the replacement of "Works at Google".
 """
-# ruff: noqa: E501 - a row is read across
+# ruff: noqa: E501 - a row of the table stays on one line
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Category = Literal[
 
 
 class Cardinality(Enum):
-    ONE = "one value at a time: a new one takes the old one's place"
-    ON_CHANGE = "a new value takes the old one's place when a change or a correction is told"
-    MANY = "several values stand side by side; only a correction replaces one"
+    ONE = "one value at a time: a new value replaces the old one"
+    ON_CHANGE = "a new value replaces the old one if the text states a change or a correction"
+    MANY = "several values at a time: only a correction replaces one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ _LIKING: Final = {"likes": "+", "loves": "+", "enjoys": "+", "adores": "+", "dis
 
 
 def attribute_of(content: str) -> AttributeValue | None:
-    """The attribute that `content` speaks of, or None: then only equal texts are the same statement."""
+    """Return the attribute that `content` is about. None: only equal texts count as the same statement."""
     text = " ".join(content.split()).strip(" .!")
     for pattern, attribute, room, category in _FORMS:
         if match := pattern.fullmatch(text):
@@ -104,3 +104,15 @@ def attribute_of(content: str) -> AttributeValue | None:
 
 def _folded(value: str) -> str:
     return _ARTICLE.sub("", " ".join(value.casefold().split()))
+
+
+def canonical(text: str) -> str:
+    """Fold a statement for comparison: case, white space, and the full stop at its end."""
+    return " ".join(text.casefold().split()).strip(" .!")
+
+
+def ends_statement(what: str, content: str) -> bool:
+    """Tell whether the end of `what` is the end of `content`: "works at Google" and "work at Google" both end "Works at
+    Google"."""
+    one, other = canonical(what).split(), canonical(content).split()
+    return len(one) == len(other) and one[1:] == other[1:] and one[0].rstrip("s") == other[0].rstrip("s")

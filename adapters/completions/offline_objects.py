@@ -1,4 +1,4 @@
-"""What the object of an offline rule may be: a place, a name, an occupation … Each is a guess that errs to no."""
+"""Checks of the object of an offline rule: a place, a name, an occupation … When in doubt, a check says no."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NO_PLACE: Final = re.compile(
 
 
 def is_plausible(value: str) -> bool:
-    """Short, and about something in the world: not about the one who is spoken to, nor what was just said."""
+    """Accept short texts about the world. Refuse texts about the listener or about the conversation."""
     return (
         0 < len(value) <= 80
         and len(value.split()) <= 10
@@ -70,7 +70,7 @@ def is_place(value: str) -> bool:
 
 
 def is_somewhere(value: str) -> bool:
-    """Where one can live or come from."""
+    """Accept a place where one can live or come from."""
     return is_place(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
 
 
@@ -83,7 +83,7 @@ def is_proper(value: str) -> bool:
 
 
 def _is_proper_or_bare(value: str) -> bool:
-    """With a capital; or bare and short, as people type when they use none."""
+    """Accept a text with a capital letter, or a bare and short one, as people type who use no capitals."""
     return is_proper(value) or (len(value.split()) <= 2 and not _DETERMINED.match(value) and not _MANNER.match(value))
 
 
@@ -92,7 +92,7 @@ def _has_word(value: str, words: Collection[str]) -> bool:
 
 
 def is_role(value: str) -> bool:
-    """What one can work as."""
+    """Accept an occupation."""
     return not _MANNER.match(value) and (
         value.lower().startswith(("a ", "an ")) or is_occupation(value.split(" of ")[0])
     )
@@ -142,7 +142,7 @@ def is_name(value: str) -> bool:
 
 
 def is_spoken_name(value: str) -> bool:
-    """After "my name is" a name needs no capital."""
+    """Accept a name after "my name is", also without a capital letter."""
     return is_name(value.title()) and value.split()[0].lower() not in (
         "not",
         "too",
@@ -155,7 +155,7 @@ def is_spoken_name(value: str) -> bool:
 
 
 def is_past_occupation(value: str) -> bool:
-    """ "a retired judge": said of a person, but no job."""
+    """Recognise a former occupation: "a retired judge"."""
     _, _, rest = value.partition(" ")
     past, _, occupation = rest.partition(" ")
     return past.lower() in ("retired", "former") and is_occupation(occupation)

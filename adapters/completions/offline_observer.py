@@ -1,4 +1,4 @@
-"""The offline observer: turns and the working set in, observations out, as any model would answer."""
+"""Offline observer: it makes observations from turns and the working set, in the form of any model's answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .offline_rules import IMPORTANCE, SpokenStatement, statements
 from .offline_text import CHANGES, SpokenClause, clauses, without_tail
 
 MAX_PER_TURN: Final = 3
-"""As memory-model.md, section 3; what matters most is kept."""
+"""The most observations from one turn; those that matter most are kept."""
 
 _FRAGMENT: Final = re.compile(
     r"(?:(?:it|that|he|she|(?:his|her|its|my|the) [\w-]+) (?:is|should be)|should be|i (?:meant|mean)|named)?"
@@ -45,7 +45,7 @@ _GONE_FOR_GOOD: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Something that an observation may replace: a shown working entry, or an earlier observation of this answer."""
+    """A statement that an observation may replace: a shown working entry, or an earlier observation of this answer."""
 
     id: str
     subject: str
@@ -60,12 +60,12 @@ class _Found:
     replaces: _Held | None = None
     is_correction: bool = False
     ends: bool = False
-    """Only tells that what it replaces is over: an event of this session, not a fact."""
+    """True for an observation that only ends what it replaces: an event of this session, not a fact."""
 
 
 def observe(prompt: Prompt) -> list[JsonValue]:
-    """The observations of all turns, in order; `replaces` may name an earlier one (`o1`) of the same answer."""
-    # What was said last comes first: own observations, then working entries, which are shown by salience.
+    """Return the observations of all turns, in order. `replaces` may name an earlier one (`o1`) of the same answer."""
+    # The latest statement comes first: own observations, then working entries, which are shown by salience.
     held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
     for turn in prompt.turns:
@@ -107,7 +107,7 @@ def _told(clause: SpokenClause, held: Sequence[_Held]) -> list[SpokenStatement]:
 
 # ------------------------------------------------------------------------------------------------ what is replaced
 def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_Held]) -> _Found:
-    """With the held statement that this one takes the place of, if any."""
+    """Add the earlier statement that this one replaces, if any."""
     form = attribute_of(statement.content)
     if form is None:
         return _Found(statement, clause)
@@ -118,7 +118,7 @@ def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_He
     ]
     if any(item.form is not None and item.form.value == form.value for item in same):
         return _Found(statement, clause)
-    changes = CHANGES.search(clause.sentence) is not None  # the whole sentence: fillers such as "now" are unfolded away
+    changes = CHANGES.search(clause.sentence) is not None  # unfolding removed "now" from the clause
     named_wrong = [item for item in same if clause.wrong is not None and _mentions(item.content, clause.wrong)]
     if named_wrong:
         return _Found(statement, clause, replaces=named_wrong[0], is_correction=not changes)
@@ -133,7 +133,7 @@ def _linked(statement: SpokenStatement, clause: SpokenClause, held: Sequence[_He
 
 
 def _substituted(clause: SpokenClause, parts: Sequence[SpokenClause], held: Sequence[_Held]) -> list[_Found]:
-    """A held statement with one value put in for another: "it's Lyon, not Nice", "I switched from Hulu to Netflix"."""
+    """Return earlier statements with one value exchanged: "it's Lyon, not Nice", "I switched from Hulu to Netflix"."""
     if match := _SWITCHED.fullmatch(clause.text):
         old = match["old"] or next(iter(_gone(parts)), None)
         return _put_in(without_tail(match["new"]), old, clause, held, is_correction=False)
@@ -157,7 +157,7 @@ def _put_in(
 
 
 def _ended(parts: Sequence[SpokenClause], held: Sequence[_Held], *, replaced: set[str]) -> list[_Found]:
-    """What the speaker says is over, where nothing has taken its place."""
+    """Return the statements that the speaker ends without giving a replacement."""
     found: list[_Found] = []
     for clause in parts:
         if not _GONE_FOR_GOOD.search(clause.text):

@@ -1,4 +1,4 @@
-"""What the speaker says about somebody else: "my sister Anna is a nurse" is a statement about anna."""
+"""Statements of the speaker about other people: "my sister Anna is a nurse" is a statement about anna."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_A_PERSON: Final = re.compile(
     r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left)\b",
     re.IGNORECASE,
 )
-"""What is said of persons alone, so that the name before it is one's."""
+"""Phrases that are said only of people, so the name before them is a person's."""
 _NO_PERSON: Final = re.compile(
     r"(?:we|you|he|she|it|they|this|that|these|those|there|who|what|which|one|everyone|everybody|someone|somebody"
     r"|nobody|people|mum|mom|dad|mother|father|work|life|home)$",
@@ -45,8 +45,8 @@ _TOGETHER_WITH: Final = re.compile(rf".+ (?:together )?with (?:my|our) {_KIN},? 
 
 
 def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[SpokenStatement]:
-    """`subjects` are those that the prompt shows: a bare first name is understood of them, and where only a person can
-    be meant."""
+    """Find statements about people. A bare first name counts when the prompt shows it among `subjects`, or where only a
+    person can be meant."""
     for pattern in _NAMED:
         if (match := pattern.fullmatch(clause)) and _is_kin(match["kin"]) and is_name(match["name"]):
             return [
@@ -68,7 +68,7 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
 
 
 def companions(clause: str) -> list[SpokenStatement]:
-    """Who is named beside what is told: "I live in Ghent with my brother Paul"."""
+    """Find people who are named beside a statement: "I live in Ghent with my brother Paul"."""
     match = _TOGETHER_WITH.fullmatch(without_tail(clause))
     if match and _is_kin(match["kin"]) and is_name(match["name"]):
         return [_relation(match["kin"], match["name"])]
@@ -85,7 +85,7 @@ def _relation(kin: str, name: str) -> SpokenStatement:
 
 
 def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
-    """Statements of the person's own; an animal has none."""
+    """Return the statements about this person. An animal has none."""
     if not rest or (kin and is_pets(kin)):
         return []
     parts = [_first_person(part) for part in _AND.split(rest)]
@@ -97,7 +97,8 @@ def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
 
 
 def _first_person(rest: str) -> str:
-    """ "works at Google" → "I work at Google": so that one set of rules reads both."""
+    """Turn the text into the first person ("works at Google" → "I work at Google"), so that the same rules read
+    both."""
     verb, _, objects = rest.partition(" ")
     match verb.lower():
         case "is":

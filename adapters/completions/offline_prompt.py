@@ -1,6 +1,6 @@
-"""Reads a prompt back as docs/reference/models.md fixes it: short ids, headings, turns in the last message.
+"""Reader of prompts in the format of docs/reference/models.md: short ids, headings, turns in the last message.
 
-The offline model gets the very text that any model gets, so this is its eyes; nothing else is passed to it.
+The offline model gets the same text as any model, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 from ..ports import Message
 
 MAX_TURN: Final = 65_536
-"""Code points of a turn that are read: a longer one is a pasted document, not somebody talking about themselves."""
+"""Code points of a turn that are read. A longer turn is a pasted document, not a person's statement about
+themselves."""
 
 _ITEM: Final = re.compile(r"\[([wcefp][0-9]+)\][ ]?(.*)")
 _TURN: Final = re.compile(r"\[(t[0-9]+)\]\s*")
@@ -35,7 +36,7 @@ class ShownItem:
 
 @dataclass(frozen=True, slots=True)
 class ShownTurnText:
-    """What the user said in a turn, message by message; other roles are left out."""
+    """What the user said in a turn, message by message. Other roles are left out."""
 
     id: str
     said: tuple[str, ...]
@@ -50,7 +51,7 @@ class Prompt:
 
 
 def read_prompt(messages: Sequence[Message]) -> Prompt:
-    """Instructions (system messages) are not read: their examples look like the real thing."""
+    """Read the prompt. Instructions (system messages) are skipped, because their examples look like real data."""
     users = [message.content for message in messages if message.role == "user"]
     known: dict[str, ShownItem] = {}
     turns: dict[str, list[str]] = {}
@@ -79,7 +80,7 @@ def _of_kind(known: dict[str, ShownItem], letter: str) -> tuple[ShownItem, ...]:
 
 
 def _subject_of(heading: str) -> str:
-    """A heading is a subject, perhaps marked up: `## mary ann` is all of it, `About anna:` its last word."""
+    """Return the subject of a heading, which may be marked up: all of `## mary ann`, the last word of `About anna:`."""
     text = " ".join(_NO_WORD.sub(" ", _PARENTHESES.sub(" ", heading)).split()).strip(" .-").lower()
     if heading.lstrip().startswith("#") and not _INTRODUCED.match(text):
         return text or "user"
@@ -87,7 +88,7 @@ def _subject_of(heading: str) -> str:
 
 
 def _said_by_user(lines: Sequence[str]) -> tuple[str, ...]:
-    """The user's messages. A text that names no speaker at all is the user's."""
+    """Return the user's messages. A text without any speaker is the user's."""
     messages: list[tuple[str, list[str]]] = [("user", [])]
     left = MAX_TURN
     for line in lines:

@@ -1,7 +1,7 @@
-"""What a speaker says is over: "I quit my job at Acme", "I don't have a dog any more".
+"""Statements that the speaker ends: "I quit my job at Acme", "I don't have a dog any more".
 
-The positive statement is found by the same rules that read it when it was true, and is then told as no longer so. It
-needs nothing that is shown: what ended may have been told in a session long ago.
+The rules that read the positive statement find it here as well, and it is then stated as no longer true. The prompt
+does not have to show it, because it may have been said in an earlier session.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _STOPPED: Final = re.compile(
 
 
 def endings(clause: str, *, beside: Sequence[SpokenStatement] = ()) -> list[SpokenStatement]:
-    """Of a clause without hedge, what it says is no longer so; empty for all that no rule knows. What a statement
-    `beside` it gives a new value is left to that statement: "I left Acme and joined Globex"."""
+    """Return what a clause without hedges says is no longer true; empty when no rule fits. If a statement in `beside`
+    gives the new value, that statement replaces the old one instead: "I left Acme and joined Globex"."""
     return [each for each in _over(clause) if not any(_same_attribute(each, said) for said in beside)]
 
 
@@ -56,7 +56,8 @@ def _over(clause: str) -> list[SpokenStatement]:
 
 
 def _stopped(clause: str) -> list[SpokenStatement]:
-    """I stopped playing tennis → No longer plays tennis; I gave up drinking beer → Does not drink beer."""
+    """Read a stopped habit: I stopped playing tennis → No longer plays tennis; I gave up drinking beer → Does not drink
+    beer."""
     match = _STOPPED.fullmatch(clause)
     if match is None:
         return []
@@ -77,7 +78,7 @@ def _same_attribute(over: SpokenStatement, other: SpokenStatement) -> bool:
 
 
 def _no_longer(statement: SpokenStatement) -> SpokenStatement:
-    """Works at Acme → No longer works at Acme; Is vegetarian → Is no longer vegetarian."""
+    """Negate a statement: Works at Acme → No longer works at Acme; Is vegetarian → Is no longer vegetarian."""
     first, _, rest = statement.content.partition(" ")
     told = f"Is no longer {rest}" if first == "Is" else f"No longer {first.lower()} {rest}"
     return replace(statement, content=told, permanent=False)

@@ -1,9 +1,10 @@
-"""First-person English clauses → statements in the third person. Simple sentences only, and silence in doubt.
+"""Rules that turn first-person English clauses into statements in the third person. They read simple sentences only,
+and say nothing when in doubt.
 
-A rule is a pattern over an unfolded clause, what it says in the third person, and what kind of statement that is.
-General rules only: none may be needed by a single sentence of anybody's test.
+A rule has a pattern for an unfolded clause, the statement in the third person, and the kind of that statement. Rules
+are general: no rule may exist for a single sentence of a test.
 """
-# ruff: noqa: E501 - a rule is read across, pattern beside meaning
+# ruff: noqa: E501 - a rule stays on one line, pattern beside meaning
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def _always(_value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRule:
-    """`content` takes the groups of `pattern`: {x} the object, {y} a second one, {v} a verb, already conjugated."""
+    """One rule. `content` uses the groups of `pattern`: {x} the object, {y} a second one, {v} a conjugated verb."""
 
     pattern: re.Pattern[str]
     content: str
@@ -200,9 +201,9 @@ _RULES: Final = (
 
 
 def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement]:
-    """What a clause without hedge says about its speaker; empty for all that no rule knows.
+    """Return what a clause without hedges says about its speaker; empty when no rule fits.
 
-    `introduces`: "I am Maria" is taken as a name only where people introduce themselves.
+    `introduces`: "I am Maria" counts as a name only where people introduce themselves.
     """
     if (
         introduces
@@ -218,7 +219,7 @@ def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement
 
 
 def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
-    """The rule's statements with the groups put in; empty when a group is nothing that the rule accepts."""
+    """Fill the groups into the rule's statements. Empty when the rule does not accept a group."""
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     if "v" in groups:
         groups["v"] = conjugated(groups["v"].lower())

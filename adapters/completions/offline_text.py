@@ -1,4 +1,4 @@
-"""English sentences for the offline rules: splitting, unfolding contractions, guarding, turning to the third person."""
+"""English sentences for the offline rules: splitting, expanding contractions, filtering, and the third person."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final
 from .offline_words import MONTHS, NUMBERS
 
 MAX_SENTENCE: Final = 400
-"""Code points. Evidence holds 500; a longer sentence is no simple one."""
+"""Code points. Evidence holds 500, and a longer sentence is not simple."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenClause:
-    """A part of a sentence with a subject of its own, unfolded; `sentence` is the verbatim whole, for evidence."""
+    """A part of a sentence with its own subject, unfolded. `sentence` is the whole sentence verbatim, for evidence."""
 
     text: str
     sentence: str
     wrong: str | None = None
-    """What the sentence says it is not: `Lyon` in "I live in Nantes, not Lyon"."""
+    """What the sentence denies: `Lyon` in "I live in Nantes, not Lyon"."""
     corrects: bool = False
-    """The speaker takes something back here ("I meant", "that's wrong", "sorry")."""
+    """The speaker corrects an earlier statement ("I meant", "that's wrong", "sorry")."""
     opens: bool = False
-    """First clause of a message: where people introduce themselves."""
+    """True for the first clause of a message, where people introduce themselves."""
 
 
 # ------------------------------------------------------------------------------------------------ sentences
@@ -33,7 +33,7 @@ _NO_END: Final = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|mt|e\.g|i\.e|etc|vs|no|a
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Verbatim sentences, trimmed; a line break ends one, an abbreviation does not."""
+    """Split a text into verbatim, trimmed sentences. A line break ends a sentence, an abbreviation does not."""
     start = 0
     for match in _END.finditer(text):
         part = text[start : match.start()]
@@ -54,14 +54,14 @@ _MAKE_BELIEVE: Final = re.compile(
     r"|(?:just |only |i am |i'm )(?:kidding|joking)|as if i|as though i|make-believe|fictional|joke)\b",
     re.IGNORECASE,
 )
-"""Nothing in such a message is meant to be true."""
+"""Signs that a message is fiction: nothing in it counts as a statement."""
 
 _TEXT_WORK: Final = re.compile(
     r"(?:(?:please|now|can you|could you|would you|kindly)\s+)*(?:translate|rewrite|write|rephrase|paraphrase|proofread"
     r"|summari[sz]e|edit|improve|continue|complete|finish|compose|draft|check|correct|fix|polish|shorten|analy[sz]e)\b",
     re.IGNORECASE,
 )
-"""What follows such a request is material, not a statement."""
+"""Requests to work on a text: what follows them is material, not a statement."""
 
 _OTHERS: Final = (
     r"(?:he|she|they|someone|somebody|people|everyone|everybody|nobody|(?:my|our|the|a|an|his|her|their)\s+"
@@ -79,7 +79,7 @@ _BLOCKED: Final = re.compile(
     r"|\bmy (?:[\w-]+ )?character\b|\blast night i dream",
     re.IGNORECASE,
 )
-"""Questions, conditions, hearsay, fiction: nothing of such a sentence is taken."""
+"""Questions, conditions, hearsay, fiction: a sentence with one of these is ignored."""
 
 _LEAD: Final = re.compile(
     r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our)\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
@@ -97,7 +97,7 @@ _HEDGED: Final = re.compile(
     r"|tried to|failed to|interview(?:ed|ing)? (?:at|with|for)|appl(?:y|ied|ying) (?:to|for|at))\b",
     re.IGNORECASE,
 )
-"""Plans and hedges: nothing of such a clause is taken."""
+"""Plans and hedges: a clause with one of these is ignored."""
 
 CHANGES: Final = re.compile(
     r"\b(?:now|new|switched|changed|moved|joined|started|turned|became|relocated|any ?more|no longer|nowadays"
@@ -181,7 +181,7 @@ _NO_LONGER_AFTER: Final = re.compile(
     r"|(?:and |but )?not (?:at|in|with|for|on) [^,.;!?]{1,60}? any ?more)$",
     re.IGNORECASE,
 )
-"""What the new value has taken the place of: "I live in Turin, no longer in Rome"."""
+"""What the new value replaces: "I live in Turin, no longer in Rome"."""
 _WRONG_BEFORE: Final = re.compile(
     r"^(?:it is |that is )?not (?:at |in |with |for )?(?P<wrong>[^,.;!?]{1,60}?)[,;:–—-]+\s*(?:but |it is |rather )?",
     re.I,
@@ -214,7 +214,7 @@ _NAMED_LATER: Final = re.compile(
 
 
 def unfolded(text: str) -> str:
-    """`text` without contractions and typographic quotes: "I'm" → "I am"."""
+    """Return `text` without contractions and typographic quotes: "I'm" → "I am"."""
     text = text.replace("’", "'")
     for pattern, full in _CONTRACTIONS:
         text = pattern.sub(full, text)
@@ -222,7 +222,7 @@ def unfolded(text: str) -> str:
 
 
 def clauses(message: str) -> Iterator[SpokenClause]:
-    """What may be taken from a user's message: clauses of sentences that assert something about the speaker."""
+    """Return the clauses of a user's message that state something about the speaker."""
     if _MAKE_BELIEVE.search(message):
         return
     corrects, opens = False, True
@@ -243,7 +243,8 @@ def clauses(message: str) -> Iterator[SpokenClause]:
 
 
 def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
-    """Clauses of an unfolded sentence without fluff, hedged ones left out, each with what it is said not to be."""
+    """Return the clauses of an unfolded sentence without filler words and without hedged clauses, each with what it
+    denies."""
     text = _NO_LONGER_AFTER.sub("", sentence.rstrip(" .!…)\"'"))
     wrong: str | None = None
     if match := _WRONG_AFTER.search(text):
@@ -282,7 +283,7 @@ def _with_children(text: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """Without greetings and fillers in front, and without adverbs that change nothing after the subject."""
+    """Remove greetings and fillers at the beginning, and adverbs after the subject that change nothing."""
     text = _FLUFF.sub("", text.strip(" ,;:-–—"))
     while (shorter := _ADVERBS.sub(r"\1", text)) != text:
         text = shorter
@@ -300,14 +301,14 @@ _PERSONS: Final = tuple(
 
 
 def third_person(text: str) -> str:
-    """`text` as said about somebody: "with my wife" → "with their wife"."""
+    """Turn `text` into the third person: "with my wife" → "with their wife"."""
     for pattern, third in _PERSONS:
         text = pattern.sub(third, text)
     return re.sub(r"\bI\b", "they", text)
 
 
 def without_tail(text: str) -> str:
-    """`text` without what says since when, until when or why: that belongs to the turn, not to the statement."""
+    """Remove since when, until when or why something holds. That belongs to the turn, not to the statement."""
     text = text.strip(" ,;:.!…-–—\"'")
     while (shorter := _TAIL.sub("", text)) != text:
         text = shorter.strip(" ,;:.!…-–—\"'")
@@ -318,7 +319,7 @@ _IRREGULAR: Final = {"have": "has", "go": "goes", "do": "does", "am": "is", "are
 
 
 def conjugated(verb: str) -> str:
-    """Third person singular of a base form: take → takes, get up → gets up."""
+    """Return the third person singular of a base form: take → takes, get up → gets up."""
     if " " in verb:
         first, _, rest = verb.partition(" ")
         return f"{conjugated(first)} {rest}"

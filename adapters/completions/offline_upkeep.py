@@ -1,7 +1,7 @@
-"""The offline keeper: what is asked of a model to keep facts few and true, and to tell them in short.
+"""Offline rules for upkeep: judging pairs of facts, pruning, digests and summaries.
 
-Each rule sees only what the words say: two values where there is room for one, a text inside another, the same text.
-What it does not see it leaves: a pair coexists, a fact is kept, a digest repeats facts and adds nothing.
+Each rule compares words only: two values of an attribute that allows one, a text inside another, equal texts.
+Everything else stays: a pair coexists, a fact is kept, and a digest repeats facts and adds nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from ..ports import Message
-from .offline_attributes import Cardinality, attribute_of
+from .offline_attributes import Cardinality, attribute_of, canonical, ends_statement
 from .offline_prompt import Prompt, ShownItem
 
 PER_SENTENCE: Final = 4
@@ -32,7 +32,7 @@ class ShownPair:
 
 
 def read_pairs(messages: Sequence[Message]) -> list[ShownPair]:
-    """From the last user message: `[p1]`, a line `known: …` and a line `new: …`."""
+    """Read the pairs of the last user message: `[p1]`, a line `known: …` and a line `new: …`."""
     shown = next((each.content for each in reversed(messages) if each.role == "user"), "")
     return [ShownPair(*found) for found in _PAIR.findall(shown)]
 
@@ -51,7 +51,7 @@ def _decided(known: str, new: str) -> tuple[str, str]:
     old, fresh = attribute_of(known), attribute_of(new)
     if _words(new) <= _words(known) or (old and fresh and (old.attribute, old.value) == (fresh.attribute, fresh.value)):
         return "duplicate", "it says nothing more"
-    if (over := _OVER.fullmatch(_plain(new))) and _ends(over["what"], known):
+    if (over := _OVER.fullmatch(canonical(new))) and ends_statement(over["what"], known):
         return "supersede", "it is over"
     if old and fresh and old.attribute == fresh.attribute and fresh.room is Cardinality.ONE:
         return "supersede", "there is room for one, and this is the newer"
@@ -60,7 +60,7 @@ def _decided(known: str, new: str) -> tuple[str, str]:
 
 # ------------------------------------------------------------------------------------------------ prune
 def prune(prompt: Prompt) -> list[JsonValue]:
-    """Facts are shown by subject, oldest first."""
+    """Choose facts to remove. Facts are shown by subject, oldest first."""
     removals: list[JsonValue] = []
     gone: set[str] = set()
     for place, fact in enumerate(prompt.facts):
@@ -87,14 +87,14 @@ def _why_it_goes(fact: ShownItem, others: Sequence[ShownItem], newer: Sequence[S
 
 # ------------------------------------------------------------------------------------------------ digest, summary
 def digest(prompt: Prompt) -> str:
-    """The facts by subject, then what happened and no fact says."""
-    said = {_plain(fact.content) for fact in prompt.facts}
-    happened = [each for each in prompt.episodes if _plain(each.content) not in said]
+    """Write the digest: the facts by subject, then episodes that no fact repeats."""
+    said = {canonical(fact.content) for fact in prompt.facts}
+    happened = [each for each in prompt.episodes if canonical(each.content) not in said]
     return " ".join((*_sentences("About {who}", prompt.facts), *_sentences("Recently, of {who}", happened)))
 
 
 def summary(observations: Iterable[tuple[str, str]]) -> str:
-    """Of (subject, statement) pairs, as they were observed; empty when nothing was."""
+    """Write a summary of (subject, statement) pairs in their order; empty when there are none."""
     known = [ShownItem(id="", subject=subject, content=content) for subject, content in observations]
     return " ".join(_sentences("About {who}", known))
 
@@ -108,19 +108,9 @@ def _sentences(opening: str, statements: Iterable[ShownItem]) -> Iterator[str]:
     for subject, contents in by_subject.items():
         who = "the user" if subject == "user" else subject
         for start in range(0, len(contents), PER_SENTENCE):
-            told_now = "; ".join(each[:1].lower() + each[1:] for each in contents[start : start + PER_SENTENCE])
-            yield f"{opening.format(who=who)}: {told_now}."
+            clause = "; ".join(each[:1].lower() + each[1:] for each in contents[start : start + PER_SENTENCE])
+            yield f"{opening.format(who=who)}: {clause}."
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(" .!")
-
-
-def _ends(what: str, content: str) -> bool:
-    """ "works at Google" and "work at Google" both end "Works at Google"."""
-    one, other = _plain(what).split(), _plain(content).split()
-    return len(one) == len(other) and one[1:] == other[1:] and one[0].rstrip("s") == other[0].rstrip("s")

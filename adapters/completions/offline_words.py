@@ -1,4 +1,4 @@
-"""Words that the offline rules know, as data: who people are to each other, pets, occupations, origins, diets."""
+"""Vocabulary of the offline rules: relationships, pets, occupations, origins, diets."""
 
 from __future__ import annotations
 
@@ -159,4 +159,4 @@ CONDITIONS: Final = _words(
 NO_TRADE: Final = _words(
     "bit little lot huge big total real kind former retired ex aspiring would-be future wannabe hopeful amateur"
 )
-"""Words in front of an occupation that make it none."""
+"""A phrase that begins with one of these words is not an occupation."""

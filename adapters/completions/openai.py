@@ -1,7 +1,7 @@
-"""Chat completions from any OpenAI-compatible server: structured outputs, format fallbacks, one repair.
+"""Chat completions from any OpenAI-compatible server, with structured outputs, fallback formats and one repair.
 
-The way of a request: take a place (the limit of calls under way) → ask in the best format that the server takes →
-decode the answer → `request.parse` → the typed answer; an unusable answer is asked for once more, then it is poison.
+A request waits for a free place (the limit of calls at once), is sent in the best format that the server accepts, and
+its answer is decoded and passed to `request.parse`. An unusable answer is asked for once more; after that it is poison.
 See docs/reference/models.md.
 """
 
@@ -29,11 +29,11 @@ log = structlog.get_logger(__name__)
 SETTING: Final = "MEMSTREAM_MODEL"
 PATH: Final = "/chat/completions"
 LIMIT_NAMES: Final = ("max_completion_tokens", "max_tokens")
-"""How a server is told how long an answer may be: its name, and the older one that some servers want."""
+"""Names of the limit of an answer's length: the present one, and the older one that some servers require."""
 
 
 class AnswerFormat(IntEnum):
-    """How the answer is asked for, best first; a server that refuses one gets the next."""
+    """Formats of the answer, best first. A server that refuses one is asked in the next."""
 
     JSON_SCHEMA = 0
     JSON_MODE = 1
@@ -43,8 +43,9 @@ class AnswerFormat(IntEnum):
 class OpenAICompletions:
     """`Completions` over the chat completions protocol.
 
-    `timeout` is in seconds, for one call from first byte to last; waiting for a place does not count. `concurrency`
-    is the limit of calls under way in this process. `meter` is asked before each call and told what it took.
+    `timeout` is in seconds for one call, from the first byte to the last; waiting for a free place does not count.
+    `concurrency` is the limit of calls at once in this process. `meter` is asked before each call, and receives its
+    usage.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class OpenAICompletions:
             concurrency=concurrency,
         )
         self._limit_names: tuple[str, ...] = LIMIT_NAMES
-        self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema and take another
+        self._formats: dict[str, AnswerFormat] = {}  # by task: a server may refuse one schema only
 
     @property
     def model(self) -> str:
@@ -82,7 +83,8 @@ class OpenAICompletions:
         return True
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """See the port. A time-out, a busy or failing server and wrong credentials are `Transient`."""
+        """Answer a request, as the port says. A time-out, a busy or failing server and wrong credentials are
+        `Transient`."""
         spent, problem = Usage(), ""
         answer_format: AnswerFormat | None = None
         for attempt in ("first", "repair"):
@@ -97,7 +99,7 @@ class OpenAICompletions:
                 spent = _added(spent, reply.counted)
                 try:
                     return Completion(value=request.parse(answer_of(reply)), model=self._model, usage=spent)
-                except ValueError as error:  # `Unusable`, or what the parser says of the outer shape
+                except ValueError as error:  # `UnusableReply`, or the parser's complaint about the outer shape
                     problem = shortened(str(error), limit=500)
             log.warning("model_answer_unusable", task=request.task, model=self._model, attempt=attempt)
         raise Poison("refused_by_model", f"{self._model} gave no usable answer for {request.task}: {problem}")
@@ -106,7 +108,7 @@ class OpenAICompletions:
         await self._server.close()
 
     async def _ask_in_any_format(self, request: CompletionRequest[A]) -> tuple[AnswerFormat, ChatReply]:
-        """The first format that the server takes, from the one that worked before on."""
+        """Ask in the first format that the server accepts, beginning with the one that worked before."""
         refusal = RequestRefused("")
         for answer_format in AnswerFormat:
             if answer_format < self._formats.get(request.task, AnswerFormat.JSON_SCHEMA):
@@ -116,13 +118,13 @@ class OpenAICompletions:
             except RequestRefused as error:
                 refusal = error
                 continue
-            # What worked first stays: a refusal after that is about one request, not about the format.
+            # The first format that worked stays: a later refusal concerns one request, not the format.
             self._formats.setdefault(request.task, answer_format)
             return answer_format, reply
         raise refusal
 
     async def _ask(self, request: CompletionRequest[A], answer_format: AnswerFormat, problem: str = "") -> ChatReply:
-        """One call; its usage is recorded whatever its answer is worth."""
+        """Make one call. Its usage is recorded even if its answer is unusable."""
         wanted = _response_format(request, answer_format)
         body: dict[str, JsonValue] = {
             "model": self._model,
@@ -140,12 +142,13 @@ class OpenAICompletions:
         return reply
 
     async def _metered(self, request: CompletionRequest[A], body: Mapping[str, JsonValue]) -> ChatReply | None:
-        """What it may cost is set aside before, what it took is settled after; None: no chat completion came."""
+        """Reserve the most that the call may cost, make the call, and settle its usage. None: the answer is no chat
+        completion."""
         reserved = await self._meter.reserve(
             tenant_id=request.tenant_id,
             task=request.task,
             model=self._model,
-            input_tokens=lambda: len(encoded(body)),  # a token has a byte at least
+            input_tokens=lambda: len(encoded(body)),  # a token has at least one byte
         )
         used: Usage | None = None
         try:
@@ -155,13 +158,13 @@ class OpenAICompletions:
         except NoAnswer:
             raise
         except (Transient, RequestRefused):
-            used = Usage()  # it was not made, or not taken
+            used = Usage()  # no call was made, or the server refused it
             raise
         finally:
             reserved.settle(used)
 
     async def _bounded(self, body: Mapping[str, JsonValue], max_output_tokens: int | None) -> bytes:
-        """The answer of a server that is told how long it may be, by the name that this server knows."""
+        """Post with a limit of the answer's length, under the name that this server knows."""
         if max_output_tokens is None:
             return await self._server.post(PATH, body)
         for name in self._limit_names:
@@ -192,8 +195,8 @@ def _response_format(request: CompletionRequest[A], answer_format: AnswerFormat)
 
 
 def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, problem: str) -> list[JsonValue]:
-    """The messages as sent. What we add goes to the end of the first system message: many chat templates refuse a
-    second one, or two messages of one role in a row, and the last user message must stay as it is."""
+    """Build the messages to send. Additions go to the end of the first system message: many chat templates refuse a
+    second system message or two messages of one role in a row, and the last user message must stay unchanged."""
     notes: list[str] = []
     if answer_format is not AnswerFormat.JSON_SCHEMA:
         schema = json.dumps(request.json_schema, ensure_ascii=False)

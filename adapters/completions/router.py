@@ -1,4 +1,4 @@
-"""A model for each task: who is asked depends on what is asked."""
+"""Router: it chooses the model by the task."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ A = TypeVar("A")
 
 
 class CompletionsByTask:
-    """`Completions`: of a task's own model where it has one, else of the `default`. `made` are all models, each once,
-    to be closed at the end."""
+    """`Completions` that uses a task's own model, or `default` when it has none. `made` lists all models, each once;
+    they are closed at the end."""
 
     def __init__(
         self, *, default: Completions, by_task: Mapping[Task, Completions], made: Sequence[Completions]
@@ -27,23 +27,23 @@ class CompletionsByTask:
         return self._by_task.get(task, self._default)
 
     def paid_models(self, task: Task) -> tuple[str, ...]:
-        """The names of all that may be asked for it and cost money, fallbacks too."""
+        """Return the names of all models, fallbacks too, that may be called for the task and cost money."""
         completions = self.of(task)
         several = completions.models if isinstance(completions, FallbackCompletions) else (completions,)
         return tuple(each.model for each in several if each.costs_money)
 
     @property
     def model(self) -> str:
-        """Of a task that has none of its own."""
+        """The model of a task without its own."""
         return self._default.model
 
     @property
     def costs_money(self) -> bool:
-        """Whether that one does; for a task's own ask `of`."""
+        """Whether the default model costs money. `of` returns the model of a task."""
         return self._default.costs_money
 
     async def complete(self, request: CompletionRequest[A]) -> Completion[A]:
-        """See the port."""
+        """Answer a request, as the port says."""
         return await self._by_task.get(request.task, self._default).complete(request)
 
     async def close(self) -> None:
