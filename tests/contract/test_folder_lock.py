@@ -21,7 +21,7 @@ from memstream.adapters.folder_lock import FolderLock, holder_of, holder_pid, wr
 HOLD = """
 import sys
 from pathlib import Path
-from memstream.adapters.folders import FolderLock
+from memstream.adapters.folder_lock import FolderLock
 lock = FolderLock(folder=Path(sys.argv[1]), purpose="worker all")
 print(lock.try_acquire(), flush=True)
 sys.stdin.read()
