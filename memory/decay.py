@@ -1,6 +1,7 @@
-"""How attention, strength and confidence fade.
+"""Decay of salience, strength and confidence.
 
-Salience fades by turns, strength and confidence by days. `now` and `turn` are arguments. All results lie in 0 to 1.
+Salience decays by turns, strength and confidence by days. `now` and `turn` are arguments. All results lie between 0 and
+1.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .policies import DecayPolicy
 
 
 def decay(elapsed: int, policy: DecayPolicy) -> float:
-    """What is left, 0–1, after `elapsed` turns without access. Negative counts as 0 (a clock cannot run back here)."""
+    """Return the factor that is left after `elapsed` turns without access, 0–1. A negative number counts as 0."""
     turns = max(0, elapsed)
     if policy.strategy == "none":
         return 1.0
@@ -22,45 +23,47 @@ def decay(elapsed: int, policy: DecayPolicy) -> float:
 
 
 def salience(importance: float, elapsed: int, policy: DecayPolicy) -> float:
+    """Return importance × decay."""
     return importance * decay(elapsed, policy)
 
 
 DAY = 86_400.0
 STABILITY_MAX_DAYS = 36_500.0
-"""A hundred years: from there on a record does not fade within anybody's memory, and numbers stay numbers."""
+"""A hundred years: a record does not fade within a lifetime, and numbers stay finite."""
 
 
 def age(then: datetime, now: datetime) -> float:
-    """Seconds. What lies ahead (clocks differ) is as fresh as can be."""
+    """Return seconds from `then` to `now`; 0 when `then` lies ahead (clocks differ)."""
     return max(0.0, (now - then).total_seconds())
 
 
 def half_life_decay(then: datetime, now: datetime, *, half_life: float) -> float:
-    """0.5 ^ (age / half_life), seconds."""
+    """Return 0.5 ^ (age / half_life), with `half_life` in seconds."""
     return float(0.5 ** (age(then, now) / half_life))
 
 
 def effective_confidence(confidence: float, since: datetime, now: datetime, *, half_life_days: float) -> float:
-    """How sure we still are of a fact. `since`: its last reinforcement, else when it was recorded."""
+    """Return how sure we still are of a fact. `since` is its last reinforcement, or else when it was recorded."""
     return confidence * half_life_decay(since, now, half_life=half_life_days * DAY)
 
 
 def strength(left: float, touched_at: datetime, now: datetime, *, stability_days: float) -> float:
-    """left x exp(-age / stability): what there is now of a strength that was `left` at the last touch.
+    """Return the present strength of a record: left × exp(-age / stability), where `left` is the strength at the last
+    access.
 
-    Source: Ebbinghaus 1885. Creation and each recall leave 1: a recall begins the forgetting anew, slower than before
-    (Zhong et al. 2023, MemoryBank).
+    Source: Ebbinghaus 1885. Creation and each recall set the strength to 1, and a recall slows the next decay (Zhong et
+    al. 2023, MemoryBank).
     """
     return left * math.exp(-age(touched_at, now) / (stability_days * DAY))
 
 
 def stability_grown(stability_days: float, *, growth: float) -> float:
-    """Days, after one more recall."""
+    """Return the stability in days after one more recall."""
     return min(STABILITY_MAX_DAYS, stability_days * growth)
 
 
 def stability_after(recalls: int, *, first_days: float, growth: float) -> float:
-    """Days, after so many recalls: of records that keep their number and not the stability."""
+    """Return the stability in days after so many recalls, for records that store their number and not the stability."""
     if growth == 1.0 or recalls <= 0:
         return min(STABILITY_MAX_DAYS, first_days)
     enough = math.log(STABILITY_MAX_DAYS / first_days, growth)
@@ -68,5 +71,5 @@ def stability_after(recalls: int, *, first_days: float, growth: float) -> float:
 
 
 def latest(first: datetime, *others: datetime | None) -> datetime:
-    """The latest of the times that there are."""
+    """Return the latest of the given times; None is skipped."""
     return max([first, *(each for each in others if each is not None)])

@@ -1,4 +1,4 @@
-"""The policy in force when tiers of memory are off."""
+"""The policy in force when some tiers of memory are off."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .policies import MemoryPolicy
 
 
 def without_disabled_tiers(policy: MemoryPolicy) -> MemoryPolicy:
-    """The policy without the work that would go into tiers that are off. All on: as it is.
+    """Return the policy without the work that writes to tiers that are off; unchanged when all are on.
 
-    Without facts there is nothing that a run could consolidate episodes into, so none is started; the janitor, which
-    follows a run by default, then comes by the hour. Without episodes there is nothing to keep in order either.
+    Without facts a run has nothing to consolidate episodes into, so no run starts. The janitor follows a run by
+    default; it then comes by the hour. Without episodes the janitor has no work.
     """
     tiers = policy.tiers
     if not tiers.digest:

@@ -1,6 +1,9 @@
-"""The history checker: what the topics and the store say of a run, held to the invariants (docs/how-to/verify.md).
+"""The history checker: it holds one run's topics, tables and store to the invariants of docs/how-to/verify.md.
 
-`history.py` reads the dump, `invariants.py` judges it; nothing here writes.
+`memstream verify` reads everything once with `read_history` (history.py), which decodes records and points
+(decoding.py) into compact rows (rows.py). `verify` (invariants.py) then runs one pure check per invariant over these
+rows and returns one `InvariantVerdict` each. Tests call both with what they expect of a run. Nothing in this package
+writes.
 """
 
 from .history import HistoryScope, read_history

@@ -1,4 +1,4 @@
-"""I6: what was spent on models."""
+"""I6: what was spent on models stays within the budget."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from .verdicts import Expected, Findings, InvariantVerdict
 
 
 def spending_is_within_budget(history: History, expected: Expected) -> InvariantVerdict:
-    """In tier free no proposal comes from a model that costs money. Of every account: what was taken of it is within
-    the ceiling that pauses, and what was spent is within what was taken. What was used is told."""
+    """Check model use and accounts.
+
+    In tier free no proposal comes from a model that costs money. Of every account, the taken amount stays within a
+    ceiling that pauses, and the spent amount within the taken one. Notes report what observation used.
+    """
     findings = Findings()
     spends = [
         (row.model, row.position)

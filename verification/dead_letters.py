@@ -1,5 +1,8 @@
-"""I5: dead letters = exactly the poison set. What cannot be decoded is known from the record alone; what the model
-refused, and what killed a worker three times, is believed of its letter, or given by the caller."""
+"""I5: the dead letters are exactly the poison set.
+
+A record itself shows whether it can be decoded. Whether the model refused it, or it killed a worker three times, only
+its dead letter says: the check believes it, unless the caller gives the expected set.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,23 @@ from .rows import DeadLetterRow, History, Refusal
 from .verdicts import Expected, Findings, InvariantVerdict, format_turn, positions
 
 BY_DECISION = frozenset(("refused_by_model", "fatal"))
-"""Reasons that the record does not show."""
+"""Reasons that the record itself does not show."""
 OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
+"""Reasons that decoding the record shows."""
 
 
 def dead_letters_are_the_poison_set(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     refusals = {refusal.position: refusal for refusal in history.refusals}
     letters: dict[Position, list[DeadLetterRow]] = defaultdict(list)
-    for letter in history.letters:
+    for letter in history.dead_letters:
         if letter.original is None or letter.original.topic + DEAD_LETTER_SUFFIX != letter.position.topic:
-            findings.require(False, "a dead letter does not say of which record it is", letter.position)
+            findings.require(False, "a dead letter does not name its record", letter.position)
         else:
             letters[letter.original].append(letter)
     for refusal in history.refusals:
         due = refusal.stage in expected.stages and history.processed(refusal.stage, refusal.position)
-        if due and history.letter_kept(refusal):
+        if due and history.keeps_dead_letter(refusal):
             findings.require(
                 refusal.position in letters, f"a record that is {refusal.reason} has no dead letter", refusal.position
             )

@@ -1,4 +1,4 @@
-"""Records and points → rows, one at a time; pure. What does not decode is a refusal that some stage has to make."""
+"""Decodes records and points into rows, one at a time; pure. A record that does not decode becomes a `Refusal`."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from .rows import (
 
 C = TypeVar("C", bound=Contract)
 MOVING = frozenset(("strength", "retrieval_count", "last_accessed_at"))
-"""Live in Qdrant only, change without version or event: comparisons leave them out."""
+"""Fields that live in Qdrant only and change without version or event: comparisons leave them out."""
 COMPARED = tuple(name for name in Fact.model_fields if name not in MOVING)
 ORIGINAL_HEADER_PREFIX = "kafka_dlt-original-"
 
 
 class UnreadableRecord(Exception):
-    """A record or point of ours that nobody can read; the message says why."""
+    """A record or point of ours that cannot be read; the message says why."""
 
 
 def digest_of(value: bytes | None) -> str:
@@ -65,7 +65,7 @@ def key_of(record: Record) -> str:
 
 
 def read(record: Record, contract: type[C]) -> C:
-    """What a stage of ours wrote. Raises Unreadable."""
+    """Decode what one of our stages wrote. Raises UnreadableRecord."""
     try:
         return decode(record, contract)
     except Poison as poison:
@@ -76,7 +76,7 @@ def _header(record: Record, name: str) -> str | None:
     return next((value.decode("utf-8", "replace") for key, value in record.headers if key == name), None)
 
 
-# ------------------------------------------------------------------------------------------------ what stages read
+# ------------------------------------------------------------------------------------------------ inputs of stages
 @dataclass(frozen=True, slots=True)
 class DecodedTurn:
     row: TurnRow
@@ -144,7 +144,8 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
 
 
 def _proposed(found: Command) -> tuple[str | None, bool]:
-    """What made the proposals of a facts.apply or an episodes.record, and whether consolidation did."""
+    """Return which model made the proposals of a facts.apply or an episodes.record, and whether consolidation issued
+    it."""
     proposed: type[FactsApply] | type[EpisodesRecord]
     match found.kind:
         case "facts.apply":
@@ -161,6 +162,7 @@ def _proposed(found: Command) -> tuple[str | None, bool]:
 
 
 def _kept(found: Command) -> tuple[str, ...]:
+    """Ids of the episodes that an episodes.keep makes."""
     if found.kind != "episodes.keep":
         return ()
     try:
@@ -235,9 +237,9 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
     )
 
 
-# ------------------------------------------------------------------------------------------------ what they write
+# ------------------------------------------------------------------------------------------------ outputs of stages
 def dead_letter(record: Record) -> DeadLetterRow:
-    """Nothing here fails: a letter that does not say where it comes from is a finding."""
+    """Decode a dead letter. It never fails: a check reports a dead letter that does not name its record."""
     topic, partition, offset = (
         _header(record, ORIGINAL_HEADER_PREFIX + name) for name in ("topic", "partition", "offset")
     )
@@ -305,7 +307,7 @@ def _hash(value: JsonValue) -> int:
 
 
 def evidence(fact: Fact) -> Iterator[tuple[EvidenceRow, tuple[str, str, str, str]]]:
-    """Each piece, and what was thereby said: see History.evidence and History.spoken."""
+    """Yield each piece of evidence with its entry for `History.evidence_keys`; see also `History.evidence`."""
     owner_key = fact.owner.key(fact.tenant_id)
     for each in fact.evidence:
         said = (owner_key, each.session_id, each.turn_id, fact.subject)
@@ -326,7 +328,7 @@ def _evidence(fact: Fact, owner_key: str, each: Evidence) -> EvidenceRow:
 
 # ------------------------------------------------------------------------------------------------ the store
 def point(collection: str, found: StoredPoint) -> PointRow:
-    """Of episodes, archived words, working entries and messages. Raises Unreadable."""
+    """Decode an episode, an archived text, a working entry or a message. Raises UnreadableRecord."""
     try:
         return _POINTS[collection](found)
     except ValidationError as error:
@@ -334,7 +336,8 @@ def point(collection: str, found: StoredPoint) -> PointRow:
 
 
 def _episode(found: StoredPoint) -> PointRow:
-    """Of one whose text is a gist the hash is that of its words, which are the archive's to hold to it."""
+    """Decode an episode. With a gist as content, its hash is that of the archived text; the archive is checked against
+    it."""
     row = StoredEpisode.from_payload(found.payload)
     whole = row.archived_at is not None or row.content_hash == ids.content_hash(row.content)
     return PointRow(
@@ -392,4 +395,5 @@ _POINTS: Mapping[str, Callable[[StoredPoint], PointRow]] = {
     TURNS: _message,
 }
 COLLECTIONS: tuple[str, ...] = tuple(_POINTS)
-"""Whose points follow from turns one by one; digests, procedures, links and accounts do not, and are not read."""
+"""Collections whose points follow from turns one by one. Digests, procedures, links and accounts do not, and are not
+read."""

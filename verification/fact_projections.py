@@ -1,5 +1,5 @@
-"""The facts, seen three ways: the fold of memory.facts.updated, the last state on memory.facts, and Qdrant say the
-same; what was superseded is believed nowhere."""
+"""Facts agree in three places: the fold of memory.facts.updated, the last state on memory.facts, and Qdrant. No
+superseded fact is active anywhere."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def projections_agree(history: History, expected: Expected) -> InvariantVerdict:
 
 
 def _one(history: History, fact_id: str, event: EventRow | None, state: StateRow | None, findings: Findings) -> None:
+    """Compare the three views of one fact."""
     stored = history.stored_facts.get(fact_id)
     views = (event.fact if event else None, state.fact if state else None, stored)
     owner_key = next(view.owner_key for view in views if view is not None)
@@ -59,8 +60,8 @@ def _one(history: History, fact_id: str, event: EventRow | None, state: StateRow
     where += [format_position(state.position)] if state else []
     where += [_point(fact_id)] if stored else []
     findings.checked += 1
-    if event is None and history.whole(FACTS_UPDATED.name, owner_key):
-        findings.found(f"fact {fact_id} was never told on {FACTS_UPDATED.name}", *where)
+    if event is None and history.is_complete(FACTS_UPDATED.name, owner_key):
+        findings.found(f"fact {fact_id} has no event on {FACTS_UPDATED.name}", *where)
     if state is None:
         findings.found(f"fact {fact_id} is not on {FACTS.name}", *where)
     if stored is None:
@@ -82,7 +83,7 @@ def _same(fact_id: str, topic: str, log: FactView, stored: FactView, where: list
 
 
 def _links(history: History, current: dict[str, FactView], erased: set[str], findings: Findings) -> None:
-    """What replaced a fact is there, of the same owner, and says so; what was replaced is not believed."""
+    """Check that a fact's links name existing facts of its owner, and that no replaced fact is active."""
     for fact in current.values():
         for name, other_id in (("superseded_by", fact.superseded_by), ("supersedes", fact.supersedes)):
             if other_id is None or other_id in erased:
@@ -99,7 +100,7 @@ def _links(history: History, current: dict[str, FactView], erased: set[str], fin
 
 
 def _doubles(current: dict[str, FactView], findings: Findings) -> None:
-    """Two active rows that say the same of the same: two writers looked, and neither saw the other's."""
+    """Find active facts of one owner and subject with the same text: two writers wrote without seeing each other."""
     said: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for fact in current.values():
         if fact.state == "active":

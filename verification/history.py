@@ -1,9 +1,9 @@
-"""Reads topics and store into a History, one record at a time.
+"""Reads topics and store into a `History`, one record at a time.
 
-The order matters, because a pipeline may be running: first the committed offsets (what lies below them had all of its
-effects), then where the topics end, those that are written last first; then the records up to there, effects before
-their causes; the store last. So nothing that is read can lack its cause, and what was acknowledged has its effects in
-what is read after it. Whether anything moved meanwhile is told.
+A pipeline may be running, so the order of reading matters: first the committed offsets (records below them had all of
+their effects); then the ends of the topics, downstream topics first; then the records up to these ends, effects before
+their causes; the store last. So no effect is read without its cause, and every acknowledged record has its effects in
+what is read later. `History.moved` names what changed during the reading.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from .rows import (
 )
 
 Offsets = Mapping[str, Mapping[int, int]]
-"""By topic and partition."""
+"""Offsets by topic and partition."""
 _READ = tuple(dict.fromkeys(topic.name for stage in STAGES for topic in read_by(stage)))
-_LETTERS = tuple(name + DEAD_LETTER_SUFFIX for name in _READ)
+_DEAD_LETTER_TOPICS = tuple(name + DEAD_LETTER_SUFFIX for name in _READ)
 _DOWNSTREAM_FIRST = (
-    *_LETTERS,
+    *_DEAD_LETTER_TOPICS,
     RESULTS.name,
     FACTS.name,
     FACTS_UPDATED.name,
@@ -75,33 +75,40 @@ _DOWNSTREAM_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryScope:
-    """What to read. `since`: nothing of interest lies before (a test on a broker that others use too); records that
-    name no tenant count only with it, or when no tenant is asked for."""
+    """What to read.
+
+    `since`: the caller knows that nothing of interest lies before these offsets (a test on a broker that others use
+    too). Records that name no tenant count only with `since`, or when no tenant is given.
+    """
 
     tenant: str | None = None
     since: Offsets = field(default_factory=dict)
     policy: MemoryPolicy = field(default_factory=MemoryPolicy)
 
     def wants(self, tenant_id: str | None) -> bool:
+        """Whether a record of this tenant belongs to the scope."""
         if self.tenant is None or tenant_id == self.tenant:
             return True
         return tenant_id is None and bool(self.since)
 
 
-async def read_history(*, log: Log, store: VectorStore, reading: HistoryScope) -> History:
-    """Raises Transient when log or store are away; Fatal when a payload in the store is another tenant's."""
-    return await _Reader(log, store, reading).run()
+async def read_history(*, log: Log, store: VectorStore, scope: HistoryScope) -> History:
+    """Read log and store. Raises Transient when one of them is unavailable, Fatal when a payload in the store belongs
+    to another tenant."""
+    return await _Reader(log, store, scope).run()
 
 
 class _Reader:
-    def __init__(self, log: Log, store: VectorStore, reading: HistoryScope) -> None:
+    """Collects one history; `run` calls the methods in the order that the module's docstring gives."""
+
+    def __init__(self, log: Log, store: VectorStore, scope: HistoryScope) -> None:
         self._log = log
         self._store = store
-        self._reading = reading
-        self._policy = reading.policy
-        self._history = History(tenant=reading.tenant)
+        self._scope = scope
+        self._policy = scope.policy
+        self._history = History(tenant=scope.tenant)
         self._partitions: dict[str, int] = {}
-        self._tenants: set[str] = set() if reading.tenant is None else {reading.tenant}
+        self._tenants: set[str] = set() if scope.tenant is None else {scope.tenant}
         self._wanted_originals: set[Position] = set()
         self._quotes: dict[TurnName, list[tuple[str, str]]] = {}
         """Per turn its quotes (observation id, quote), until the turn itself comes by."""
@@ -112,8 +119,8 @@ class _Reader:
         history = self._history
         history.committed = await self._commits()
         history.spans = await self._spans()
-        for name in _LETTERS:
-            await self._each(name, self._letter)
+        for name in _DEAD_LETTER_TOPICS:
+            await self._each(name, self._dead_letter)
         await self._each(RESULTS.name, self._result)
         await self._each(FACTS.name, self._state)
         await self._each(FACTS_UPDATED.name, self._event)
@@ -149,7 +156,7 @@ class _Reader:
             if count is None:
                 continue
             self._partitions[name] = count
-            since = self._reading.since.get(name, {})
+            since = self._scope.since.get(name, {})
             ends = await self._log.ends(name)
             firsts = await self._log.starts(name)
             spans[name] = tuple(
@@ -159,6 +166,7 @@ class _Reader:
         return spans
 
     async def _each(self, name: str, take: Callable[[Record], None]) -> None:
+        """Pass every record of a topic to `take`; note those that cannot be read."""
         async for record in self._records(name):
             try:
                 take(record)
@@ -166,7 +174,7 @@ class _Reader:
                 self._history.unreadable[format_position(record.position)] = str(why)
 
     async def _records(self, name: str) -> AsyncIterator[Record]:
-        """Up to where the topic ended when the reading began."""
+        """Yield records up to where the topic ended when the reading began."""
         spans = self._history.spans.get(name, ())
         start = {partition: span.start for partition, span in enumerate(spans) if span.start < span.end}
         if not start:
@@ -178,26 +186,26 @@ class _Reader:
                 yield record
 
     def _keep(self, tenant_id: str) -> bool:
-        """Whether a row of this tenant is asked for; its tenant is then looked up in the store too."""
-        if not self._reading.wants(tenant_id):
+        """Whether a row of this tenant belongs to the scope. The store is then read for this tenant too."""
+        if not self._scope.wants(tenant_id):
             return False
         self._tenants.add(tenant_id)
         return True
 
     # ------------------------------------------------------------------------------------------------ one record
-    def _letter(self, record: Record) -> None:
+    def _dead_letter(self, record: Record) -> None:
         letter = decoding.dead_letter(record)
-        if self._reading.wants(letter.tenant_id):
-            self._history.letters.append(letter)
+        if self._scope.wants(letter.tenant_id):
+            self._history.dead_letters.append(letter)
             if letter.original is not None:
                 self._wanted_originals.add(letter.original)
 
     def _refused(self, refusal: Refusal) -> None:
-        if self._reading.wants(refusal.tenant_id):
+        if self._scope.wants(refusal.tenant_id):
             self._history.refusals.append(refusal)
 
     def _original(self, record: Record) -> None:
-        """What a dead letter has to be equal to."""
+        """Note the digest of a record that has a dead letter: the dead letter must have the same bytes."""
         if record.position in self._wanted_originals:
             self._history.originals[record.position] = decoding.digest_of(record.value)
 
@@ -286,7 +294,7 @@ class _Reader:
     def _look_for_quotes(self, read: DecodedTurn) -> None:
         quotes = self._quotes.get(read.row.name, ())
         for (observation_id, _), found in zip(quotes, read.quoted(quote for _, quote in quotes), strict=True):
-            # a turn id may come twice with different words: one of them has to hold the quote
+            # a turn id may come twice with different words: one of them must contain the quote
             self._unquoted[observation_id] = self._unquoted.get(observation_id, False) or found
 
     def _mark_quotes(self) -> None:
@@ -301,8 +309,11 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------ the table
     async def _waiting(self) -> None:
-        """Deferred turns have a row of their own in the observer's table. Its changelog is large, so it is read only
-        when a turn has no other effect, and only for the sessions of such turns."""
+        """Find the turns that wait in the observer's table.
+
+        A deferred turn has a row of its own there. The changelog is large, so it is read only when a turn has no other
+        effect, and only for the sessions of such turns.
+        """
         history = self._history
         missing = turns_without_effect(history)
         if not missing:
@@ -343,7 +354,7 @@ class _Reader:
                         history.points.setdefault(collection, []).append(decoding.point(collection, found))
                 except (UnreadableRecord, ValidationError) as why:
                     history.unreadable[where] = str(why).splitlines()[0]
-        except Fatal as foreign:  # the store itself found a payload of another tenant
+        except Fatal as foreign:  # the store found a payload of another tenant
             history.unreadable[f"{collection} of {tenant_id}"] = str(foreign)
 
     def _stored_fact(self, point_id: str, row: StoredFact, where: str) -> None:
@@ -356,24 +367,25 @@ class _Reader:
     def _evidence(self, fact: Fact, where: str) -> None:
         for piece, said in decoding.evidence(fact):
             self._history.evidence.setdefault(piece, where)
-            self._history.spoken.add(said)
+            self._history.evidence_keys.add(said)
 
 
 def turns_without_effect(history: History) -> list[TurnRow]:
-    """Turns that the observer acknowledged, and that were neither observed nor refused."""
-    lettered = history.lettered("observer")
+    """Turns that the observer acknowledged and that were neither observed nor refused."""
+    dead_lettered = history.dead_lettered("observer")
     return [
         row
         for row in history.turns
         if row.placed
         and row.name not in history.observed
-        and row.position not in lettered
+        and row.position not in dead_lettered
         and history.processed("observer", row.position)
     ]
 
 
 def _waiting_turns(rows: Mapping[str, bytes], sessions: Collection[str]) -> set[Position]:
-    """Where the turns lie that wait: rows that the session's row counts. A row alone may be left of a crash."""
+    """Positions of the turns that wait: rows that the session's row counts. A crash may leave a row that none
+    counts."""
     waiting: set[Position] = set()
     counted = {key: SessionRow.read(rows[key]) for key in sessions if key in rows}
     for key, value in rows.items():

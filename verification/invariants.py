@@ -1,4 +1,4 @@
-"""The invariants (I4, erasure, comes with erasure): one pure function each, in the order in which they are told."""
+"""The checks of all invariants in the order of the report: one pure function each. I4 (erasure) comes with erasure."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ __all__ = ["CHECKS", "Expected", "InvariantVerdict", "Violation", "verify"]
 
 
 def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
-    """Turn numbers follow the order in which a session's turns first came, put-back and refused records aside."""
+    """Check that turn numbers follow the order in which a session's turns first came.
+
+    Records that were put back or refused are left out.
+    """
     findings = Findings()
-    lettered = history.lettered("observer")
+    dead_lettered = history.dead_lettered("observer")
     refused_at = {
-        name: max(letter.timestamp for letter in lettered[position])
+        name: max(letter.timestamp for letter in dead_lettered[position])
         for position, name in history.original_turns.items()
-        if position in lettered
+        if position in dead_lettered
     }
     first: dict[tuple[str, str], TurnRow] = {}
     for turn in history.turns:
-        if not turn.placed or turn.position in lettered or turn.name not in history.observed:
+        if not turn.placed or turn.position in dead_lettered or turn.name not in history.observed:
             continue
         if refused_at.get(turn.name, -1) >= turn.timestamp:
-            continue  # it came while the one that was refused was still counted as seen
+            continue  # it came while the refused one still counted as seen
         known = first.get(turn.name)
         if known is None or turn.position.offset < known.position.offset:
             first[turn.name] = turn
     sessions: dict[str, list[tuple[TurnRow, ObservedRow]]] = defaultdict(list)
     for name, turn in first.items():
         observed = min(history.observed[name], key=lambda row: row.turn_number)
-        if history.whole(TURNS.name, turn.session_key):
+        if history.is_complete(TURNS.name, turn.session_key):
             sessions[turn.session_key].append((turn, observed))
     for rows in sessions.values():
         rows.sort(key=lambda pair: pair[0].position.offset)
@@ -58,7 +61,7 @@ def order_is_kept(history: History, expected: Expected) -> InvariantVerdict:
 
 
 def _reflected_in_order(history: History, findings: Findings) -> None:
-    """Within an owner and session, in the order of the turn numbers."""
+    """Check that within an owner and session, turns were reflected in the order of their numbers."""
     sessions = defaultdict(list)
     for (owner_key, (session_key, _)), rows in history.recorded.items():
         sessions[owner_key, session_key].append(rows[0])
@@ -74,7 +77,8 @@ def _reflected_in_order(history: History, findings: Findings) -> None:
 
 
 def lag_is_zero(history: History, expected: Expected) -> InvariantVerdict:
-    """Committed offsets are at the ends of all topics that the stages read, and nothing moved meanwhile."""
+    """Check that committed offsets are at the ends of all topics that the stages read, and that nothing moved
+    meanwhile."""
     findings = Findings()
     for stage in sorted(expected.stages):
         for topic in read_by(stage):
@@ -105,5 +109,5 @@ CHECKS: tuple[Callable[[History, Expected], InvariantVerdict], ...] = (
 
 
 def verify(history: History, expected: Expected) -> tuple[InvariantVerdict, ...]:
-    """All of them."""
+    """Run all checks."""
     return tuple(check(history, expected) for check in CHECKS)

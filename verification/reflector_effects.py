@@ -1,4 +1,4 @@
-"""The reflector's part of I1: every observed turn was reflected once, and all that follows from it is there."""
+"""I1 for the reflector: every observed turn was reflected once, with all of its effects."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from .rows import EventRow, History, ObservedRow, RecordedRow, TurnName
 from .verdicts import Expected, Findings, format_turn, positions
 
 OPENING = frozenset(("reinforced", "updated", "merged", "approved", "promoted"))
-"""Actions by which a fact that stood already takes an observation up."""
+"""Actions by which an existing fact takes up an observation."""
 
 
 class _Changes:
-    """The events of facts, by the observation that caused them; not those of proposals, which name observations that
-    were reflected long before."""
+    """Events of facts by the observation that caused them.
+
+    Events of proposals are left out: they name observations that were reflected long before.
+    """
 
     def __init__(self, history: History) -> None:
         self._events: dict[tuple[str, str], list[EventRow]] = defaultdict(list)
-        self._heard = history.spoken
+        self._evidence_keys = history.evidence_keys
         for event in (each for rows in history.events.values() for each in rows):
             for observation_id in event.observation_ids if event.command_id is None else ():
                 self._events[event.owner_key, observation_id].append(event)
@@ -29,25 +31,26 @@ class _Changes:
     def of(self, row: ObservedRow, observation_id: str) -> Sequence[EventRow]:
         return self._events.get((row.owner_key, observation_id), ())
 
-    def heard(self, row: ObservedRow, subject: str) -> bool:
+    def has_evidence(self, row: ObservedRow, subject: str) -> bool:
         """Whether a fact of this subject has evidence of this turn. The same statement twice in one turn, in other
-        words, changes nothing; what its words were is not kept here."""
-        return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._heard
+        words, changes nothing, and its words are not kept here."""
+        return (row.owner_key, ids.split(row.session_key)[2], row.turn_id, subject) in self._evidence_keys
 
     def of_turn(self, row: ObservedRow) -> list[EventRow]:
         return [event for each in row.observations for event in self.of(row, each.observation_id)]
 
 
 def observations_are_reflected(history: History, expected: Expected, findings: Findings) -> None:
-    lettered = history.lettered("reflector")
+    """Check the records, events and episodes of every acknowledged observed turn."""
+    dead_lettered = history.dead_lettered("reflector")
     changes = _Changes(history)
     stored = _Stored(history, expected)
     for turn, rows in history.observed.items():
         row = rows[0]
-        if not history.processed("reflector", row.position) or row.position in lettered:
+        if not history.processed("reflector", row.position) or row.position in dead_lettered:
             continue
         recorded = history.recorded.get((row.owner_key, turn), [])
-        if history.effect_kept([row], EPISODES_RECORDED.name, key=row.owner_key):
+        if history.keeps_effect([row], EPISODES_RECORDED.name, key=row.owner_key):
             findings.require(bool(recorded), f"{format_turn(turn)} was observed and not reflected", row.position)
         if recorded:
             _recorded(history, turn, row, recorded, changes, findings)
@@ -64,7 +67,7 @@ def _recorded(
     changes: _Changes,
     findings: Findings,
 ) -> None:
-    """Its record names the episodes of its observations, and the facts with events of it."""
+    """Check that the turn's record names the episodes of its observations and the facts that its events changed."""
     findings.require(
         len(recorded) == 1, f"{format_turn(turn)} was reflected twice, with different values", *positions(recorded)
     )
@@ -74,7 +77,7 @@ def _recorded(
         row.position,
         recorded[0].position,
     )
-    if history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
+    if history.keeps_effect([row], FACTS_UPDATED.name, key=row.owner_key):
         events = changes.of_turn(row)
         findings.require(
             set(recorded[0].fact_ids) == {event.fact.fact_id for event in events},
@@ -85,8 +88,8 @@ def _recorded(
 
 
 def _believed(history: History, row: ObservedRow, changes: _Changes, findings: Findings) -> None:
-    """An observation that makes a fact has made one, or another fact has taken it up."""
-    if not history.effect_kept([row], FACTS_UPDATED.name, key=row.owner_key):
+    """Check that each observation that makes a fact made one, or that another fact took it up."""
+    if not history.keeps_effect([row], FACTS_UPDATED.name, key=row.owner_key):
         return
     for each in row.observations:
         if not each.semantic:
@@ -95,7 +98,7 @@ def _believed(history: History, row: ObservedRow, changes: _Changes, findings: F
         events = changes.of(row, each.observation_id)
         taken_up = any(event.fact.fact_id == own or event.action in OPENING for event in events)
         findings.require(
-            taken_up or changes.heard(row, each.subject),
+            taken_up or changes.has_evidence(row, each.subject),
             f"{format_turn(row.name)}: an observation made no fact",
             row.position,
             f"facts/{own}",
@@ -103,7 +106,7 @@ def _believed(history: History, row: ObservedRow, changes: _Changes, findings: F
 
 
 class _Stored:
-    """The episodes in the store. Of an owner with more than are kept, consolidated ones may have been taken out."""
+    """The episodes in the store. An owner may have more than the policy keeps; then consolidated ones may be gone."""
 
     def __init__(self, history: History, expected: Expected) -> None:
         self._ids = {point.id for point in history.points.get(EPISODES, ())}
@@ -113,7 +116,7 @@ class _Stored:
             self._made[owner_key] += len(rows[0].episode_ids)
         self._recorded = {each for rows in history.recorded.values() for row in rows for each in row.episode_ids}
         flushed = {each for command in history.commands for each in command.kept}
-        self._by_command = flushed - self._recorded  # what is both is one episode
+        self._by_command = flushed - self._recorded  # an id in both sets is one episode
         for point in history.points.get(EPISODES, ()):
             self._made[point.owner_key] += bool(point.summarised) or point.id in self._by_command
 
@@ -129,9 +132,10 @@ class _Stored:
     def look_for_strays(self, history: History, findings: Findings) -> None:
         known = self._recorded | self._by_command
         for point in history.points.get(EPISODES, ()):
-            told = point.id in known or point.summarised  # summaries are of commands, too: tenants.py looks at them
-            whole = (history.whole(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
-            if not told and all(whole):
+            # commands make summaries too: tenant_isolation.py checks them
+            is_known = point.id in known or point.summarised
+            complete = (history.is_complete(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
+            if not is_known and all(complete):
                 findings.require(False, "an episode is in the store and was never recorded", str(point))
 
 

@@ -1,5 +1,5 @@
-"""The dump as data: what is kept of each record and point. Texts become hashes, so that a long run fits in memory and
-no content leaves through a violation."""
+"""Compact rows: what the checker keeps of each record and point. Texts become hashes, so that a long run fits in memory
+and no violation contains content."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ TurnName = tuple[str, str]
 
 
 DUPLICATES_WITHIN = 24 * 60 * 60 * 1000
-"""Milliseconds. Near where retention has cut, a record may be a duplicate of one that is gone, its effect gone too."""
+"""Milliseconds. Near the edge of retention, a record may be a duplicate of a deleted one, with its effect deleted
+too."""
 
 
 def format_position(position: Position) -> str:
-    """As a violation names a record: `memory.turns/3@17`."""
+    """Name a record in a violation: `memory.turns/3@17`."""
     return f"{position.topic}/{position.partition}@{position.offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One partition as it was when the reading began. `first`: the first offset that is kept; `since`: the caller
-    knows that nothing of his lies before; `end`: the next offset."""
+    """One partition when the reading began.
+
+    - `first`: the first offset that retention has kept.
+    - `since`: the caller knows that nothing of interest lies before.
+    - `end`: the next offset.
+    """
 
     first: int
     since: int
@@ -35,18 +40,18 @@ class Span:
 
     @property
     def start(self) -> int:
-        """From where it is read."""
+        """The offset where reading begins."""
         return max(self.first, self.since)
 
     @property
-    def whole(self) -> bool:
-        """Whether retention has taken nothing that was asked for."""
+    def is_complete(self) -> bool:
+        """Whether retention has deleted nothing that the scope includes."""
         return self.first <= self.since
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """A turn that decodes. `placed`: it lies where murmur2 of its session key says."""
+    """A turn that decodes. `placed`: it lies on the partition that murmur2 of its session key gives."""
 
     position: Position
     timestamp: int
@@ -58,7 +63,7 @@ class TurnRow:
     placed: bool
     rekeyed: bool
     messages: tuple[int, ...]
-    """Hashes of their texts."""
+    """Hashes of the messages' texts."""
 
     @property
     def name(self) -> TurnName:
@@ -67,7 +72,7 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that its stage has to refuse: what it is shows why."""
+    """A record that its stage must refuse; the record itself shows why."""
 
     position: Position
     timestamp: int
@@ -79,7 +84,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRow:
-    """A dead letter. `original` is None when its headers do not say where it was."""
+    """A dead letter. `original` is None when its headers do not name a record."""
 
     position: Position
     timestamp: int
@@ -92,23 +97,23 @@ class DeadLetterRow:
 
 @dataclass(frozen=True, slots=True)
 class ObservationRow:
-    """One observation, with where the policy sends it. `subject` as a fact of this owner has it."""
+    """One observation and its route under the policy. `subject` is written as a fact of this owner has it."""
 
     observation_id: str
     derived: bool
-    """Its id follows from its session, turn, subject and content."""
+    """Whether the id follows from session, turn, subject and content."""
     subject: str
     content_hash: str
     quote: int
     quoted: bool | None
-    """Whether the quote stands in the turn; None: the turn is not there to look."""
+    """Whether the quote stands in the turn; None when the turn is not available."""
     episodic: bool
     semantic: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRow:
-    """A value on memory.observations, the first time it came."""
+    """The first record with this value on memory.observations."""
 
     position: Position
     timestamp: int
@@ -132,7 +137,7 @@ class ObservedRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRow:
-    """A value on memory.episodes.recorded, the first time it came."""
+    """The first record with this value on memory.episodes.recorded."""
 
     position: Position
     tenant_id: str
@@ -152,7 +157,7 @@ class RecordedRow:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact as one of its places has it. `fields` are hashes of the compared fields, by their order in COMPARED."""
+    """A fact as one place has it. `fields`: hashes of the compared fields in the order of COMPARED."""
 
     fact_id: str
     version: int
@@ -168,7 +173,7 @@ class FactView:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """A value on memory.facts.updated, the first time it came."""
+    """The first record with this value on memory.facts.updated."""
 
     position: Position
     event_id: str
@@ -189,8 +194,8 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The last record of a key on memory.facts. `fact` is None for a tombstone; `highest`: the highest version that
-    any of its records had."""
+    """The last record of a key on memory.facts. `fact` is None for a tombstone; `highest` is the highest version of all
+    records of the key."""
 
     position: Position
     key: str
@@ -200,6 +205,8 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
+    """A command."""
+
     position: Position
     timestamp: int
     tenant_id: str
@@ -210,25 +217,27 @@ class CommandRow:
     stage: StageName
     issued_by: str
     model: str | None
-    """Of facts.apply: what made the proposals."""
+    """The model that made the proposals of a facts.apply or an episodes.record."""
     proposes: bool
-    """A facts.apply of a consolidation run."""
+    """Whether a consolidation run issued it, with proposals."""
     kept: tuple[str, ...] = ()
-    """Of episodes.keep: ids of the episodes that it makes."""
+    """Ids of the episodes that an episodes.keep makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
+    """The result of a command."""
+
     position: Position
     command_id: str
     subject: str
-    """The key of the stream that its command touches: ids of commands are others' to choose."""
+    """The key of the stream that its command touches. Others choose command ids, so an id alone is not unique."""
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A piece of evidence of a fact, wherever the fact was seen with it."""
+    """A piece of evidence of a fact, in whichever place the fact was read."""
 
     tenant_id: str
     owner_key: str
@@ -252,113 +261,113 @@ class PointRow:
     content_hash: str = ""
     turn_id: str = ""
     index: int = -1
-    """Of a message in its turn."""
+    """Of a message: its place in its turn."""
     text: int = 0
     turn_sha256: str | None = None
     summarised: tuple[str, ...] = ()
-    """Of an episode that is a summary: its turns."""
+    """Of a summary: the ids of its turns."""
 
     def __str__(self) -> str:
         return f"{self.collection}/{self.id}"
 
 
 Caused = TurnRow | Refusal | ObservedRow | CommandRow
-"""Records from which something follows."""
+"""Records from which an effect follows."""
 
 
 @dataclass(slots=True)
 class History:
-    """Everything that was read. Built by history.py, then only looked at."""
+    """Everything that was read. history.py fills it; the checks only read it."""
 
     tenant: str | None = None
     spans: dict[str, tuple[Span, ...]] = field(default_factory=dict)
     committed: dict[tuple[StageName, str], tuple[int | None, ...]] = field(default_factory=dict)
-    """Before anything was read: what lies below had all of its effects."""
+    """Offsets that were read before everything else: records below them had all of their effects."""
     moved: tuple[str, ...] = ()
-    """Topics that grew, and commits that went on, while they were read."""
+    """Topics that grew and commits that advanced during the reading."""
     turns: list[TurnRow] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    letters: list[DeadLetterRow] = field(default_factory=list)
+    dead_letters: list[DeadLetterRow] = field(default_factory=list)
     first_kept: dict[tuple[str, int], int] = field(default_factory=dict)
-    """By topic and partition the timestamp of the first record, milliseconds."""
+    """Timestamp of the first kept record by topic and partition, in milliseconds."""
     originals: dict[Position, str] = field(default_factory=dict)
     """Digests of the records that have dead letters."""
     original_turns: dict[Position, TurnName] = field(default_factory=dict)
     observed: dict[TurnName, list[ObservedRow]] = field(default_factory=dict)
-    """One row for each different value."""
+    """One row per distinct value."""
     recorded: dict[tuple[str, TurnName], list[RecordedRow]] = field(default_factory=dict)
     """By owner key and turn."""
     events: dict[str, list[EventRow]] = field(default_factory=dict)
-    """By event id, one row for each different value."""
+    """By event id, one row per distinct value."""
     states: dict[str, StateRow] = field(default_factory=dict)
     """By key."""
     commands: list[CommandRow] = field(default_factory=list)
     results: dict[tuple[str, str], list[ResultRow]] = field(default_factory=dict)
-    """By subject and command id, one row for each different value."""
+    """By subject and command id, one row per distinct value."""
     waiting: set[Position] = field(default_factory=set)
-    """Turns with a waiting row; looked up only for turns without any other effect."""
+    """Turns with a waiting row, looked up only for turns without any other effect."""
     evidence: dict[EvidenceRow, str] = field(default_factory=dict)
-    """And where it was first seen."""
-    spoken: set[tuple[str, str, str, str]] = field(default_factory=set)
+    """Each piece of evidence with the place where it was read first."""
+    evidence_keys: set[tuple[str, str, str, str]] = field(default_factory=set)
     """(owner key, session id, turn id, subject) of facts with evidence of that turn."""
     stored_facts: dict[str, FactView] = field(default_factory=dict)
     points: dict[str, list[PointRow]] = field(default_factory=dict)
     """By collection."""
     budgets: list[StoredBudget] = field(default_factory=list)
-    """Accounts of tenants, lines and days."""
+    """Accounts by tenant, line and day."""
     unreadable: dict[str, str] = field(default_factory=dict)
-    """Records and points of ours that nobody can read, and why."""
+    """Records and points of ours that cannot be read, with the reason."""
 
-    # ------------------------------------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------------------------------------ queries
     def processed(self, stage: StageName, position: Position) -> bool:
         """Whether the stage had acknowledged this record before the reading began."""
         committed = self.committed.get((stage, position.topic), ())
         at = committed[position.partition] if position.partition < len(committed) else None
         return at is not None and position.offset < at
 
-    def whole(self, topic: str, key: str) -> bool:
-        """Whether all that was ever sent under this key is still there."""
+    def is_complete(self, topic: str, key: str) -> bool:
+        """Whether every record that was ever sent under this key is still in the topic."""
         spans = self.spans.get(topic, ())
-        return bool(spans) and spans[partition_for(key.encode(), len(spans))].whole
+        return bool(spans) and spans[partition_for(key.encode(), len(spans))].is_complete
 
-    def all_whole(self, topic: str) -> bool:
-        return all(span.whole for span in self.spans.get(topic, ()))
+    def all_complete(self, topic: str) -> bool:
+        return all(span.is_complete for span in self.spans.get(topic, ()))
 
-    def lettered(self, stage: StageName) -> Mapping[Position, Sequence[DeadLetterRow]]:
-        """The dead letters that a stage wrote, by the record that was refused."""
+    def dead_lettered(self, stage: StageName) -> Mapping[Position, Sequence[DeadLetterRow]]:
+        """Return the dead letters of a stage by the position of the refused record."""
         found: dict[Position, list[DeadLetterRow]] = {}
-        for letter in self.letters:
+        for letter in self.dead_letters:
             if letter.stage == stage and letter.original is not None:
                 found.setdefault(letter.original, []).append(letter)
         return found
 
-    def kept_since(self, topic: str, timestamp: int, *, key: str | None = None) -> bool:
-        """Whether all that was sent after this time, under this key (None: under any), is still there. What
-        follows from a record comes after it."""
+    def keeps_since(self, topic: str, timestamp: int, *, key: str | None = None) -> bool:
+        """Whether every record sent after this time under this key (None: under any key) is still in the topic. An
+        effect has a later timestamp than its cause."""
         spans = self.spans.get(topic, ())
         partitions = range(len(spans)) if key is None else (partition_for(key.encode(), len(spans)),) if spans else ()
         return all(
-            spans[each].whole or timestamp > self.first_kept.get((topic, each), timestamp) for each in partitions
+            spans[each].is_complete or timestamp > self.first_kept.get((topic, each), timestamp) for each in partitions
         )
 
-    def letter_kept(self, row: Caused) -> bool:
-        """Whether a dead letter of this record would still be there."""
-        return self.kept_since(row.position.topic + DEAD_LETTER_SUFFIX, row.timestamp)
+    def keeps_dead_letter(self, row: Caused) -> bool:
+        """Whether a dead letter of this record would still be in its topic."""
+        return self.keeps_since(row.position.topic + DEAD_LETTER_SUFFIX, row.timestamp)
 
-    def effect_kept(self, rows: Iterable[Caused], topic: str, *, key: str | None) -> bool:
-        """Whether what followed from the first of these records (they are one thing, sent several times) would still
-        be on this topic, or a dead letter in its stead."""
+    def keeps_effect(self, rows: Iterable[Caused], topic: str, *, key: str | None) -> bool:
+        """Whether the effect of the first of these records would still be on this topic, or else its dead letter. All
+        of them carry the same thing, sent several times."""
         first = min(rows, key=lambda row: row.timestamp)
         place = first.position
         span = self.spans[place.topic][place.partition]
         known_since = self.first_kept.get((place.topic, place.partition), first.timestamp)
-        is_first = span.whole or first.timestamp > known_since + DUPLICATES_WITHIN
-        return is_first and self.letter_kept(first) and self.kept_since(topic, first.timestamp, key=key)
+        is_first = span.is_complete or first.timestamp > known_since + DUPLICATES_WITHIN
+        return is_first and self.keeps_dead_letter(first) and self.keeps_since(topic, first.timestamp, key=key)
 
     def cut(self) -> dict[str, dict[int, int]]:
-        """From which offset on the checker can speak, where retention has taken something: topic → partition."""
+        """Return by topic and partition the first kept offset, where retention has deleted records."""
         found = {
-            topic: {partition: span.first for partition, span in enumerate(spans) if not span.whole}
+            topic: {partition: span.first for partition, span in enumerate(spans) if not span.is_complete}
             for topic, spans in self.spans.items()
         }
         return {topic: partitions for topic, partitions in found.items() if partitions}

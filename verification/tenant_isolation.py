@@ -1,5 +1,8 @@
-"""I3: no read crosses tenants. Every id is derived again from the tenant, user, session and turn it should come from,
-so a record of one tenant in another's memory has an id that does not fit, or evidence that nobody gave."""
+"""I3: no read crosses tenants.
+
+The check derives every id again from the tenant, user, session and turn that it should come from. A record of one
+tenant in another's memory then has an id that does not fit, or evidence that no observation gave.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from .rows import EventRow, EvidenceRow, FactView, History, ObservationRow, Obse
 from .verdicts import Expected, Findings, InvariantVerdict, format_turn
 
 PLACES = range(20)
-"""In the changes of a facts.apply."""
+"""Positions of a change in a facts.apply command."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationOrigin:
-    """Where an observation comes from."""
+    """The record and the item where an observation comes from."""
 
     row: ObservedRow
     observation: ObservationRow
@@ -51,7 +54,7 @@ def no_read_crosses_tenants(history: History, expected: Expected) -> InvariantVe
     for piece, where in history.evidence.items():
         _evidence(history, piece, where, origins, findings)
     _points(history, owners, origins, findings)
-    if not expected.policy.tiers.working_only:  # there nobody tells of what was observed
+    if not expected.policy.tiers.working_only:  # such a deployment writes no observations to the log
         _working(history, origins, findings)
     return findings.verdict("I3", "no read crosses tenants")
 
@@ -96,8 +99,8 @@ def _evidence(
 ) -> None:
     origin = origins.get(piece.observation_id)
     if origin is None:
-        if history.whole(OBSERVATIONS.name, piece.owner_key):
-            findings.require(False, "a fact's evidence is an observation that nobody of its owner made", where)
+        if history.is_complete(OBSERVATIONS.name, piece.owner_key):
+            findings.require(False, "a fact's evidence is an observation that is not of its owner", where)
         return
     row = origin.row
     of = (row.tenant_id, row.owner_key, ids.split(row.session_key)[2], row.turn_id, origin.observation.quote)
@@ -133,7 +136,7 @@ def _working(history: History, origins: dict[str, ObservationOrigin], findings: 
 
 
 def _archive(history: History, findings: Findings) -> None:
-    """The words of episodes of which a gist is left; of those that were taken out of the store they stay a while."""
+    """Check the archived texts of episodes that have a gist. They stay for a while after their episode is gone."""
     episodes = {point.id: point for point in history.points.get(EPISODES, ())}
     for words in history.points.get(ARCHIVE, ()):
         episode_id = ids.episode_id(words.observation_id)
@@ -148,13 +151,13 @@ def _whose(point: PointRow) -> tuple[str, ...]:
 
 
 def _summary(history: History, point: PointRow, findings: Findings) -> None:
-    """Of turns of its own session that were reflected for its owner."""
+    """Check a summary: its turns belong to its session and were reflected for its owner."""
     last = point.summarised[-1]
     derived = ids.summary_id(point.owner_key, point.session_key, last)
     findings.require((point.observation_id, point.turn_id) == (derived, last), "a summary has another's id", str(point))
     if point.content_hash == "wrong":
         findings.found("a summary's hash is not that of its text", str(point))
-    if not history.whole(EPISODES_RECORDED.name, point.owner_key):
+    if not history.is_complete(EPISODES_RECORDED.name, point.owner_key):
         return
     for turn_id in point.summarised:
         turn = point.session_key, turn_id
@@ -165,8 +168,8 @@ def _summary(history: History, point: PointRow, findings: Findings) -> None:
 def _of_origin(history: History, point: PointRow, origins: dict[str, ObservationOrigin], findings: Findings) -> None:
     origin = origins.get(point.observation_id)
     if origin is None:
-        if history.whole(OBSERVATIONS.name, point.owner_key):
-            findings.found("it is of an observation that nobody of its owner made", str(point))
+        if history.is_complete(OBSERVATIONS.name, point.owner_key):
+            findings.found("it comes from an observation that is not of its owner", str(point))
         return
     row = origin.row
     same = point.session_key == row.session_key and (not point.turn_id or point.turn_id == row.turn_id)

@@ -1,7 +1,7 @@
-"""I1: each acknowledged turn has exactly one effect. Followed stage by stage: recorder, observer, reflector; commands.
+"""I1: each acknowledged turn has exactly one effect in every stage; each command has one result.
 
-A turn that is neither observed nor refused is lost, once its offset lies below the observer's committed one, unless it
-waits (deferred), or was refused under another offset after this one had come.
+A turn that was neither observed nor refused is lost once its offset lies below the observer's committed one. Two cases
+are not lost: the turn waits (deferred), or it was refused under another offset after this record had come.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def each_turn_has_one_effect(history: History, expected: Expected) -> InvariantV
         turns[row.name].append(row)
     _acknowledged(history, expected, turns, findings)
     if "observer" in expected.stages and not expected.policy.tiers.working_only:
-        _observed(history, turns, findings)  # where the working set is alone no turn has a record
+        _observed(history, turns, findings)  # a working-only deployment writes no record for a turn
     if "recorder" in expected.stages:
         _verbatim(history, turns, findings)
     if "reflector" in expected.stages:
@@ -39,42 +39,42 @@ def _acknowledged(
     history: History, expected: Expected, turns: Mapping[TurnName, Sequence[TurnRow]], findings: Findings
 ) -> None:
     for turn in sorted(expected.acknowledged):
-        if turn in turns or history.whole(TURNS.name, turn[0]):
+        if turn in turns or history.is_complete(TURNS.name, turn[0]):
             findings.require(turn in turns, f"{format_turn(turn)} was acknowledged and is not in the log")
 
 
 # ------------------------------------------------------------------------------------------------ observer
 def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], findings: Findings) -> None:
-    lettered = history.lettered("observer")
+    dead_lettered = history.dead_lettered("observer")
     resent = {(row.name, row.digest) for row in history.turns if row.placed}
     waiting = 0
     for turn, rows in turns.items():
-        _sent_again(history, [row for row in rows if not row.placed], resent, lettered, findings)
+        _sent_again(history, [row for row in rows if not row.placed], resent, dead_lettered, findings)
         placed = sorted((row for row in rows if row.placed), key=lambda row: row.position.offset)
         observed = history.observed.get(turn, ())
         _one_value(turn, observed, findings)
         if observed:
-            refused = bool(placed) and all(row.position in lettered for row in placed)
+            refused = bool(placed) and all(row.position in dead_lettered for row in placed)
             findings.require(
-                not (refused and history.whole(TURNS.name, turn[0])),
+                not (refused and history.is_complete(TURNS.name, turn[0])),
                 f"{format_turn(turn)} was observed, and each of its records is a dead letter too",
                 *positions(observed),
                 *positions(placed),
             )
             continue
         last_letter = max(
-            (letter.timestamp for row in placed for letter in lettered.get(row.position, ())), default=None
+            (letter.timestamp for row in placed for letter in dead_lettered.get(row.position, ())), default=None
         )
-        if not placed or not history.effect_kept(placed, OBSERVATIONS.name, key=placed[0].owner_key):
+        if not placed or not history.keeps_effect(placed, OBSERVATIONS.name, key=placed[0].owner_key):
             continue
         for row in placed:
-            if not history.processed("observer", row.position) or row.position in lettered:
+            if not history.processed("observer", row.position) or row.position in dead_lettered:
                 continue
             if row.position in history.waiting or any(each.position in history.waiting for each in placed):
                 waiting += 1
                 continue
             if last_letter is not None and last_letter >= row.timestamp:
-                continue  # it came while the one that was refused was still counted as seen
+                continue  # it came while the refused one still counted as seen
             findings.require(
                 False, f"{format_turn(turn)} is lost: neither observed nor a dead letter", *positions(placed)
             )
@@ -82,7 +82,7 @@ def _observed(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         else:
             findings.checked += 1
     for turn, observed in history.observed.items():
-        if turn not in turns and history.whole(TURNS.name, turn[0]):
+        if turn not in turns and history.is_complete(TURNS.name, turn[0]):
             findings.require(False, f"{format_turn(turn)} was observed and never produced", *positions(observed))
     if waiting:
         findings.note(f"{waiting} turns wait to be observed: they have rows in the observer's table")
@@ -92,19 +92,26 @@ def _sent_again(
     history: History,
     misplaced: Sequence[TurnRow],
     resent: Collection[tuple[TurnName, str]],
-    lettered: Collection[Position],
+    dead_lettered: Collection[Position],
     findings: Findings,
 ) -> None:
-    """What lay on another partition than its key's lies on the right one too, with its own time."""
+    """Check that a misplaced turn was sent again to the partition of its key, with its own time."""
     for row in misplaced:
-        done = history.processed("observer", row.position) and row.position not in lettered
-        if done and history.letter_kept(row) and history.kept_since(TURNS.name, row.timestamp, key=row.session_key):
+        done = history.processed("observer", row.position) and row.position not in dead_lettered
+        if (
+            done
+            and history.keeps_dead_letter(row)
+            and history.keeps_since(TURNS.name, row.timestamp, key=row.session_key)
+        ):
             sent = (row.name, row.digest) in resent
-            findings.require(sent, f"{format_turn(row.name)} lay wrong and was not sent again", row.position)
+            findings.require(
+                sent, f"{format_turn(row.name)} lay on the wrong partition and was not sent again", row.position
+            )
 
 
 def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findings) -> None:
-    """The same id may be observed again once a session has forgotten it, which is a thousand turns later."""
+    """Check that a turn was observed once. A session forgets ids after a thousand turns; then the same id may be
+    observed again."""
     rows = sorted(observed, key=lambda row: row.turn_number)
     for before, after in pairwise(rows):
         findings.require(
@@ -117,41 +124,41 @@ def _one_value(turn: TurnName, observed: Sequence[ObservedRow], findings: Findin
 
 # ------------------------------------------------------------------------------------------------ recorder
 def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], findings: Findings) -> None:
-    lettered = history.lettered("recorder")
+    dead_lettered = history.dead_lettered("recorder")
     stored: dict[TurnName, list[PointRow]] = defaultdict(list)
     for point in history.points.get(TURNS_COLLECTION, ()):
         stored[point.session_key, point.turn_id].append(point)
     for turn, rows in turns.items():
-        spoken = sorted(
-            (row for row in rows if row.placed and row.messages and row.position not in lettered),
+        with_messages = sorted(
+            (row for row in rows if row.placed and row.messages and row.position not in dead_lettered),
             key=lambda row: row.position.offset,
         )
-        if not spoken or not history.processed("recorder", spoken[0].position):
+        if not with_messages or not history.processed("recorder", with_messages[0].position):
             continue
         points = stored.get(turn, [])
         first = next((point.turn_sha256 for point in points if point.index == 0), None)
-        known = spoken[:1] if history.whole(TURNS.name, turn[0]) else spoken
+        known = with_messages[:1] if history.is_complete(TURNS.name, turn[0]) else with_messages
         kept = next((row for row in known if row.digest == first), None)
         where: list[Position | str] = [*positions(known), *(str(point) for point in points)]
         if not points:
-            findings.require(False, f"{format_turn(turn)} is not in the store word by word", *where)
+            findings.require(False, f"{format_turn(turn)} has no verbatim messages in the store", *where)
         elif kept is None:
             findings.require(False, f"{format_turn(turn)}: another turn than the first of its id is kept", *where)
         else:
             said = {(point.index, point.text) for point in points}
             findings.require(
                 said == set(enumerate(kept.messages)),
-                f"{format_turn(turn)}: its messages are not kept as they came",
+                f"{format_turn(turn)}: its stored messages differ from the turn",
                 *where,
             )
     for turn, points in stored.items():
-        if turn not in turns and history.whole(TURNS.name, turn[0]):
+        if turn not in turns and history.is_complete(TURNS.name, turn[0]):
             findings.require(False, f"{format_turn(turn)} is in the store and was never produced", *map(str, points))
 
 
 # ------------------------------------------------------------------------------------------------ commands
 def _answered(history: History, expected: Expected, findings: Findings) -> None:
-    """One result a command, however often it comes."""
+    """Check that each command has exactly one result, however often the command came."""
     commands: dict[tuple[str, str], list[CommandRow]] = defaultdict(list)
     for row in history.commands:
         commands[row.key, row.command_id].append(row)
@@ -159,9 +166,9 @@ def _answered(history: History, expected: Expected, findings: Findings) -> None:
         stage = rows[0].stage
         if stage not in expected.stages:
             continue
-        lettered = history.lettered(stage)
-        due = [row for row in rows if history.processed(stage, row.position) and row.position not in lettered]
-        if not history.effect_kept(rows, RESULTS.name, key=None):
+        dead_lettered = history.dead_lettered(stage)
+        due = [row for row in rows if history.processed(stage, row.position) and row.position not in dead_lettered]
+        if not history.keeps_effect(rows, RESULTS.name, key=None):
             due = []
         results = history.results.get((key, command_id), ())
         if due:

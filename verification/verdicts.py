@@ -1,4 +1,4 @@
-"""What a check is told, and what it says."""
+"""What a check is given (`Expected`) and what it returns (`InvariantVerdict`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rows import TurnName, format_position
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One finding, and the records and points that show it. No content of them is told."""
+    """One finding, with the records and points that show it. It never contains their content."""
 
     what: str
     records: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class InvariantVerdict:
-    """`checked`: of how many things the check could speak."""
+    """The result of one check. `checked` counts the things that the check could judge."""
 
     invariant: str
     title: str
@@ -36,9 +36,13 @@ class InvariantVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the caller knows. `stages`: those that ran (of others nothing is asked). `acknowledged`: turns whose
-    producer was told that they are in the log. `refused_by_model`: the turns that the model must have refused, no more
-    and no fewer; None: those that say so are believed."""
+    """What the caller knows of the run.
+
+    - `stages`: those that ran; the checks ask nothing of others.
+    - `acknowledged`: turns that the log acknowledged to their producer.
+    - `refused_by_model`: exactly the turns that the model must have refused. None: the dead letters that say so are
+      believed.
+    """
 
     stages: frozenset[StageName] = frozenset(STAGES)
     policy: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -49,7 +53,7 @@ class Expected:
 
 
 class Findings:
-    """Collects what one check finds."""
+    """Collects the findings of one check."""
 
     def __init__(self) -> None:
         self.checked = 0
@@ -57,11 +61,12 @@ class Findings:
         self.notes: list[str] = []
 
     def found(self, what: str, *where: Position | str) -> None:
+        """Add a violation."""
         records = (each if isinstance(each, str) else format_position(each) for each in where)
         self.violations.append(Violation(what, tuple(dict.fromkeys(records))))
 
     def require(self, holds: bool, what: str, *where: Position | str) -> None:
-        """One thing more was looked at."""
+        """Count one thing as checked, and add a violation when it does not hold."""
         self.checked += 1
         if not holds:
             self.found(what, *where)
@@ -74,10 +79,10 @@ class Findings:
 
 
 def format_turn(turn: TurnName) -> str:
-    """A turn in a violation: session key and turn id, as they are in keys."""
+    """Name a turn in a violation: session key and turn id, as in record keys."""
     return f"turn {turn[1]} of {turn[0]}"
 
 
 def positions(rows: Iterable[object]) -> list[Position]:
-    """The positions of rows."""
+    """Return the positions of rows."""
     return [getattr(row, "position") for row in rows]  # noqa: B009

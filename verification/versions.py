@@ -1,4 +1,4 @@
-"""I2: versions of a fact go 1, 2, 3 …, each told in one form; turn numbers of a session likewise."""
+"""I2: versions of a fact go 1, 2, 3 …, each with one value; turn numbers of a session likewise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .verdicts import Expected, Findings, InvariantVerdict, positions
 def versions_are_monotonic(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     for where, why in history.unreadable.items():
-        findings.require(False, f"nobody can read it: {why}", where)
+        findings.require(False, f"cannot be read: {why}", where)
     _events(history, findings)
     _turn_numbers(history, findings)
     return findings.verdict("I2", "versions are monotonic per fact and session")
@@ -30,9 +30,11 @@ def _events(history: History, findings: Findings) -> None:
                 findings.found(f"event {event_id} does not have the id of its fact and version", row.position)
         per_fact[rows[0].fact.fact_id].append(rows[0])
     for fact_id, events in per_fact.items():
-        # all of a fact's events lie on its owner's partition: their order is the order in which they came first
+        # all events of a fact lie on its owner's partition: offsets give the order in which they came first
         events.sort(key=lambda row: (row.position.partition, row.position.offset))
-        _one_fact(fact_id, events, whole=history.whole(FACTS_UPDATED.name, events[0].owner_key), findings=findings)
+        _one_fact(
+            fact_id, events, whole=history.is_complete(FACTS_UPDATED.name, events[0].owner_key), findings=findings
+        )
 
 
 def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Findings) -> None:
@@ -61,8 +63,10 @@ def _one_fact(fact_id: str, events: list[EventRow], *, whole: bool, findings: Fi
 
 
 def _turn_numbers(history: History, findings: Findings) -> None:
-    """A session's turns may have several owners, so several partitions: all numbers are there, and none twice; within
-    a partition they rise."""
+    """Check that the numbers of a session are complete and unique, and rise within a partition.
+
+    A session's turns may have several owners and so lie on several partitions.
+    """
     sessions: dict[str, list[ObservedRow]] = defaultdict(list)
     for rows in history.observed.values():
         for row in rows:
@@ -77,7 +81,7 @@ def _turn_numbers(history: History, findings: Findings) -> None:
                 findings.found(f"session {session_key}: several turns have the number {number}", *positions(same))
         numbers = sorted(by_number)
         lacking = numbers[-1] - len(numbers)
-        if lacking and history.all_whole(OBSERVATIONS.name):
+        if lacking and history.all_complete(OBSERVATIONS.name):
             expected_at = next(place for place, number in enumerate(numbers, start=1) if number != place)
             findings.found(
                 f"session {session_key}: {lacking} turn numbers are missing, the first is {expected_at}",

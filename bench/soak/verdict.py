@@ -76,7 +76,7 @@ async def history_verdicts(world: World, sent: Sent) -> tuple[InvariantVerdict, 
     await log.start()
     try:
         async with store_of(world.environment()) as store:
-            history = await read_history(log=log, store=store, reading=HistoryScope(policy=policy))
+            history = await read_history(log=log, store=store, scope=HistoryScope(policy=policy))
     finally:
         await log.close()
     verdicts = verify(

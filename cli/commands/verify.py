@@ -55,9 +55,7 @@ async def _verify(
 ) -> tuple[tuple[InvariantVerdict, ...], Cut]:
     settings, policy = context.settings, context.policy
     async with open_ports(settings, purpose="verify") as ports:
-        history = await read_history(
-            log=ports.log, store=ports.store, reading=HistoryScope(tenant=tenant, policy=policy)
-        )
+        history = await read_history(log=ports.log, store=ports.store, scope=HistoryScope(tenant=tenant, policy=policy))
     expected = Expected(
         stages=frozenset(stage for stage in STAGES if not stages or stage in stages),
         policy=policy,

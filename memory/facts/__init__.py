@@ -1,1 +1,1 @@
-"""Facts: how statements become facts, meet the known ones and change them."""
+"""Facts: how statements become facts, how they meet known facts, and how facts change."""

@@ -1,7 +1,7 @@
-"""Whether an episode still stands beside the facts that say the same (ADR 0011); pure.
+"""Whether an episode is still believed, given the facts that state the same (ADR 0011); pure.
 
-What was observed in a turn may be an episode (it was said) and a fact (it holds) at once. Of such a pair the fact
-speaks, as with all duplicates; so when the fact is no longer believed, its episode is no answer about now either.
+One observation may become an episode (it was said) and a fact (it holds). The fact then speaks for both. So when the
+fact is no longer believed, its episode is no answer about the present either.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..recall.ranking import overlap
 from .similarity import words
 
 DENIED: tuple[FactState, ...] = ("superseded", "invalidated", "forgotten", "quarantined")
-"""States of what is not said any more. A fact that expired is over, which does not make it untold."""
+"""States of facts that are no longer believed. An expired fact is over, but it was true, so its episodes stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactClaim:
-    """A fact, as far as it speaks for episodes."""
+    """What a fact says, as far as it decides about episodes."""
 
     content: str
     observation_ids: AbstractSet[str]
-    """Of its evidence."""
+    """The observations of its evidence."""
     believed: bool
     turns: AbstractSet[tuple[str, str]] = frozenset()
-    """Of its evidence: session and turn."""
+    """The turns of its evidence: session and turn."""
 
 
 def was_believed(
@@ -40,11 +40,11 @@ def was_believed(
     valid: datetime,
     known: datetime,
 ) -> bool:
-    """Whether a fact's row was believed at `known` of the world at `valid`, as far as it tells."""
+    """Whether a fact's row was believed at `known` about the world at `valid`, as far as the row shows it."""
     match state:
         case "superseded":
             if closed_at is not None and closed_at > known:
-                return True  # its end was not known then
+                return True  # the end of its validity was not known then
             return valid_to is not None and valid_to > (min(valid, known) if closed_at is None else valid)
         case "invalidated":
             return expired_at is not None and expired_at > known
@@ -55,9 +55,11 @@ def was_believed(
 
 
 def is_episode_believed(content: str, observation_id: str, sayings: Collection[FactClaim], *, more_than: float) -> bool:
-    """False when this episode is said by facts and none of them is believed. A fact says it when its evidence names
-    the episode's observation and it holds more than this share of the episode's words: what was concluded from several
-    episodes says none of them."""
+    """Whether an episode is still believed: no fact states it, or one that states it is believed.
+
+    A fact states an episode when its evidence names the episode's observation and it contains more than the share
+    `more_than` of the episode's words. A fact that was concluded from several episodes states none of them.
+    """
     its = words(content)
     by = [
         each.believed
@@ -68,5 +70,6 @@ def is_episode_believed(content: str, observation_id: str, sayings: Collection[F
 
 
 def is_summary_believed(turns: AbstractSet[tuple[str, str]], sayings: Collection[FactClaim]) -> bool:
-    """False when something that was told in one of its turns is denied: a summary may tell it, in words of its own."""
+    """Whether a summary is still believed: no denied fact has evidence from one of its turns. A summary may repeat that
+    fact in its own words."""
     return all(each.believed or each.turns.isdisjoint(turns) for each in sayings)

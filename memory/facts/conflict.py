@@ -1,9 +1,9 @@
-"""The conflict pipeline: every statement on its way into the facts passes it (docs/explanation/conflicts.md;
-docs/reference/records.md has what a replaced or corrected statement does).
+"""The conflict pipeline: every statement that may become a fact passes through it (docs/explanation/conflicts.md).
 
-`resolve` asks the stages in their order; the first that has an answer decides. `carry_out` turns the decision into
-transitions. What the texts tell is in `relations.py`, how near they are in `zones.py`; the table in `weighing.py` puts
-both together. What is left is admitted as pending, for the model to judge (`judging.py`).
+`resolve` asks the stages in order; the first one with an answer decides. `carry_out` turns the decision into
+transitions. `relations.py` compares the texts, `similarity.py` says how near they are, and the table in
+`neighbour_relations.py` combines both. What no stage decides is admitted as pending; a model judges it later
+(`pending.py`).
 """
 
 from __future__ import annotations
@@ -36,48 +36,59 @@ from .transitions import (
 )
 
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
-"""admit: a new row. pending: a new row that is not believed yet. dedup: a row that says it gets the evidence. detail:
-that row gets the new words too. replace: the old rows were true until now. correct: they were never true. history: the
-new row was true before the old one. nothing: it is too late to take back, or makes no fact."""
+"""What a resolution does with the statement.
+
+- admit: a new row.
+- pending: a new row that is not believed yet.
+- dedup: an existing row that states it takes the evidence.
+- detail: that row takes the new words too.
+- replace: the old rows were true until now.
+- correct: they were never true.
+- history: the new row was true before the old one.
+- nothing: it is too late to take something back, or the statement makes no fact.
+"""
 
 _WITHOUT_NEIGHBOURS: Mapping[str, Zone] = {"admit": "COLD"}
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What the stages may look at: rows of the same owner, active or pending, as this outcome has left them."""
+    """The rows that the stages may look at: active and pending rows of the same owner, as this outcome has left
+    them."""
 
     replaced: StoredFact | None = None
     """The fact that the replaced working entry became."""
     equal: StoredFact | None = None
-    """Same subject, same content hash."""
+    """The row with the same subject and content hash."""
     near: tuple[NearFact, ...] = ()
-    """Same subject: the nearest by embedding, and those with the same single-valued predicate."""
+    """Rows of the same subject: the nearest by embedding, and those with the same single-valued predicate."""
     closed: tuple[StoredFact, ...] = ()
-    """Same subject, same content hash, no longer believed. Looked at for proposals only."""
+    """Rows with the same subject and content hash that are no longer believed. Read for proposals only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictCase:
+    """One statement and everything that the stages need to decide about it."""
+
     statement: Statement
     makes_fact: bool
-    """False: the statement goes no further than to close what it replaces (a retraction, or routed elsewhere)."""
+    """False: the statement only closes what it replaces (a retraction, or it is routed elsewhere)."""
     neighbours: Neighbours
     weighed: tuple[NeighbourRelation, ...]
-    """The nearest first."""
+    """The relation of each neighbour, the nearest first."""
     now: datetime
 
     @property
     def begun(self) -> bool:
-        """A clock that is ahead of ours makes no future."""
+        """Whether the statement has begun. A turn whose clock is ahead of ours counts as begun."""
         return self.statement.begins <= max(self.now, self.statement.occurred_at)
 
     def one_of(self, *verdicts: Verdict) -> NeighbourRelation | None:
-        """The neighbour for the first of these verdicts that there is; the nearest of several."""
+        """Return the neighbour with the first of these verdicts that occurs, the nearest of several."""
         return next((each for verdict in verdicts for each in self.weighed if each.verdict == verdict), None)
 
     def contradicted(self) -> tuple[NeighbourRelation, ...]:
-        """Of what a correction may mean without saying it, the nearest alone."""
+        """Return the contradicted neighbours. Of those that only a correction may mean, the nearest alone."""
         rows = [each for each in self.weighed if each.verdict == "supersede" and self._holds(each.fact)]
         certain = tuple(each for each in rows if each.relation is not Relation.CORRECTED)
         return certain or tuple(rows[:1])
@@ -92,17 +103,18 @@ class ConflictCase:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What shall be done, and why. Rows are as they were looked at."""
+    """What shall be done, and why. Its rows are as the stages read them."""
 
     kind: Kind
     stage: str
     reason: str
     closes: tuple[StoredFact, ...] = ()
-    """The old rows of replace and correct; of history and pending those that the new one would close."""
+    """The old rows of replace and correct; of history and pending, the rows that the new one would close."""
     into: StoredFact | None = None
-    """The existing row that takes the evidence (dedup, detail), or the place of the old ones."""
+    """The existing row that takes the evidence (dedup, detail) or replaces the old ones."""
     overtaken_by: tuple[StoredFact, ...] = ()
-    """Rows that were said later and cannot hold beside it: what takes the place of the old one is history already."""
+    """Rows that were said later and contradict the statement. With such rows the replacement itself is history
+    already."""
     weighed: NeighbourRelation | None = None
     makes_fact: bool = True
 
@@ -119,33 +131,35 @@ class Resolution:
 def resolve(
     statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
+    """Return the answer of the first stage that has one."""
     weighed = relate_neighbour(statement, neighbours.near, policy)
     question = ConflictCase(statement, makes_fact, neighbours, weighed, now)
     return next(found for stage in STAGES if (found := stage(question)) is not None)
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
-    """By which predicates rows have to be found that no similarity finds."""
+    """Return the predicates by which to look up rows that similarity may miss."""
     return full_names(statement.content, locale(policy.locale))
 
 
 def contradicted_rows(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
-    """The rows that cannot hold beside it, late or not."""
+    """Return the rows that cannot be true together with the statement, late or not."""
     question = ConflictCase(statement, True, Neighbours(near=near), relate_neighbour(statement, near, policy), now)
     return tuple(each.fact for each in question.contradicted())
 
 
 def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
-    """The rows that say it too, in other words, with less or with more; nearness alone says nothing of that."""
+    """Return the rows that state the same in other words, with less or with more detail. Similarity alone does not
+    count."""
     return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
 # ------------------------------------------------------------------------------------------------------ stages
 def _replaces(question: ConflictCase) -> Resolution | None:
-    """The speaker said which statement this one takes the place of: no similarity is looked at. Whatever else it
-    contradicts gives way with it."""
+    """Handle a statement that names what it replaces: no similarity is needed. Other rows that it contradicts close
+    too."""
     old, statement = question.neighbours.replaced, question.statement
     if old is None or _same(old, statement):
         return None
@@ -164,7 +178,7 @@ def _replaces(question: ConflictCase) -> Resolution | None:
         if not question.makes_fact:
             return Resolution("nothing", "replaces", "taken back in a turn older than what is known", closes=(old,))
         if into is not None:
-            return None  # the row that says it takes the evidence; nothing is closed
+            return None  # the row that states it takes the evidence; nothing closes
         return Resolution(
             "history", "replaces", "told late: it was so before what is known now", closes=(old,), makes_fact=True
         )
@@ -180,7 +194,7 @@ def _replaces(question: ConflictCase) -> Resolution | None:
 
 
 def _routed_elsewhere(question: ConflictCase) -> Resolution | None:
-    """Without a row to close, a statement that makes no fact has nothing to do here."""
+    """Stop a statement that makes no fact and closes no row."""
     return None if question.makes_fact else Resolution("nothing", "route", "makes no fact")
 
 
@@ -190,7 +204,7 @@ def _exact(question: ConflictCase) -> Resolution | None:
 
 
 def _same_statement(question: ConflictCase) -> Resolution | None:
-    """Said already, in other words or with less; or said again with more. What it contradicts besides gives way."""
+    """Handle a restatement: in other words, with less or with more detail. Other rows that it contradicts close."""
     found = question.one_of("reinforce", "updated")
     if found is None:
         return None
@@ -202,7 +216,8 @@ def _same_statement(question: ConflictCase) -> Resolution | None:
 
 
 def _contradicts(question: ConflictCase) -> Resolution | None:
-    """It closes what cannot hold beside it, unless it was said before that, or begins only later."""
+    """Close the rows that cannot be true together with the statement, unless it was said before them or begins
+    later."""
     against = question.contradicted()
     if not against:
         return None
@@ -221,7 +236,7 @@ def _contradicts(question: ConflictCase) -> Resolution | None:
 
 
 def _open(question: ConflictCase) -> Resolution | None:
-    """A model has to weigh it against a row that is believed; or its time has not come."""
+    """Admit as pending what a model must weigh against an active row, or what begins in the future."""
     against = question.one_of("pending")
     if against is not None and against.fact.state == "active":
         return Resolution("pending", against.stage, against.relation.value, closes=(against.fact,), weighed=against)
@@ -245,14 +260,14 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
-    """A turn that is older than the newest that speaks for the old row. The date it tells of does not matter, and a
-    correction is never late."""
+    """Whether the turn is older than the newest evidence of the old row. The date that the statement tells does not
+    count. A correction is never late."""
     newest = newest_evidence_time(old)
     return not statement.is_correction and newest is not None and statement.occurred_at < newest
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
-    """Saying the same once more is a refresh, not a replacement."""
+    """Whether the statement repeats the old row: that is a refresh, not a replacement."""
     return (old.subject, old.content_hash) == (statement.subject, statement.content_hash)
 
 
@@ -264,13 +279,13 @@ def _believed_already(question: ConflictCase, old: StoredFact) -> StoredFact | N
 
 
 def _in_time(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
-    """Other rows that it contradicts, of those that are not newer than it."""
+    """Return the other contradicted rows that are not newer than the statement."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and not is_late(question.statement, row))
 
 
 def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
-    """Other rows that it contradicts, of those that were said later."""
+    """Return the other contradicted rows that were said later."""
     rows = (each.fact for each in question.contradicted())
     return tuple(row for row in rows if row.fact_id != but.fact_id and is_late(question.statement, row))
 
@@ -279,7 +294,7 @@ def _newer(question: ConflictCase, but: StoredFact) -> tuple[StoredFact, ...]:
 def carry_out(
     resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
 ) -> tuple[Transition, ...]:
-    """The transitions of a decision, the old rows' first."""
+    """Return the transitions of a decision, those of the old rows first."""
     into, reason = resolution.into, resolution.reason
     first = next(iter(resolution.closes), None)
     other = first or (resolution.weighed.fact if resolution.weighed else None)
@@ -312,7 +327,7 @@ def _said_again(
     policy: MemoryPolicy,
     decision: Decision,
 ) -> tuple[Transition, ...]:
-    """An equal text only reinforces; the same statement in other words, from earlier on, takes that over."""
+    """Reinforce the row. A restatement in other words also moves its begin to an earlier one."""
     reason = resolution.reason
     if resolution.stage != "exact" and statement.begins < into.valid_from:
         return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
@@ -328,8 +343,8 @@ def _as_history(
 
 
 def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy) -> tuple[Transition, ...]:
-    """The old rows close, whatever becomes of the new statement; what takes their place is linked both ways (to the
-    first of several)."""
+    """Close the old rows, whatever becomes of the new statement. The replacement is linked both ways, to the first of
+    several."""
     olds, into, reason = resolution.closes, resolution.into, resolution.reason
     opens = resolution.makes_fact and not resolution.overtaken_by
     successor = into.fact_id if into else (statement.fact_id if opens else None)

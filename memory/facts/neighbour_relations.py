@@ -1,4 +1,5 @@
-"""What the zone and the texts together make of a known fact beside a new statement: the table of memory-model §6."""
+"""What zone and texts together mean for a known fact next to a new statement: the table in
+docs/explanation/conflicts.md."""
 
 from __future__ import annotations
 
@@ -29,25 +30,28 @@ _WHEREVER: Mapping[Relation, Verdict] = {
     Relation.GUESSED: "pending",
     Relation.REORDERED: "pending",
 }
-"""Where the texts tell, the zone adds nothing: `zone_of` has put them where they belong."""
+"""Verdicts where the texts alone decide. `zone_of` has already put these pairs into the right zone."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
     "HOT": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
     "NEAR-DUP": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "reinforce"},
     "CONFLICT-CHECK": {**_WHEREVER, Relation.DIFFERS: "pending", Relation.UNCLEAR: "pending"},
     "COLD": {**_WHEREVER, Relation.DIFFERS: "admit", Relation.UNCLEAR: "admit"},
 }
-"""memory-model §6, the table of outcomes, its columns told apart by what the texts say. Where each of two texts says
-what the other does not, nearness alone merges nothing: a wrong merge loses a fact, a pending one only waits."""
+"""Verdict by zone and relation.
+
+Where each of two texts says something that the other does not, similarity alone merges nothing: a wrong merge loses a
+fact, a pending one only waits.
+"""
 
 _CORRECTABLE = (Relation.BESIDE, Relation.DIFFERS, Relation.UNCLEAR, Relation.REORDERED)
-"""What a statement that corrects something may correct, though the two could hold beside each other."""
+"""Relations in which a statement that is a correction may replace a known fact, though both could be true together."""
 _BY_MARKER = (Relation.DENIED, Relation.GUESSED)
 _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourRelation:
-    """A neighbour, and what the table makes of it."""
+    """A neighbour with its relation to the statement, its zone and its similarity."""
 
     fact: StoredFact
     relation: Relation
@@ -56,11 +60,12 @@ class NeighbourRelation:
 
     @property
     def verdict(self) -> Verdict:
+        """What the table says."""
         return TABLE[self.zone][self.relation]
 
     @property
     def stage(self) -> str:
-        """The stage of the pipeline that knew."""
+        """The stage of the pipeline that decided."""
         if self.relation in _BY_MARKER:
             return "markers"
         return "zones" if self.relation in _BY_ZONE else "predicates"
@@ -69,7 +74,7 @@ class NeighbourRelation:
 def relate_neighbour(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
 ) -> tuple[NeighbourRelation, ...]:
-    """The neighbours by zone and relation, the nearest first."""
+    """Return zone and relation of each neighbour, the nearest first."""
     pack = locale(policy.locale)
     claims = read(statement.content, pack)
     weighed = []

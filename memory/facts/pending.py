@@ -1,7 +1,7 @@
-"""How a pending fact is settled (docs/reference/records.md; memory-model §6 and §7, light phase).
+"""How a pending fact is settled.
 
-A pending fact waits to be judged against one other, which its metadata names (`Fact.waits_for`), or only for the time
-when it begins. A judgement comes from a model, or from `judge_without_model`.
+A pending fact waits to be judged against another fact, which its metadata names (`Fact.waits_for`), or only for the
+time when it begins. A model gives the judgement, or `judge_without_model`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _DEFAULT = ConflictPolicy()
 def judge_without_model(
     pending: StoredFact, known: StoredFact | None, now: datetime, policy: ConflictPolicy = _DEFAULT
 ) -> Judgement | None:
-    """The judgement that needs no model; None where one is needed, or the fact's time has not come.
+    """Return the judgement that needs no model; None when one is needed, or when the fact's time has not come.
 
-    `known` is the row that it waits for, as it stands; None: it waits for none, or that row is gone. What it waited for
-    may have been closed or taken back meanwhile; it may say by now what the pending row says; or the pending row has
-    only waited for its time, and rules out what it waited for.
+    `known` is the current row that it waits for; None: it waits for none, or that row is gone. No model is needed in
+    three cases: the known row is closed; it now has the same text; or the pending row only waited for its time and
+    rules out the known row.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
@@ -50,13 +50,15 @@ def settle_pending(
     why: str,
     rivals: Sequence[StoredFact] = (),
 ) -> tuple[Transition, ...]:
-    """The transitions of a judgement, the old rows' first.
+    """Return the transitions of a judgement, those of the old rows first.
 
-    coexist: approved. supersede: the known row closes where the new one begins; one that is closed already stays as it
-    is. duplicate: the pending row closes, and the known one, if it is still believed, takes its evidence. A pending row
-    of an older turn than the newest that speaks for the known one does not take its place: it is history (late rule).
-    `rivals` are other believed rows that it contradicts (said since it began to wait): it takes their place, or is
-    history, likewise.
+    - coexist: the pending row is approved.
+    - supersede: the known row closes where the pending one begins; a row that is closed already stays as it is.
+    - duplicate: the pending row closes; the known row, if still believed, takes its evidence.
+
+    The late rule holds here too: when the newest evidence of the known row is newer than the pending row's turn, the
+    pending row becomes history. `rivals` are other believed rows that contradict the pending one (said while it
+    waited): they are treated like the known row.
     """
     decision = Decision(stage=STAGE, other_fact_id=known.fact_id if known else pending.waits_for)
     if known is not None and judgement == "duplicate":
@@ -93,7 +95,7 @@ def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
 
 
 def last_stated_at(fact: StoredFact) -> datetime:
-    """When it was last said; what was told ahead speaks from the time it begins."""
+    """When a fact was last said. A fact that was said ahead of its time counts from when it begins."""
     newest = newest_evidence_time(fact)
     return fact.valid_from if newest is None else max(newest, fact.valid_from)
 
@@ -101,7 +103,7 @@ def last_stated_at(fact: StoredFact) -> datetime:
 def _duplicate(
     pending: StoredFact, known: StoredFact, stamp: Stamp, policy: MemoryPolicy, *, why: str, decision: Decision
 ) -> tuple[Transition, ...]:
-    """It holds for no time of its own: what it says, the known row says."""
+    """Close the pending row with an empty validity: the known row says the same."""
     gone = supersede(pending, stamp, by=known.fact_id, valid_to=pending.valid_from, reason=why, decision=decision)
     if known.state not in READABLE:
         return (gone,)

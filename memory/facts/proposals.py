@@ -1,9 +1,11 @@
-"""What a `facts.apply` command proposes, one change at a time (docs/reference/records.md).
+"""Settles what a `facts.apply` command proposes, one change at a time.
 
-A proposal was made from facts as they stood a while ago. What changed meanwhile: a target that is no longer active is
-`stale`; one that is active in another version is reinforced or invalidated as it is, an update becomes a candidate
-against it, and what would remove rows (prune, merge) is refused: in doubt they are kept. A judgement is about a pending
-row; one that is pending no more is `stale`.
+A proposal was made from facts as they were a while ago. When a target has changed since:
+
+- a target that is no longer active: the verdict is `stale`;
+- an active target in another version: reinforce and invalidate apply to it as it is, an update becomes a candidate
+  against it, prune and merge are refused, because in doubt a fact is kept;
+- a judgement about a row that is no longer pending: `stale`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ STAGE = "proposal"
 
 @dataclass(frozen=True, slots=True)
 class ProposalOutcome:
-    """The verdict on one change, and the transitions that carry it out."""
+    """The verdict on one change, with the transitions that carry it out."""
 
     verdict: VerdictName
     reason: str
@@ -42,9 +44,12 @@ def settle(
     stamp: Stamp,
     policy: MemoryPolicy,
 ) -> ProposalOutcome:
-    """`targets` are the rows that the change names, in its order (target_fact_id, for a merge source_fact_ids, for a
-    judgement both), each of this owner; the caller has answered for unknown ones. `statement` is the proposal as a
-    candidate."""
+    """Settle one change.
+
+    `targets` are the rows that the change names, in its order (target_fact_id; for a merge source_fact_ids; for a
+    judgement both), each of this owner. The caller has already answered for unknown ones. `statement` is the proposal
+    as a candidate.
+    """
     if change.action == "new":
         return _admitted(statement, neighbours, stamp, policy)
     if change.action == "judge":
@@ -77,7 +82,7 @@ def settle(
 def _admitted(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> ProposalOutcome:
     over = next((row for row in neighbours.closed if adds_no_evidence(row, statement)), None)
     if over is not None and neighbours.equal is None:
-        # An old fact may become true again, but not from the very turns that it was believed from.
+        # An old fact may become true again, but not by evidence from the same turns as before.
         return ProposalOutcome("stale", f"it was believed from the same turns, and is {over.state} since", over.fact_id)
     resolution = resolve(statement, neighbours, policy.conflict, now=stamp.now)
     transitions = carry_out(resolution, statement, stamp, policy)
@@ -119,7 +124,8 @@ def _updated(
     why: str,
     moved: bool,
 ) -> ProposalOutcome:
-    """As proposed when the target is the row that was looked at; else what the two texts alone allow to say."""
+    """Apply the update as proposed when the target has the expected version; else do only what the two texts alone
+    allow."""
     equal = neighbours.equal
     if equal is not None and equal.fact_id != target.fact_id:
         return _became_another(target, equal, statement, stamp, policy, why)
@@ -150,8 +156,10 @@ def _updated(
 def _held_by_another(
     targets: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
 ) -> ProposalOutcome | None:
-    """A rewording may say neither what a row that it does not name rules out, which would be a change of that row, nor
-    what such a row says already: it would be believed twice."""
+    """Refuse a rewording that contradicts or repeats an active row that it does not name.
+
+    The first would change that row; the second would state one thing twice.
+    """
     named = {target.fact_id for target in targets}
 
     def other(rows: Iterable[StoredFact]) -> StoredFact | None:
@@ -169,7 +177,7 @@ def _held_by_another(
 def _became_another(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
 ) -> ProposalOutcome:
-    """The new text is another row's already: that row takes the evidence and the target's place."""
+    """Settle an update whose new text another row already has: that row takes the evidence and replaces the target."""
     decision = Decision(stage="exact", other_fact_id=equal.fact_id)
     closed = supersede(
         target,

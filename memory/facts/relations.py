@@ -1,6 +1,6 @@
-"""How a new statement stands to a known one, by what both claim (memory-model §6, stages 3 and 4); pure.
+"""How a new statement relates to a known one, by the claims of both texts; pure.
 
-Similarity is not looked at here: the zones weigh what these rules leave open.
+Similarity is not considered here: the zones decide what these rules leave open (docs/explanation/conflicts.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..language.tokenizer import Segment, akin, compared, compared_all, generals
 
 
 class Relation(Enum):
-    """In the order in which one claim outweighs another of the same text."""
+    """Relations of two claims, in the order in which one outweighs another in the same text."""
 
     DENIED = "a marker differs"
     VALUE = "the same statement with another number"
@@ -36,9 +36,9 @@ class Relation(Enum):
 class ClaimRelation:
     relation: Relation
     same_predicate: bool
-    """Both name the same known predicate."""
+    """Whether both name the same known predicate."""
     shares: bool = False
-    """They have a word in common beyond that."""
+    """Whether they share a word beyond that."""
 
 
 SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
@@ -47,7 +47,8 @@ _OPEN = (Relation.REORDERED, Relation.GUESSED, Relation.DIFFERS, Relation.UNCLEA
 
 
 def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
-    """Of two texts: the weightiest relation among their claims; one statement only if all claims find their like."""
+    """Relate two texts: return the weightiest relation of their claims. They are one statement only if every claim has
+    an equivalent."""
     table = [[_relate(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
@@ -94,7 +95,7 @@ def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _gave_way(old: Claim, new: Claim, pack: Locale) -> bool:
-    """What the new one says that it was before is what the old one says."""
+    """Whether the old claim states what the new one says was true before."""
     differ = new.predicate is not None and old.predicate is not None and new.predicate != old.predicate
     one_of_its_kind = new.moved and old.valued != "multi" and old.predicate not in pack.lasting
     if differ and not one_of_its_kind and new.predicate not in _all(old):
@@ -108,7 +109,7 @@ def _all(claim: Claim) -> Segment:
 
 
 def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Plans and guesses close nothing; what was planned gives way when it has come about, or is planned no longer."""
+    """Relate plans and guesses. They close nothing; a plan gives way when it has come true or is dropped."""
     if old.hedged and new.hedged:
         compared = _compared(old, new, pack) if old.denied == new.denied else Relation.DENIED
         if compared is Relation.DENIED:
@@ -122,9 +123,12 @@ def _guessed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
-    """A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse."""
+    """Whether a denial rules out a claim.
+
+    A denial of the general denies the particular (no longer drinks coffee: drinks black coffee), not the reverse.
+    """
     if denial.predicate is None and claim.predicate in pack.lasting:
-        return False  # who drops a course still knows what he learned
+        return False  # dropping a course does not unlearn what it taught
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
             return False
@@ -135,8 +139,10 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
 
 
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
-    """Whether these words, but for those that say when, say what the claim is about, or what that is a kind of: the
-    car is no car loan, wine is alcohol."""
+    """Whether these words, without those that say when, name what the claim is about, or a kind of it.
+
+    A car does not name a car loan; alcohol names wine.
+    """
     words = tuple(word for word in words if not tells_when(word, pack)) or words
     every = _with_kinds(_all(claim), pack)
     words = words if _within(words, every, pack) else _shelled(words, pack)
@@ -149,7 +155,7 @@ def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
 
 
 def _shelled(words: Segment, pack: Locale) -> Segment:
-    """`Gym membership` without the membership."""
+    """Return `gym membership` without the membership."""
     while len(words) > 1 and words[-1] in compared_all(pack.shells, pack):
         words = words[:-1]
     return words
@@ -164,7 +170,7 @@ def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
 
 
 def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Of one polarity and time."""
+    """Relate two claims of the same polarity and tense."""
     if old.predicate is not None and new.predicate is not None and old.predicate != new.predicate:
         return Relation.SAME if _names_what_one_has(old, new, pack) else Relation.APART
     if new.switched and _of_one_kind(old, new, pack):
@@ -183,14 +189,16 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _names_what_one_has(old: Claim, new: Claim, pack: Locale) -> bool:
-    """`Has a dog named Rex`, `the dog is called Rex`."""
+    """Whether one claim names the thing that the other says is owned: `has a dog named Rex`, `the dog is called
+    Rex`."""
     has, other = (old, new) if old.predicate == pack.owning else (new, old)
     named = bool(other.names) and other.names <= has.names
     return has.predicate == pack.owning and named and has.said == (compared(other.predicate or "", pack), *other.said)
 
 
 def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
-    """`Switched to day shifts` is about shifts, and not about the same ones."""
+    """Whether a switch concerns another thing of the same kind: `switched to day shifts` concerns shifts, and other
+    ones."""
     if old.predicate in pack.lasting or not new.object:
         return False
     said, head = set(new.object[0]), new.object[0][-1:]
@@ -201,7 +209,7 @@ def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
 
 
 def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Of the same predicate."""
+    """Relate two claims of the same predicate by their objects."""
     if sorted(old.said) == sorted(new.said):
         in_order = old.said == new.said or new.valued == "single" or (old.either_way and new.either_way)
         return Relation.SAME if in_order else Relation.REORDERED
@@ -225,12 +233,12 @@ def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _particulars(one: Claim, other: Claim) -> set[str]:
-    """What the one says of the object beyond the other, but for numbers."""
+    """Return what one claim says of the object beyond the other, without numbers."""
     return set(one.said) - set(other.said) - one.numbers
 
 
 def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
-    """Where a predicate is unknown."""
+    """Relate two claims by their words, where a predicate is unknown."""
     if old.words == new.words:
         return Relation.SAME
     if sorted(old.words) == sorted(new.words):
@@ -247,7 +255,7 @@ def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 
 def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> bool:
-    """Whether they differ in numbers alone."""
+    """Whether two texts differ in numbers alone."""
     numbered = bool(old.numbers) and bool(new.numbers)
     return numbered and _masked(mine, old.numbers) == _masked(theirs, new.numbers)
 
@@ -261,8 +269,10 @@ def _masked_object(claim: Claim) -> list[Segment]:
 
 
 def _covers(large: Sequence[Segment], small: Sequence[Segment], of: Claim, pack: Locale) -> bool:
-    """Whether each thing that is named in the one is named in the other, perhaps more closely: a dog, a small dog.
-    Tea is no tea towel: the last word is what it is, unless it is a name that goes on."""
+    """Whether `large` names every thing that `small` names, perhaps in more detail: a small dog covers a dog.
+
+    Tea does not cover a tea towel: the last word says what a thing is, unless it continues a name.
+    """
     return bool(small) and all(any(_is_kind(more, less, of, pack) for more in large) for less in small)
 
 

@@ -1,4 +1,4 @@
-"""Where an observation goes beyond the working set, and how sure we are of it (memory-model §5)."""
+"""Where an observation goes beyond the working set, and the confidence of a fact made from it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from ...schemas.turns import Role
 from ..policies import ConfidencePolicy, MemoryPolicy
 
 _OWN_WORD_ONLY = frozenset(("preference", "identity"))
-"""Of the user, these come from people only: what a tool returned says nothing of what someone likes or is."""
+"""About the user, only people give these: the output of a tool says nothing about what a user likes or is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Everything is in the working set already; these say where else."""
+    """Where an observation goes besides the working set, which takes everything."""
 
     episodic: bool = False
     semantic: bool = False
     prospective: bool = False
-    """A task with a due time. This version has no store for it: it is counted."""
+    """A task with a due time. This version has no store for it and counts it only."""
 
 
 def route(observation: Observation, policy: MemoryPolicy) -> Route:
-    """Below the capture threshold nothing goes further, nor where the working set is alone. A tier that is off gets
-    nothing."""
+    """Return the route of an observation.
+
+    Nothing goes beyond the working set below the capture threshold or in a working-only deployment. A tier that is off
+    gets nothing.
+    """
     if policy.tiers.working_only or observation.importance < policy.capture.threshold:
         return Route()
     lasting = observation.durability in LASTING
@@ -37,14 +40,14 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
 
 
 def trust_of(role: Role) -> Trust:
-    """user > assistant > tool; what a system message says is worth what a tool says."""
+    """Return the trust of a role: user > assistant > tool. A system message counts like a tool."""
     if role == "user":
         return "user"
     return "assistant" if role == "assistant" else "tool"
 
 
 def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> float:
-    """Of a fact made from one observation: by its durability, less what its source costs."""
+    """Return the confidence of a fact made from one observation: by its durability, minus a discount for its source."""
     base = policy.permanent if observation.durability == "permanent" else policy.persistent
     discount = {"user": 0.0, "assistant": policy.assistant_discount, "tool": policy.tool_discount}
     return max(0.0, round(base - discount[trust_of(observation.source_role)], 6))

@@ -1,4 +1,4 @@
-"""How near two statements are, in the terms of the embedder that measured it (memory-model §6, conflict pipeline 2)."""
+"""How near two statements are, and in which zone that puts them. Zones depend on the embedder."""
 
 from __future__ import annotations
 
@@ -17,39 +17,43 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A neighbour and its cosine similarity, -1 to 1; None: it was not found by nearness."""
+    """A neighbour with its cosine similarity, -1 to 1. None: it was not found by similarity."""
 
     fact: StoredFact
     similarity: float | None = None
 
 
 def words(text: str) -> frozenset[str]:
+    """Return the distinct words of the canonical text."""
     return frozenset(_WORD.findall(ids.canonical(text)))
 
 
 def jaccard(one: str, other: str) -> float:
-    """Shared words over all words, 0–1."""
+    """Return the number of shared words over the number of all words, 0–1."""
     mine, theirs = words(one), words(other)
     return len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the cosine similarity; 0 when a vector is zero."""
     norm = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(x * x for x in other))
     return sum(x * y for x, y in zip(one, other, strict=True)) / norm if norm else 0.0
 
 
 def similarity_of(content: str, near: NearFact, policy: ConflictPolicy) -> float | None:
-    """What the zone goes by. Under a lexical embedder nearness is the share of common words."""
+    """Return the similarity that decides the zone: the Jaccard index of words under a lexical embedder, else the
+    cosine."""
     if policy.lexical:
         return round(jaccard(content, near.fact.content), 6)
     return None if near.similarity is None else round(min(1.0, max(-1.0, near.similarity)), 6)
 
 
 def zone_of(similarity: float | None, related: ClaimRelation, policy: ConflictPolicy) -> Zone:
-    """By similarity, but for what the texts tell better: the same statement in other words is at least NEAR-DUP
-    however far its words lie, and the same words in another order are CONFLICT-CHECK however near.
+    """Return the zone by similarity, unless the texts themselves say more.
 
-    Under a lexical embedder there is no HOT, and CONFLICT-CHECK needs the same predicate.
+    A restatement in other words is at least NEAR-DUP, even when the texts share few words. The same words in another
+    order are CONFLICT-CHECK, even when the texts are near. Under a lexical embedder there is no HOT, and CONFLICT-CHECK
+    needs the same predicate.
     """
     if related.relation is Relation.REORDERED:
         return "CONFLICT-CHECK"

@@ -1,4 +1,4 @@
-"""What is put before the conflict pipeline: a statement with its evidence, from an observation or from a proposal."""
+"""Statements: the input of the conflict pipeline, made from an observation, a proposal or a stored row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRUST: tuple[Trust, ...] = ("tool", "assistant", "user")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A candidate fact. `fact_id` is the one that it gets if it becomes a row of its own."""
+    """A candidate fact. `fact_id` is the id that it gets if it becomes a row of its own."""
 
     fact_id: str
     tenant_id: str
@@ -32,15 +32,15 @@ class Statement:
     category: Category
     confidence: float
     occurred_at: datetime
-    """Of the turn: by it a statement is late or not; also the default of valid_from."""
+    """The turn's time. It decides whether the statement is late, and is the default of valid_from."""
     valid_from: datetime | None = None
-    """As it was told; None when it was not."""
+    """The begin as the speaker gave it; None when the speaker gave none."""
     valid_to: datetime | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     is_correction: bool = False
     predicate: str | None = None
-    """What it says of its subject, where the locale pack knows it."""
+    """What it says of its subject, where the locale pack knows the predicate."""
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
 
@@ -54,14 +54,15 @@ class Statement:
 
 
 def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
-    """In facts that no user owns, `user` would be anyone: it is written as the user's id."""
+    """Return the subject as a fact of this owner has it: where no user owns the fact, `user` becomes the user's id."""
     return user_id if subject == "user" and owner.scope != "user" else subject
 
 
 def statement_from_observation(
     observed: Observed, observation: Observation, policy: MemoryPolicy, *, episode: bool = False
 ) -> Statement:
-    """The fact that an observation would be. `episode`: it became an episode too, which the fact then names."""
+    """Return the fact that an observation would become. `episode`: it became an episode too, which the fact then
+    names."""
     return Statement(
         fact_id=ids.fact_id(observed.owner.key(observed.tenant_id), observation.observation_id),
         tenant_id=observed.tenant_id,
@@ -91,7 +92,7 @@ def statement_from_observation(
 
 
 def statement_from_fact(fact: StoredFact) -> Statement:
-    """A row as a candidate again: a pending one that is judged. It was told when its newest evidence was."""
+    """Return a stored row as a candidate, for a pending row that is judged. Its time is that of its newest evidence."""
     return Statement(
         fact_id=fact.fact_id,
         tenant_id=fact.tenant_id,
@@ -122,9 +123,10 @@ def statement_from_change(
     target: StoredFact | None,
     policy: MemoryPolicy,
 ) -> Statement:
-    """The fact that a proposal would be; what it leaves open comes from its target, else from its source episodes.
+    """Return the fact that a proposal would become. What it leaves open comes from its target, else from its source
+    episodes.
 
-    It is as trustworthy as the least of its sources, as secret as the most secret, and holds from the earliest.
+    Its trust is the lowest of its sources, its sensitivity the highest, and it holds from the earliest of their times.
     """
     known = sorted(episodes, key=lambda episode: episode.occurred_at)
     people = {episode.user_id for episode in known}
@@ -149,7 +151,7 @@ def statement_from_change(
 
 
 def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
-    """One entry per turn, oldest first, at most as many as a fact keeps."""
+    """Return one entry per turn, oldest first, at most as many as a fact keeps."""
     by_turn: dict[tuple[str, str], Evidence] = {}
     for episode in sorted(episodes, key=lambda each: each.occurred_at):
         by_turn.setdefault(

@@ -1,7 +1,7 @@
-"""How a fact changes: pure transitions, each one version and one event (docs/reference/records.md).
+"""Pure transitions of facts: each makes one version and one event (docs/reference/records.md).
 
-Every function returns new rows; nothing is overwritten. `applied` gets the cause of the outcome once, so that a
-compare and set can tell its own write from another's.
+Every function returns new rows and overwrites nothing. `applied` gets the cause of the outcome once, so that a
+compare-and-set can tell its own write from another's.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ..policies import ConfidencePolicy
 from .statements import TRUST, Statement
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
-"""States in which a row can still be changed by a new statement."""
+"""States in which a new statement can still change a row."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
-"""States of what was believed once."""
+"""States of rows that were believed once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When, by what and for which embedder a transition is made."""
+    """When, by which cause and for which embedder a transition is made."""
 
     now: datetime
     cause: str
-    """Of the whole outcome: it stands in `applied`."""
+    """The cause of the whole outcome; it goes into `applied`."""
     embedder: str
 
 
@@ -54,6 +54,7 @@ class Transition:
 
 
 def newest_evidence_time(fact: StoredFact) -> datetime | None:
+    """Return the time of the newest evidence; None without evidence."""
     return max((each.occurred_at for each in fact.evidence), default=None)
 
 
@@ -66,7 +67,7 @@ def create(
     valid_from: datetime | None = None,
     supersedes: str | None = None,
 ) -> Transition:
-    """A new active row. `valid_from` overrides the statement's (a correction inherits the old row's)."""
+    """Return a new active row. `valid_from` overrides the statement's (a correction inherits the old row's)."""
     fact = _row(statement, stamp, valid_from=valid_from or statement.begins)
     fact = fact.model_copy(update={"supersedes": supersedes})
     return Transition("new", fact, None, reason, decision)
@@ -75,7 +76,7 @@ def create(
 def create_pending(
     statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
 ) -> Transition:
-    """A row that is not believed yet: it waits to be judged against another, or (None) only for its time."""
+    """Return a row that is not believed yet: it waits to be judged against another row, or (None) only for its time."""
     fact = _row(statement, stamp, valid_from=statement.begins)
     metadata = {WAITS_FOR: waits_for} if waits_for else {}
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
@@ -84,7 +85,7 @@ def create_pending(
 def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
-    """A pending row is believed, and so on record, from now on."""
+    """Make a pending row active and recorded from now on."""
     fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": stamp.now}
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -92,7 +93,7 @@ def approve(
 def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """A row that was true before what is believed now: written once, closed already, linked to nothing."""
+    """Return a row that was true before what is believed now: closed from the start and linked to nothing."""
     fact = _row(statement, stamp, valid_from=statement.begins)
     fact = fact.model_copy(update={"state": "superseded", "valid_to": closed_at, "closed_at": stamp.now})
     return Transition("superseded", fact, None, reason, decision)
@@ -108,8 +109,10 @@ def reinforce(
     decision: Decision,
     supersedes: str | None = None,
 ) -> Transition | None:
-    """The same was said in another turn: +0.05 confidence (at most 1) and one more on the count for each new turn.
-    None when it brings no new turn. The first spelling is kept."""
+    """Add evidence from other turns: +0.05 confidence (at most 1) and one more on the count per new turn.
+
+    Returns None when the statement brings no new turn. The row keeps its first wording.
+    """
     evidence, added = _with_evidence(fact.evidence, statement.evidence)
     if not added:
         return None
@@ -123,7 +126,7 @@ def reinforce(
 
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Same statement, better wording or more detail: the row stays the same row."""
+    """Give a row better words or more detail; it stays the same row."""
     evidence, added = _with_evidence(fact.evidence, statement.evidence)
     fields = {
         **_reworded(statement, stamp),
@@ -146,7 +149,7 @@ def add_detail(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """The same was said again with more: the row takes the new words, and their time if that began earlier."""
+    """Give a row the more detailed words of a restatement, and its begin when that is earlier."""
     fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
     return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -160,7 +163,7 @@ def backdate(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """The same was said again, and that it holds from earlier on: the row keeps its words and takes that over."""
+    """Give a row the earlier begin of a restatement; it keeps its words."""
     return Transition(
         "updated", _next(fact, stamp, _heard_again(fact, statement, stamp, policy)), fact, reason, decision
     )
@@ -169,19 +172,20 @@ def backdate(
 def supersede(
     fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datetime, reason: str, decision: Decision
 ) -> Transition:
-    """It was true until `valid_to`. `by` is the row that took its place; None: it was only taken back."""
+    """Close a row that was true until `valid_to`. `by` is the row that replaces it; None: the statement was only taken
+    back."""
     gone = _next(fact, stamp, _gave_way(fact, stamp, by=by, valid_to=valid_to))
     return Transition("superseded", gone, fact, reason, decision)
 
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
-    """It was never true: we stop believing it now; its valid times stay as they were and are not read."""
+    """Stop believing a row that was never true. Its valid times stay as they were and are not read."""
     fields = {"state": "invalidated", "expired_at": stamp.now, "superseded_by": by or fact.superseded_by}
     return Transition("invalidated", _next(fact, stamp, fields), fact, reason, decision)
 
 
 def prune(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
-    """Not worth keeping: it expires now."""
+    """Expire a row that is not worth keeping."""
     return Transition(
         "pruned", _next(fact, stamp, {"state": "expired", "expired_at": stamp.now}), fact, reason, decision
     )
@@ -197,9 +201,11 @@ def merge(
     reason: str,
     stage: str,
 ) -> tuple[Transition, ...]:
-    """Several rows say one thing: the first survives under the merged text with the evidence of all, from the
-    earliest of their times on; the others are superseded by it, and, since it covers their time, hold for none
-    (an empty half-open interval). The sources' events come first."""
+    """Merge rows that state one thing.
+
+    The first row survives with the merged text, the evidence of all and the earliest begin. The others are superseded
+    by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events come first.
+    """
     first, *others = sources
     survivor = first
     evidence, added = first.evidence, 0
@@ -247,7 +253,7 @@ def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datet
 
 
 def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
-    """A pending row never was."""
+    """Return when belief in the row ended: a pending row was never believed."""
     return fact.recorded_at if fact.state == "pending" else stamp.now
 
 
@@ -290,7 +296,7 @@ def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> Store
 def _strengthened(
     fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int
 ) -> dict[str, object]:
-    """What any further evidence does: it is kept, counted, and its secrecy and trust are taken over."""
+    """Return the fields that any further evidence changes: evidence, count, sensitivity, trust and source episodes."""
     episodes = tuple(dict.fromkeys((*fact.source_episode_ids, *statement.source_episode_ids)))
     trusts = (fact.trust, statement.trust) if added else (fact.trust,)
     return {
@@ -326,17 +332,18 @@ def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: C
 
 
 def _count(fact: StoredFact, added: int) -> int:
-    """Distinct turns less one; the count goes on when the evidence is no longer kept whole."""
+    """Return the number of distinct turns minus one. It goes on counting when the row no longer keeps all evidence."""
     return fact.reinforcement_count + added if fact.evidence else max(0, added - 1)
 
 
 def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
-    """Whether all turns that speak for the statement speak for the row already."""
+    """Whether all turns of the statement's evidence already stand in the row's evidence."""
     return bool(statement.evidence) and not _with_evidence(fact.evidence, statement.evidence)[1]
 
 
 def _with_evidence(kept: tuple[Evidence, ...], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int]:
-    """One entry per (session, turn), oldest first, the first 32 and the last 32; and how many turns were new."""
+    """Merge evidence: one entry per (session, turn), oldest first, at most the first 32 and the last 32. Also return
+    how many turns were new."""
     turns = {(each.session_id, each.turn_id) for each in kept}
     fresh: list[Evidence] = []
     for each in new:

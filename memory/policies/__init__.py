@@ -1,4 +1,5 @@
-"""Every number that rules the memory, as frozen types that are checked when they are made (memory-model, all sections).
+"""Every number that governs the memory, as frozen types that are checked when they are created
+(docs/reference/settings.md).
 
 A policy that contradicts itself raises ValueError at start, never in the middle of a turn.
 """
@@ -64,7 +65,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """All of them, as one worker or one tenant has them."""
+    """All policies of one worker or one tenant."""
 
     tiers: TiersPolicy = field(default_factory=TiersPolicy)
     working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)

@@ -17,7 +17,7 @@ Line = Literal["observation", "consolidation"]
 """A budget line: each has ceilings of its own."""
 
 PHASES: Final[tuple[Phase, ...]] = ("light", "standard", "deep")
-"""Of a consolidation run, in their order."""
+"""The phases of a consolidation run, in order."""
 
 LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
     {
@@ -32,17 +32,17 @@ LINE_OF: Final[Mapping[Task, Line]] = MappingProxyType(
         "procedures": "consolidation",
     }
 )
-"""`selection` has none: a reader waits for it."""
+"""The budget line of each task. `selection` has none, because a reader waits for its answer."""
 
 TASKS_OF: Final[Mapping[Phase, tuple[Task, ...]]] = MappingProxyType(
     {"light": (), "standard": ("consolidation",), "deep": ("judge",)}
 )
-"""What a phase cannot do without a model for."""
+"""Tasks that a phase needs a model for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a tenant's line may spend in a day (UTC). None: as much as it likes."""
+    """What a tenant's line may spend in a day (UTC). None: no limit."""
 
     tokens: int | None
     cost: float | None
@@ -57,6 +57,7 @@ class Ceiling:
 
     @property
     def pauses(self) -> bool:
+        """Whether calls stop at the ceiling."""
         return self.on_exceed == "pause" and (self.tokens is not None or self.cost is not None)
 
     @property
@@ -84,12 +85,12 @@ TIERS: Final[Mapping[Tier, TierPolicy]] = MappingProxyType(
         "full": TierPolicy(PHASES, Ceiling(1_000_000, 5.00, "log")),
     }
 )
-"""All but `custom`, which is the operator's."""
+"""All tiers but `custom`, which the operator defines."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomTier:
-    """The tier `custom`. All of it must be set when it is chosen."""
+    """The tier `custom`. Every value must be set when it is chosen."""
 
     phases: tuple[Phase, ...] | None = None
     """Phases of consolidation that run: `light`, `standard`, `deep`."""
@@ -107,13 +108,13 @@ class CustomTier:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names that are not set."""
+        """The names of the values that are not set."""
         return tuple(name for name in self.__dataclass_fields__ if getattr(self, name) is None)
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationBudget:
-    """What a tenant's observations may cost in a day; None: as much as is said."""
+    """What a tenant's observations may cost in a day; None: no limit."""
 
     tokens: int | None = None
     """Tokens that a tenant's observations may cost in a day. Unset: no ceiling."""
@@ -132,7 +133,7 @@ class ObservationBudget:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Of a model, USD a million tokens."""
+    """A model's price in USD per million tokens."""
 
     input: float
     output: float
@@ -143,12 +144,12 @@ class Price:
 
 
 KNOWN_PRICES: Final[Mapping[str, Price]] = MappingProxyType({"gpt-5-mini": Price(input=0.25, output=2.00)})
-"""Of the default model, as its maker listed it at the end of 2025."""
+"""The default model's price, as its maker listed it at the end of 2025."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
-    """What may be spent. The tier is MEMSTREAM_TIER."""
+    """What may be spent. MEMSTREAM_TIER names the tier."""
 
     custom: CustomTier = field(default_factory=CustomTier)
     observation: ObservationBudget = field(default_factory=ObservationBudget)
@@ -161,11 +162,11 @@ class BudgetPolicy:
         at_least("budget.max_output_tokens", self.max_output_tokens, 256)
 
     def price(self, model: str) -> Price | None:
-        """None: nobody said what it costs."""
+        """Return the price of a model; None when it is unknown."""
         return self.prices.get(model, KNOWN_PRICES.get(model))
 
     def tier(self, name: Tier) -> TierPolicy:
-        """Raises ValueError when it is `custom` and not all of it is set; the message says what to write."""
+        """Return the policy of a tier. Raises ValueError when `custom` is incomplete; the message says what to set."""
         if name != "custom":
             return TIERS[name]
         custom = self.custom
@@ -180,8 +181,8 @@ class BudgetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ModelsPolicy:
-    """A task's own model, or several with commas: the others are its fallbacks. Empty: MEMSTREAM_MODEL. In the file it
-    is the table [models]."""
+    """The model of each task, or several with commas: the first one and its fallbacks. Empty: MEMSTREAM_MODEL. In the
+    file this is the table [models]."""
 
     observations: str = ""
     consolidation: str = ""
@@ -201,6 +202,6 @@ class ModelsPolicy:
 
     @property
     def given(self) -> dict[Task, str]:
-        """By task, where it has its own."""
+        """The tasks that have their own model."""
         every: dict[Task, str] = {task: getattr(self, task) for task in TASKS}
         return {task: names for task, names in every.items() if names}

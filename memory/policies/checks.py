@@ -1,4 +1,4 @@
-"""What policies are held to when they are made. Raises ValueError with the name of the number, and what it may be."""
+"""Checks of policy values. They raise ValueError with the name of the value and what it may be."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .checks import above_zero, at_least, between, one_of, require, unit
 
 @dataclass(frozen=True, slots=True)
 class ConfidencePolicy:
-    """How sure we are of a fact, 0–1."""
+    """The confidence of facts, 0–1."""
 
     permanent: float = 0.8
     """Confidence of a fact from a permanent observation."""
@@ -36,7 +36,7 @@ class ConfidencePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConflictPolicy:
-    """When two statements meet (memory-model §6). The zones of similarity belong to the embedder."""
+    """How a new statement is compared with known facts. The zones of similarity depend on the embedder."""
 
     hot: float | None = 0.95
     """Similarity from which two statements are in the zone HOT."""
@@ -121,7 +121,7 @@ class ConsolidationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrunePolicy:
-    """When facts are looked through for what should go, and what is protected then."""
+    """When facts are reviewed for pruning, and which facts are protected."""
 
     facts: int = 20
     """Active facts of an owner from which pruning asks the model; 0: never."""
@@ -144,7 +144,7 @@ class PrunePolicy:
 
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
-    """What a digest is made of, and how long it may be."""
+    """What a digest is made from, and how long it may be."""
 
     enabled: bool = True
     """True: a digest is made after a run. A command always makes one."""
@@ -168,7 +168,8 @@ USERS_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class SharingPolicy:
-    """Off until a group is named: what was told to one user's memory is nobody else's unless an operator says so."""
+    """Which facts of users become facts of a group. Off until a group is named: one user's memory stays private unless
+    an operator decides otherwise."""
 
     group: str = ""
     """Group of each tenant that facts are shared with; its members name it in `groups` when they read. Empty: nothing
@@ -188,5 +189,5 @@ class SharingPolicy:
 
     @property
     def shared_with(self) -> Owner | None:
-        """None: nothing is shared."""
+        """The group's owner; None: nothing is shared."""
         return Owner(scope="group", id=self.group) if self.group else None

@@ -12,7 +12,7 @@ from .checks import above_zero, at_least, between, one_of, require, unit
 
 @dataclass(frozen=True, slots=True)
 class CapturePolicy:
-    """What of a turn is shown to the model, and how much may come back."""
+    """Which part of a turn the model sees, and how many observations it may return."""
 
     enabled: bool = True
     """False: nothing is observed, and no model is asked."""
@@ -78,18 +78,18 @@ class ObservePolicy:
 
     @property
     def round_turns(self) -> int:
-        """Turns in one call, at most."""
+        """Maximum turns in one call."""
         return ROUND_TURNS_MAX if self.unobserved_tokens else self.together
 
     @property
     def round_size(self) -> int:
-        """Tokens in one call; a turn that is larger is shown alone."""
+        """Maximum tokens in one call; a larger turn is shown alone."""
         return max(self.round_tokens, self.unobserved_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingPolicy:
-    """Which observations go beyond the working set, and whose they are."""
+    """Which observations go beyond the working set, and who owns them."""
 
     significance: float = 0.6
     """Importance from which a lasting observation becomes an episode."""
@@ -109,7 +109,7 @@ DecayStrategy = Literal["power-law", "exponential", "none"]
 
 @dataclass(frozen=True, slots=True)
 class DecayPolicy:
-    """How attention fades by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
+    """How salience decays by turns. Source: Anderson & Schooler 1991 for the power law of forgetting."""
 
     strategy: DecayStrategy = "power-law"
     """How salience fades by turns: `power-law`, `exponential` or `none`."""
@@ -141,6 +141,8 @@ class WorkingSetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SessionLogPolicy:
+    """Policy of `flush_important` and `compact`."""
+
     flush_threshold: float = 0.6
     """Importance from which `flush_important` makes working entries episodes."""
     keep: int = 20

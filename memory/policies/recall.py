@@ -1,4 +1,4 @@
-"""How memory is read."""
+"""Policies of recall: fusion, ranking and limits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ RerankerName = Literal["rrf", "cross-encoder", "model"]
 
 @dataclass(frozen=True, slots=True)
 class FusionPolicy:
-    """How ranked lists become one: Reciprocal Rank Fusion, rrf = sum of weight / (k + rank), ranks from 0.
+    """How ranked lists are merged: Reciprocal Rank Fusion, rrf = sum of weight / (k + rank), ranks from 0.
 
-    Source: Cormack, Clarke, Büttcher 2009; whose k = 60 counts ranks from 1.
+    Source: Cormack, Clarke, Büttcher 2009, whose k = 60 counts ranks from 1.
     """
 
     k: float = 10.0
@@ -42,7 +42,7 @@ CLASSIC_FUSION = FusionPolicy(k=60.0, dense=1.0, windowed=1.0, lexical=1.0, spea
 
 @dataclass(frozen=True, slots=True)
 class CompositePolicy:
-    """The weights of the profile `composite`, one a part of the score; together 1."""
+    """The weights of the profile `composite`, one for each part of the score. Their sum is 1."""
 
     similarity: float = 0.35
     """Weight of the match. The weights add up to 1."""
@@ -69,7 +69,7 @@ class CompositePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RecallPolicy:
-    """How memory is read: what is asked for, how it is ranked, how long a part may take."""
+    """What a read searches, how it ranks results, and how long each part may take."""
 
     profile: RankingProfile = "memstream"
     """How scores are made: `memstream`, `classic` or `composite`."""
@@ -123,10 +123,10 @@ class RecallPolicy:
 
     @property
     def links(self) -> float:
-        """What links weigh in the chosen profile; 0: they are not read."""
+        """The weight of links in the chosen profile; 0: links are not read."""
         return self.composite.links if self.profile == "composite" else 0.0
 
     @property
     def fused(self) -> FusionPolicy:
-        """The fusion of the chosen profile."""
+        """The fusion policy of the chosen profile."""
         return CLASSIC_FUSION if self.profile == "classic" else self.fusion

@@ -1,4 +1,4 @@
-"""Which tiers of memory are kept, beside the working set and the session log (memory-model, sections 2 and 3)."""
+"""Which tiers of memory are on, besides the working set and the session log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from .checks import require
 
 LongTier = Literal["episodic", "semantic", "digest"]
 LONG_TIERS: Final[tuple[LongTier, ...]] = ("episodic", "semantic", "digest")
-"""The tiers that can be off; each is made of the one before it. The working set is always on, the session log where a
-recorder runs."""
+"""The tiers that can be off; each is made from the one before it. The working set is always on, the session log
+wherever a recorder runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TiersPolicy:
-    """A tier that is off is neither written nor read, and what lies in it stays. One that needs another that is off is
-    refused here, at load; so without `episodic` there is the working set alone."""
+    """Which tiers are on. A tier that is off is neither written nor read; its records stay.
+
+    A tier that needs another one that is off is refused when the policy is loaded. So without `episodic` only the
+    working set is left.
+    """
 
     episodic: bool = True
     """Episodes are kept. Off: the working set alone."""
@@ -43,5 +46,5 @@ class TiersPolicy:
 
     @property
     def working_only(self) -> bool:
-        """Nothing goes beyond the working set."""
+        """Whether nothing goes beyond the working set."""
         return not self.episodic

@@ -13,7 +13,7 @@ Bounds = Literal["or", "and"]
 
 @dataclass(frozen=True, slots=True)
 class HygienePolicy:
-    """The janitor, what recalls leave behind, and the maintenance run (memory-model §§7, 8)."""
+    """The janitor, the effects of recalls, and the maintenance run (docs/explanation/upkeep.md)."""
 
     enabled: bool = True
     """False: nothing is culled, flagged or linked, and recalls are not counted."""
@@ -66,7 +66,7 @@ GistMaker = Literal["extract", "model"]
 
 @dataclass(frozen=True, slots=True)
 class GistPolicy:
-    """Old, faded, long episodes get a gist; their words go to the archive (memory-model §8)."""
+    """Old, faded, long episodes get a gist; their words go to the archive (docs/design/gist.md)."""
 
     enabled: bool = True
     """False: no episode is compressed. What is archived stays available for its time."""

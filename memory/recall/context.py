@@ -1,7 +1,7 @@
-"""A context for a prompt: chosen memories as text, within a token limit (recall-and-tools §2).
+"""A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
 
-Sections in this order: blocks, digest, facts by subject, focus, episodes. What does not fit is left out whole, from the
-end. Pure; what is put in was recalled and ranked before.
+Sections come in this order: blocks, digest, facts by subject, focus, episodes. What does not fit is left out whole,
+from the end. Pure: its memories were recalled and ranked before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ USER = "user"
 
 @dataclass(frozen=True, slots=True)
 class WorkingBlock:
-    """A working block, compiled."""
+    """A compiled working block."""
 
     name: str
     text: str
@@ -37,7 +37,7 @@ class WorkingBlock:
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
-    """One memory, as its section tells it. Only facts show their category."""
+    """One memory as its section shows it. Only facts show their category."""
 
     content: str
     subject: str = USER
@@ -48,7 +48,7 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """What there is to render; each in the order in which it is told, best first."""
+    """The memories to render, each list best first."""
 
     blocks: Sequence[WorkingBlock] = ()
     digest: str | None = None
@@ -60,7 +60,8 @@ class Memories:
 
 @dataclass(frozen=True, slots=True)
 class ContextPolicy:
-    """`ceiling`: the most sensitive that is shown; `secret` needs a caller with the right."""
+    """Limits of a context. `ceiling`: the most sensitive level that is shown; `secret` needs a caller with the
+    right."""
 
     max_tokens: int = 2_000
     sections: frozenset[Section] = field(default=DEFAULT_SECTIONS)
@@ -73,11 +74,11 @@ class ContextPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """What stands in the text, in its order."""
+    """A memory in the text. `RenderedContext.shown` keeps their order."""
 
     section: Section
     id: str
-    """Of the record; empty where it has none."""
+    """The record's id; empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +89,30 @@ class RenderedContext:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What is shown whole or not at all."""
+    """A piece of text that is shown whole or not at all."""
 
     section: Section
     under: str
-    """A block's name, a statement's subject."""
+    """The name of a block, or the subject of a statement."""
     text: str
     says: frozenset[str]
-    """Its statements, canonical: what is not said again below."""
+    """Its statements in canonical form: lower sections do not repeat them."""
     id: str = ""
 
 
 def tokens(text: str) -> int:
-    """An estimate that needs no model's vocabulary: four bytes of UTF-8 each. Of English that is four characters; of
-    scripts that tokenizers cut smaller, fewer."""
+    """Estimate tokens without a model's vocabulary: four bytes of UTF-8 each.
+
+    In English that is four characters; in scripts that tokenizers split into smaller parts, fewer.
+    """
     return -(-len(text.encode()) // 4)
 
 
 def render(
     memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens
 ) -> RenderedContext:
-    """The framed text, at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see boundaries.py."""
+    """Return the framed text with at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see
+    prompt_framing.py."""
     pieces = _unsaid(_pieces(memories, policy))
     for shown in range(len(pieces), 0, -1):
         text = frame(_text(pieces[:shown]), mark=mark)
@@ -117,9 +121,9 @@ def render(
     return RenderedContext("")
 
 
-# ------------------------------------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------------------------------------ pieces
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
-    """In their order, of the sections that are on, up to the ceiling."""
+    """Yield the pieces of the sections that are on, up to the ceiling, in order."""
     allowed = up_to(policy.ceiling)
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
@@ -140,7 +144,7 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
 
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
-    """Several lines, each of them perhaps a statement that a lower section has too."""
+    """Make a piece of several lines. Each line may be a statement that a lower section has too."""
     shown = remove_controls(text).strip()
     lines = (ids.canonical(line.strip().removeprefix("- ")) for line in shown.splitlines())
     return _Piece(section, under, shown, frozenset(line for line in lines if line), identity)
@@ -154,7 +158,7 @@ def _item(section: Section, statement: ContextItem) -> _Piece:
 
 
 def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """Without what says nothing, and without statements that a higher section shows (or the same one, above)."""
+    """Drop empty pieces, and statements that stand above in the same or a higher section."""
     said: set[str] = set()
     kept: list[_Piece] = []
     for piece in pieces:
@@ -164,9 +168,9 @@ def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
     return kept
 
 
-# ------------------------------------------------------------------------------------------------ how it is told
+# ------------------------------------------------------------------------------------------------ text
 def _text(pieces: Sequence[_Piece]) -> str:
-    """Paragraphs under their headings, an empty line between them."""
+    """Join paragraphs under their headings, with an empty line between them."""
     flat = all(piece.under == USER for piece in pieces if piece.section == "semantic")
     paragraphs = groupby(pieces, key=lambda piece: _heading(piece, flat_facts=flat))
     return "\n\n".join("\n".join((heading, *(piece.text for piece in group))) for heading, group in paragraphs)

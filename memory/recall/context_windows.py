@@ -1,7 +1,7 @@
-"""What a message is found by: its own words and those of its neighbours (recall-and-tools §1); pure.
+"""Context windows: the text of a message with its neighbours, by which the message is found; pure.
 
-An answer seldom repeats the question's words: "Becoming Nicole, twice!" is found by the question that came before it.
-So a message has, besides its own vector, one of the window previous + this + next, and is found by the window's words.
+An answer seldom repeats the question's words: the question before it leads to "Becoming Nicole, twice!". So a message
+has a second vector, of the window previous + this + next, and is also found by the window's words.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Final
 from ...schemas.turns import Sensitivity, up_to
 
 NEIGHBOURS: Final = 2
-"""Messages before a turn that its windows and the one that it completes are made of."""
+"""Messages before a turn that its windows need. The last of them gets its own next neighbour from the turn."""
 NEIGHBOUR_MAX: Final = 1_000
-"""Code points of a neighbour that stand in a window, those that are nearest to the message: beside a long paste it
-would not be found by its own words any more."""
+"""Code points of a neighbour in a window, those nearest to the message. A longer text would hide the message's own
+words."""
 TALKING: Final = frozenset({"user", "assistant"})
+"""Roles whose messages belong to a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowMessage:
-    """A message as windows see it."""
+    """A message as input of a window."""
 
     text: str
     owner_key: str
@@ -31,20 +32,21 @@ class WindowMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageWindows:
-    """The texts of a turn's windows, and that of the message before it, which now has its next one."""
+    """The window texts of a turn, and the new window text of the message before it."""
 
     turn: tuple[str, ...]
     before: str | None
 
 
 def is_talk(role: str, text: str) -> bool:
-    """Whether a message belongs to the thread of a session: what tools answer and systems order has no neighbours and
-    is none, nor is a message without words."""
+    """Whether a message belongs to the session's thread. Messages of tools and systems, and messages without words, do
+    not."""
     return role in TALKING and bool(text.strip())
 
 
 def build_windows(before: Sequence[WindowMessage], turn: Sequence[WindowMessage]) -> MessageWindows:
-    """Of a turn that follows on `before`, the thread's last lines (at most `NEIGHBOURS`), oldest first."""
+    """Build the windows of a turn that follows `before`, the last messages of the thread (at most `NEIGHBOURS`), oldest
+    first."""
     thread = [*before, *turn]
     texts = [_window(thread, place) for place in range(len(thread))]
     completed = len(before) - 1
@@ -63,5 +65,6 @@ def _window(thread: Sequence[WindowMessage], place: int) -> str:
 
 
 def _may_stand_beside(this: WindowMessage, neighbour: WindowMessage) -> bool:
-    """Whoever may read this may read the neighbour: else it could be felt out by searching for its words."""
+    """Whether everybody who may read `this` may read the neighbour. Otherwise a search could reveal the neighbour's
+    words."""
     return neighbour.owner_key == this.owner_key and neighbour.sensitivity in up_to(this.sensitivity)

@@ -1,6 +1,6 @@
-"""Several ranked lists become one: Reciprocal Rank Fusion, told as a match of 0 to 1 (docs/design/recall.md).
+"""Fusion of several ranked lists into one match of 0 to 1: Reciprocal Rank Fusion (docs/design/recall.md).
 
-Not the engine's: Qdrant's weighted fusion is 1 / ((rank + 1) / w + k - 1), another order with another greatest value.
+Qdrant's own weighted fusion is not used: 1 / ((rank + 1) / w + k - 1) gives another order and another maximum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ListName = Literal["dense", "windowed", "lexical"]
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """What one search answered: ids, best first. An id that comes twice counts where it stands first."""
+    """The result of one search: ids, best first. An id that occurs twice counts at its first place."""
 
     name: ListName
     ids: Sequence[str]
@@ -25,7 +25,7 @@ class RankedList:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """Where a record stood in a list, from 0."""
+    """A record's place in a list, from 0."""
 
     list: ListName
     rank: int
@@ -34,12 +34,12 @@ class Rank:
 def fuse(
     lists: Sequence[RankedList], *, policy: FusionPolicy, pool: int, preferred: AbstractSet[str] = frozenset()
 ) -> dict[str, float]:
-    """The best `pool` records, best first, each with its match: 1 for what all lists have first. Equal ones stand in
-    the order of their ids, so that an answer is the same twice.
+    """Return the best `pool` records, best first, each with its match; 1 for a record that is first in every list.
 
-    `lists` are those that answered, empty ones too: they say that nothing fits. A search that did not answer is left
-    out, and the others carry the match alone. One list a name. `preferred` are the records of the speaker whom the cue
-    names, if it names one: they get `policy.speaker` of the greatest rrf besides, and the others count the less.
+    Equal matches are ordered by id, so that the same read gives the same answer. `lists` are the searches that
+    answered, also empty ones. A search that did not answer is left out; the others then decide alone. One list per
+    name. `preferred` are the records of the speaker whom the cue names: they get a bonus of `policy.speaker` times the
+    greatest rrf.
     """
     rrf: dict[str, float] = {}
     k = policy.k
@@ -56,7 +56,7 @@ def fuse(
 
 
 def ranks_in(lists: Sequence[RankedList], identity: str) -> tuple[Rank, ...]:
-    """Where a record stands in each list that has it. Hundreds are found and few are told: asked for those alone."""
+    """Return a record's place in each list that contains it."""
     return tuple(
         Rank(each.name, len(frozenset(each.ids[: each.ids.index(identity)]))) for each in lists if identity in each.ids
     )

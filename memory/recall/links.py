@@ -1,9 +1,8 @@
-"""Links between records that were recalled together (memory-model §7, strengthen), and what reaches a record over them
-(recall-and-tools §1, link activation); pure.
+"""Links between records that were recalled together, and activation over links; pure.
 
-Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together adds to the weight of
-their link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: what is called up
-activates what it is linked with, in the measure of the link; of that the first step. ADR 0014.
+Sources: Hebb 1949, "cells that fire together wire together": each recall of two records together strengthens their
+link, up to 1. Collins and Loftus 1975, A spreading-activation theory of semantic processing: a recalled record
+activates the records that it is linked with, by the weight of the link; this is its first step. ADR 0014.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from pydantic import BaseModel, ConfigDict
 from ..decay import DAY
 
 _LINK = struct.Struct("<16s16sdI")
-"""Two ids, the weight, seconds since 1970 of the last growth: 44 bytes."""
+"""Two ids, the weight, and the time of the last growth in seconds since 1970: 44 bytes."""
 SECONDS_MAX = 2**32 - 1
 REST_SECONDS = 30 * DAY
-"""A link that has not grown for so long counts half, where one has to make room: of what is no longer believed the
-strongest links would stay for ever. It is no weaker for a read."""
+"""When links must make room, the weight of a link counts half after this time without growth. Otherwise the strong
+links of facts that are no longer believed would stay for ever. Reads use the full weight."""
 Pair = tuple[bytes, bytes]
-"""Two ids, the smaller first. What is counted and sorted is left as it is packed: a recall takes hundreds in hand."""
+"""Two ids, the smaller first, in packed form: a recall handles hundreds of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Undirected: `one` is the smaller id. `weight` 0–1."""
+    """An undirected link: `one` is the smaller id. `weight` is 0–1."""
 
     one: str
     other: str
@@ -41,7 +40,7 @@ class Link:
 
 
 class Links(BaseModel):
-    """Of one owner, packed: a row of the table is written again at each recall."""
+    """All links of one owner, packed, because every recall writes the table row again."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -54,32 +53,35 @@ class Links(BaseModel):
         )
 
     def unpacked(self) -> Iterator[tuple[bytes, bytes, float, int]]:
-        """As they are packed."""
+        """Yield the links in packed form."""
         return _LINK.iter_unpack(base64.b64decode(self.packed))
 
     def among(self, ids: Collection[str]) -> Iterator[Link]:
-        """Those that have both ends among these (UUIDs). Few are, so the others are not decoded."""
+        """Yield the links with both ends among these UUIDs. Others are not decoded."""
         known = {UUID(each).bytes: each for each in ids} if self.packed else {}
         for one, other, weight, at in self.unpacked():
             if one in known and other in known:
                 yield Link(known[one], known[other], weight, datetime.fromtimestamp(at, tz=UTC))
 
     def weighs_as(self, other: Links) -> bool:
-        """Whether a read finds the same in both, whenever they have grown."""
+        """Whether a read gives the same result with both, whatever the times of growth."""
         return self.packed == other.packed or self._weights() == other._weights()
 
     def _weights(self) -> frozenset[tuple[bytes, bytes, float]]:
         return frozenset((one, other, weight) for one, other, weight, _ in self.unpacked())
 
     def grown_since(self, moment: datetime | None) -> int:
-        """How many have grown later than this; None: all of them."""
+        """Return how many links have grown since `moment`; None: all."""
         since = -1.0 if moment is None else moment.timestamp()
         return sum(grown > since for _, _, _, grown in self.unpacked())
 
 
 def strengthen_links(links: Links, ids: Sequence[str], *, at: datetime, step: float, keep: int) -> Links:
-    """Each pair of `ids` (UUIDs) is linked, or its link grows by `step`, up to 1. Beyond `keep` the weakest go, of
-    this recall last: a new link is the weakest of all, and would never see a second recall."""
+    """Link each pair of `ids` (UUIDs), or strengthen its link by `step`, up to 1.
+
+    Beyond `keep` the weakest links go. Links of this recall go last: a new link is the weakest of all, and would
+    otherwise never see a second recall.
+    """
     named = dict.fromkeys(UUID(each).bytes for each in ids) if keep and step else {}
     pairs = [(min(pair), max(pair)) for pair in combinations(named, 2)]
     if not pairs and len(links.packed) <= _packed_length(keep):
@@ -107,11 +109,13 @@ def _packed_length(links: int) -> int:
     return -(-links * _LINK.size // 3) * 4
 
 
-# ------------------------------------------------------------------------------------------------ to read by
+# ------------------------------------------------------------------------------------------------ activation
 def activation(links: Iterable[Links], match: Mapping[str, float]) -> dict[str, float]:
-    """What the cue calls up beside a candidate, and reaches it over links: the sum of weight x match over those that it
-    is linked with, at most 1. `match` has the candidates, each 0–1; what is none neither gives nor gets. Who is not
-    named gets nothing."""
+    """Return what reaches each candidate over links: the sum of weight x match over its linked candidates, at most 1.
+
+    `match` holds the candidates, each 0–1. Other records neither give nor receive. A record without activation is not
+    in the result.
+    """
     reached: dict[str, float] = {}
     for of_owner in links:
         for link in of_owner.among(match):

@@ -1,7 +1,7 @@
-"""Remembered text inside a prompt: between two lines that bear one random mark, so that it is data and nothing more;
-and the way back, which takes such text out of a turn, so that what was recalled is never learnt again.
+"""Frames around remembered text in a prompt: two lines with one random mark say that the text is data, not
+instructions. The way back removes framed text from a turn, so that recalled text is never learnt again.
 
-Pure: the mark is drawn by the caller, anew for each rendering, so that no remembered text can end its own frame.
+Pure: the caller draws a new mark for each rendering, so that no remembered text can end its own frame.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _END = re.compile(rf"\[memory {_MARK.pattern} ends\]")
 
 
 def frame(text: str, *, mark: str) -> str:
-    """`text` between the lines of `mark`. ValueError when the mark is none, or stands in the text already."""
+    """Put `text` between the two lines of `mark`. Raises ValueError when the mark has a wrong form or stands in the
+    text."""
     if _MARK.fullmatch(mark) is None:
         raise ValueError(f"a mark has {MARK_LENGTH} hexadecimal digits, not {mark!r}")
     if mark in text:
@@ -27,10 +28,10 @@ def frame(text: str, *, mark: str) -> str:
 
 
 def remove_framed(text: str) -> str:
-    """A message's text without the memories that were rendered into it. A frame whose end was cut off reaches to the
-    end of the text, one whose beginning was cut off begins with the text. Linear in the length of the text.
+    """Remove rendered memories from a message. Linear in the length of the text.
 
-    Whoever writes such a line themselves hides what they say from being learnt, and nothing else.
+    A frame without its end reaches to the end of the text; one without its beginning starts at the beginning of the
+    text. Users who write such a line themselves only hide their own text from learning.
     """
     if "[memory " not in text:
         return text
@@ -40,6 +41,5 @@ def remove_framed(text: str) -> str:
 
 
 def remove_controls(text: str) -> str:
-    """Without characters that steer what one sees: zero-width and bidirectional controls (category Cf), and other
-    controls but line breaks and tabs."""
+    """Remove zero-width and bidirectional controls (category Cf) and other controls, except line breaks and tabs."""
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf"))

@@ -1,8 +1,8 @@
-"""How much a memory counts for a read: a score of 0 to 1, as a sum of named parts (recall-and-tools §1).
+"""Ranking: how much a memory counts for a read, as a score of 0 to 1 with named parts (docs/design/recall.md).
 
-The specified products are multiplied out, so that each part can be told: importance x (0.5 + 0.5 x recency) is
-`significance` + `recency`. `match` is how well the cue fits (memory/recall/fusion.py, or `overlap` without an index);
-0 without a cue.
+Products are multiplied out so that every part has a value of its own: importance x (0.5 + 0.5 x recency) becomes
+`significance` + `recency`. `match` says how well the cue fits (memory/recall/fusion.py, or `overlap` without an index);
+it is 0 without a cue.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..policies import CompositePolicy, RecallPolicy
 UNKNOWN_EMOTION = 0.5
 
 
-# ------------------------------------------------------------------------------------------------ what is scored
-# Named tuples where a read makes hundreds to answer with ten: a frozen dataclass takes three times as long to make.
+# ------------------------------------------------------------------------------------------------ scored records
+# Named tuples, because a read creates hundreds of them: a frozen dataclass takes three times as long to create.
 class SemanticTrace(NamedTuple):
-    """A fact. `since`: its last reinforcement, else when it was recorded."""
+    """A fact. `since`: its last reinforcement, or else when it was recorded."""
 
     confidence: float
     reinforcements: int
@@ -43,7 +43,7 @@ class EpisodicTrace(NamedTuple):
 
 
 class TurnTrace(NamedTuple):
-    """A message, word by word."""
+    """A verbatim message."""
 
     occurred_at: datetime
 
@@ -53,7 +53,8 @@ Trace = SemanticTrace | WorkingTrace | EpisodicTrace | TurnTrace
 
 @dataclass(frozen=True, slots=True)
 class Impression:
-    """Any record as the profile `composite` sees it. `strength` and `importance` 0–1, `valence` -1 to 1 or unknown."""
+    """Any record as the profile `composite` scores it. `strength` and `importance` are 0–1, `valence` is -1 to 1 or
+    unknown."""
 
     strength: float
     at: datetime
@@ -62,7 +63,7 @@ class Impression:
 
 
 class Score(NamedTuple):
-    """Its named parts, and their sum, capped at 1: kept, because candidates are sorted by it more than once."""
+    """Named parts and their sum, capped at 1. The sum is stored because candidates are sorted by it more than once."""
 
     parts: Mapping[str, float]
     value: float
@@ -70,7 +71,7 @@ class Score(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    """The score of the profiles `memstream` and `classic`."""
+    """Return the score under the profiles `memstream` and `classic`."""
     match trace:
         case SemanticTrace(confidence, reinforcements, since):
             sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
@@ -106,8 +107,11 @@ def score_composite(
     now: datetime,
     policy: CompositePolicy,
 ) -> Score:
-    """The score of the profile `composite`. `links`: what reaches it over links from the other candidates, 0–1
-    (memory/recall/links.py). `mood` is the caller's valence, -1 to 1; None: unknown."""
+    """Return the score under the profile `composite`.
+
+    `links` is the activation from other candidates, 0–1 (memory/recall/links.py). `mood` is the caller's valence, -1 to
+    1; None: unknown.
+    """
     recency = half_life_decay(impression.at, now, half_life=policy.recency_half_life_hours * 3_600)
     return _score(
         {
@@ -125,14 +129,14 @@ def _score(parts: Mapping[str, float]) -> Score:
     return Score(parts, min(1.0, sum(parts.values())))
 
 
-# ------------------------------------------------------------------------------------------------ their terms
+# ------------------------------------------------------------------------------------------------ terms
 def congruence(valence: float | None, mood: float | None) -> float:
-    """1 for the same valence, 0 for the opposite, 0.5 when one of them is unknown."""
+    """Return 1 for equal valences, 0 for opposite ones, 0.5 when one is unknown."""
     if valence is None or mood is None:
         return UNKNOWN_EMOTION
     return 1.0 - abs(valence - mood) / 2.0
 
 
 def overlap(of: AbstractSet[str], within: AbstractSet[str]) -> float:
-    """The share of the words `of` one text that stand in another, 0–1; nothing is contained in anything: 0."""
+    """Return the share of the words `of` that are in `within`, 0–1; 0 for no words."""
     return len(of & within) / len(of) if of else 0.0

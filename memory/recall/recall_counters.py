@@ -1,7 +1,7 @@
-"""What a recall leaves on the record that was recalled (memory-model §8); pure.
+"""The fields that a recall changes on a recalled record; pure.
 
-Fields that change without a version: they say how present a record is, not what it says. What a recall sets is reckoned
-from the row as it stands, and set as it is: the same recall applied again changes nothing.
+They change without a new version: they say how present a record is, not what it says. The values are absolute, so
+applying the same recall again changes nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ...schemas.facts import StoredFact
 from ..decay import latest, stability_grown
 
 RECALLED_STRENGTH = 1.0
-"""The forgetting begins anew."""
+"""A recall restarts the decay of strength."""
 
 
 def fact_recall_fields(fact: StoredFact, *, at: datetime) -> dict[str, JsonValue]:
-    """The fields of a fact that was recalled. Its stability follows from the number of recalls."""
+    """Return the new fields of a recalled fact. Its stability follows from the number of recalls."""
     return _touched(fact.retrieval_count, fact.last_accessed_at, at)
 
 
 def episode_recall_fields(episode: StoredEpisode, *, at: datetime, growth: float) -> dict[str, JsonValue]:
-    """The fields of an episode that was recalled."""
+    """Return the new fields of a recalled episode."""
     fields = _touched(episode.retrieval_count, episode.last_accessed_at, at)
     return fields | {"stability": stability_grown(episode.stability, growth=growth)}
 

@@ -1,4 +1,4 @@
-"""Which of the scored memories an answer has: the best, from all tiers, none said twice (recall-and-tools §1)."""
+"""Selection of the answer from scored memories: the best of all tiers, without duplicates (docs/design/recall.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 class ScoredMemory(NamedTuple):
-    """A candidate. Its text is needed for duplicates."""
+    """A candidate with its text, which is compared for duplicates."""
 
     tier: Tier
     id: str
@@ -25,21 +25,26 @@ class ScoredMemory(NamedTuple):
 
 
 def share(limit: int, *, tiers: int) -> int:
-    """How many of an answer one tier may have when so many tiers were asked: half, at least one; all when alone."""
+    """Return how many items of an answer one tier may have: half of them, at least one; all when only one tier was
+    asked."""
     return limit if tiers == 1 else max(1, limit // 2)
 
 
 def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
+    """Sort candidates by score, then tier, then id."""
     return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
 
 
 def choose(
     ordered: Sequence[ScoredMemory], *, limit: int, tiers: int, policy: RecallPolicy
 ) -> tuple[ScoredMemory, ...]:
-    """Of candidates in the order of `sort_by_score`, and in that order. No item of the answer is contained in one of a
-    higher tier: what goes for that makes room for the next. An item goes only for one that is in the answer, so what
-    is said by nothing better is not lost. That may be one that was not good enough to be picked by itself: the very
-    same words are said by the highest tier that has them, while that has room."""
+    """Choose the answer from candidates in the order of `sort_by_score`, and keep that order.
+
+    No item of the answer is contained in an item of a higher tier; the next candidate takes the place of such a
+    duplicate. Only an item that is itself in the answer makes another one a duplicate, so nothing is lost. When several
+    tiers have the very same words, the highest tier with room gives the item, even when its own score would not have
+    been enough.
+    """
     left, most = ordered, share(limit, tiers=tiers)
     seen: dict[str, frozenset[str]] = {}
     highest = _highest(ordered) if len(ordered) > limit else {}
@@ -60,8 +65,8 @@ def choose(
 
 
 def _highest(ordered: Sequence[ScoredMemory]) -> dict[str, ScoredMemory]:
-    """By text who says it in the highest tier, the best of them. By the letter: an observation has the same in each of
-    its tiers, and hundreds are looked at."""
+    """Return by text the best candidate of the highest tier. Texts are compared literally: an observation has the same
+    text in each of its tiers, and hundreds are compared."""
     found: dict[str, ScoredMemory] = {}
     for each in ordered:
         first = found.setdefault(each.content, each)
@@ -73,7 +78,7 @@ def _highest(ordered: Sequence[ScoredMemory]) -> dict[str, ScoredMemory]:
 def _said_instead(
     picked: Sequence[ScoredMemory], highest: Mapping[str, ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
-    """Who says it, by whom it is said instead of."""
+    """Return by key of a picked item the candidate of a higher tier that replaces it."""
     taken = Counter(each.tier for each in picked)
     there = {_key(each) for each in picked}
     instead: dict[Key, ScoredMemory] = {}
@@ -94,7 +99,8 @@ def _replaced(left: Sequence[ScoredMemory], instead: Mapping[Key, ScoredMemory])
 def _said_higher(
     picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
 ) -> set[Key]:
-    """Which of them stand, by more than this share of their words, in one of a higher tier that stays."""
+    """Return the keys of items that share more than `more_than` of their words with an item of a higher tier that
+    stays."""
     staying: list[tuple[int, frozenset[str]]] = []
     double: set[Key] = set()
     for each in sorted(picked, key=_rank):
@@ -111,15 +117,15 @@ def _key(item: ScoredMemory) -> Key:
 
 
 def _rank(item: ScoredMemory) -> int:
-    """Of its tier: semantic 0."""
+    """Return the rank of the tier: semantic is 0."""
     return _RANKS[item.tier]
 
 
 def _best(
     ordered: Sequence[ScoredMemory], *, limit: int, most: int, replaced: Mapping[Key, Tier]
 ) -> list[ScoredMemory]:
-    """The first `limit`, at most `most` of a tier. Who speaks instead of another stands for the other's tier too
-    (`replaced`), or more of that tier would come in its place."""
+    """Return the first `limit` candidates, at most `most` of each tier. A candidate that replaces another one also
+    counts for the other's tier (`replaced`); otherwise more of that tier would move up."""
     picked: list[ScoredMemory] = []
     taken = dict.fromkeys(TIERS, 0)
     for each in ordered:

@@ -1,8 +1,8 @@
-"""Who a question is about, among those who speak in what is remembered (recall-and-tools §1); pure.
+"""The speaker whom a question names, among the speakers of stored messages; pure.
 
-"What are Ann's plans?" is answered by Ann, in the first person: so what she said is preferred, and the question is put
-as she would say it ("What are my plans?") where meanings are compared. Only the name of a message's speaker counts,
-never its role: in an assistant's sessions with one user nobody has a name, and nothing changes.
+Ann answers "What are Ann's plans?" in the first person. So her messages are preferred, and where meanings are compared,
+the question is written as she would ask it ("What are my plans?"). Only a message's speaker name counts, never its
+role. In an assistant's sessions with one user nobody has a name, and nothing changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _words(*lines: str) -> frozenset[str]:
 
 
 NAMES_MAX: Final = 16
-"""Possible names of a cue that are looked for."""
+"""Maximum number of possible names that are looked up for a cue."""
 ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
 _WORD: Final = re.compile(r"[^\W_][\w.\-]*[^\W_]|[^\W_]")
 _POSSESSIVE: Final = r"['\u2019]s\b|(?<=s)['\u2019](?!\w)"
@@ -31,27 +31,27 @@ _NO_NAMES: Final = _words(
     "of on or our should than that the their them then there these they this those to was were what when where which",
     "who whom whose why will with would you your",
 )
-"""What questions begin with, and other words that are capitals for their place alone. Some are names too (Will): those
-are found within a sentence."""
+"""Words that begin questions, and others that are capitalised only for their place. Some are also names (Will): these
+are recognised inside a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Whom a cue names. `names` are the ways in which stored messages spell it."""
+    """The speaker whom a cue names. `names` are the spellings in stored messages."""
 
     names: frozenset[str]
     first_person: str
-    """The cue as the speaker would put it."""
+    """The cue as the speaker would write it."""
     without_name: str
-    """The cue where words are compared: by name one is mostly called by the others."""
+    """The cue for comparing words: a name is mostly used by the other speakers."""
 
 
 def possible_names(cue: str) -> tuple[str, ...]:
-    """What in a cue may be somebody's name: words with a capital, and two of them in a row; each also in lower case,
-    as services write names. A cue without capitals names nobody."""
+    """Return what may be a name in a cue: capitalised words and pairs of them, each also in lower case, as services
+    write names. A cue without capitals names nobody."""
     plain = re.sub(_POSSESSIVE, lambda ending: " " * len(ending.group()), cue)
     found: list[str] = []
-    last: tuple[str, int] | None = None  # the capitalised word before, and where it ends
+    last: tuple[str, int] | None = None  # the previous capitalised word, and where it ends
     for place, word in enumerate(_WORD.finditer(plain)):
         name = word.group()
         if not name[0].isupper() or name == "I" or (place == 0 and name.lower() in _NO_NAMES):
@@ -70,7 +70,8 @@ def same_name(one: str, other: str) -> bool:
 
 
 def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
-    """The one speaker that a cue names; None when it names nobody, or several. `known` are names of those who speak."""
+    """Return the one speaker whom a cue names; None when it names nobody or several. `known` are the names of
+    speakers."""
     possible = {name.casefold() for name in possible_names(cue)}
     named = frozenset(name for name in known if name.casefold() in possible)
     if len({name.casefold() for name in named}) != 1:
@@ -80,7 +81,8 @@ def find_speaker(cue: str, known: Iterable[str]) -> Speaker | None:
 
 
 def to_first_person(cue: str, name: str) -> str:
-    """The cue as the one of this name would put it: "Ann's" → "my", "with Ann" → "with me", else "Ann" → "I"."""
+    """Rewrite the cue as the person of this name would write it: "Ann's" → "my", "with Ann" → "with me", else "Ann" →
+    "I"."""
 
     def pronoun(found: re.Match[str]) -> str:
         if found.group("of"):
@@ -92,7 +94,7 @@ def to_first_person(cue: str, name: str) -> str:
 
 
 def remove_name(cue: str, name: str) -> str:
-    """The cue without a name; as it is when nothing else in it can be looked for."""
+    """Remove a name from the cue; unchanged when nothing else in it can be searched for."""
     rest = " ".join(_naming(name).sub(" ", cue).split())
     return rest if any(word.lower() not in _NO_NAMES for word in _WORD.findall(rest)) else cue
 

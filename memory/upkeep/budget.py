@@ -1,11 +1,12 @@
-"""Spending that is never exceeded: a day's account that all workers share, and the slices that they take of it.
+"""Spending that never exceeds its ceiling: a day's account that all workers share, and the slices that workers take of
+it.
 
-A worker takes a slice of the account (one shared write), sets aside from it what a call may cost at most before it is
-made (no write), settles what it did cost afterwards, and gives back what is left. So the account always counts at
+A worker takes a slice of the account (one shared write). Before a call it reserves the most that the call may cost (no
+write); afterwards it settles what the call did cost. In the end it gives the rest back. So the account always counts at
 least what was spent, and a worker that dies loses no more than its slice, for that day.
 
-Pure: who takes, when, and where the account lies is agents/common/budget_client.py's. Money is counted in whole
-nanodollars (10^-9 USD), bounds rounded up: sums of floats would drift.
+Pure: agents/common/budget_client.py decides who takes when, and where the account lies. Money is counted in whole
+nanodollars (10^-9 USD) and bounds are rounded up, because sums of floats would drift.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from ..policies.budget import Ceiling, Price
 
 NANOS = 1_000_000_000
 SLICES = 16
-"""A worker that needs less takes this part of a ceiling at once …"""
+"""A worker takes this part of a ceiling at once, unless it needs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What a call costs: tokens, and nanodollars."""
+    """An amount of tokens and nanodollars."""
 
     tokens: int = 0
     nanos: int = 0
@@ -40,23 +41,23 @@ class Amount:
         return self.tokens <= other.tokens and self.nanos <= other.nanos
 
     def at_least(self, other: Amount) -> Amount:
-        """Part by part the greater."""
+        """Return the greater value of each part."""
         return Amount(max(self.tokens, other.tokens), max(self.nanos, other.nanos))
 
     def at_most(self, other: Amount) -> Amount:
-        """Part by part the smaller."""
+        """Return the smaller value of each part."""
         return Amount(min(self.tokens, other.tokens), min(self.nanos, other.nanos))
 
 
 NOTHING = Amount()
 UNBOUNDED = 1 << 60
-"""Stands for no ceiling; fits into the store's integers."""
+"""Stands for no ceiling; it fits into the store's integers."""
 USUAL = Amount(tokens=100_000, nanos=NANOS // 10)
-"""… and so much where there is none."""
+"""A worker takes at most this much at once, unless it needs more; it is also the slice where there is no ceiling."""
 
 
 def amount(*, input_tokens: int, output_tokens: int, price: Price | None) -> Amount:
-    """What so many tokens cost. Without a price they cost tokens alone."""
+    """Return the cost of a call. Without a price it costs tokens alone."""
     if price is None:
         return Amount(input_tokens + output_tokens)
     dollars_a_million = input_tokens * Fraction(price.input) + output_tokens * Fraction(price.output)
@@ -64,7 +65,7 @@ def amount(*, input_tokens: int, output_tokens: int, price: Price | None) -> Amo
 
 
 def limit_of(ceiling: Ceiling) -> Amount:
-    """The most that may be spent."""
+    """Return the most that may be spent under a ceiling."""
     return Amount(
         UNBOUNDED if ceiling.tokens is None else ceiling.tokens,
         UNBOUNDED if ceiling.cost is None else math.floor(ceiling.cost * NANOS),
@@ -73,42 +74,47 @@ def limit_of(ceiling: Ceiling) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class BudgetAccount:
-    """A tenant's line on one day, as all workers see it."""
+    """A tenant's budget line on one day, as all workers see it."""
 
     taken: Amount = NOTHING
-    """Spent, or in somebody's slice."""
+    """Spent, or in a worker's slice."""
     spent: Amount = NOTHING
-    """As far as workers have told: they do when they take more, and when they give back."""
+    """Spent as far as workers have reported: they report when they take more and when they give back."""
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSlice:
-    """What one worker has of an account."""
+    """One worker's part of an account."""
 
     taken: Amount = NOTHING
     reserved: Amount = NOTHING
-    """For calls under way."""
+    """Set aside for calls that are under way."""
     spent: Amount = NOTHING
     told: Amount = NOTHING
-    """Of `spent`, what the account knows."""
+    """The part of `spent` that the account knows."""
 
     @property
     def free(self) -> Amount:
-        """May be below nothing, when a call cost more than was set aside for it."""
+        """What may still be reserved. It is negative when a call cost more than was reserved for it."""
         return self.taken - self.reserved - self.spent
 
     def reserve(self, bound: Amount) -> BudgetSlice | None:
-        """With `bound` set aside; None: not so much is free."""
+        """Return the slice with `bound` set aside; None when not so much is free."""
         return replace(self, reserved=self.reserved + bound) if bound.within(self.free) else None
 
     def settle(self, bound: Amount, used: Amount | None) -> BudgetSlice:
-        """The call is over and took `used`; None: nobody knows, so all that was set aside counts as spent."""
+        """Return the slice after a call that cost `used`. None: the cost is unknown, so all of `bound` counts as
+        spent."""
         return replace(self, reserved=self.reserved - bound, spent=self.spent + (bound if used is None else used))
 
 
 Refusal = Literal["spent", "held", "too_large"]
-"""`spent`: nothing before the next day. `held`: so much is set aside here or by other workers, some of it may come
-back. `too_large`: a single call may cost more than a day's ceiling."""
+"""Why nothing can be taken.
+
+- `spent`: nothing is left before the next day.
+- `held`: this worker or others have set so much aside; some of it may come back.
+- `too_large`: a single call may cost more than a day's ceiling.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +124,13 @@ class BudgetGrant:
     account: BudgetAccount
     slice: BudgetSlice
     exceeded: bool = False
-    """What is spent passed the ceiling just now; it only says so, whoever must not pass it was refused before."""
+    """Spending passed the ceiling just now. This only reports: where a ceiling pauses, the call was refused before."""
 
 
 def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceiling) -> BudgetGrant | Refusal:
-    """So much more that a call of at most `bound` can be made, and a slice's worth where there is room.
+    """Take enough for a call of at most `bound`, and a whole slice where there is room.
 
-    What the account is told of first: what was spent since the last time, and what calls took beyond what was set aside
-    for them.
+    The account first learns what was spent since the last time, and what calls cost beyond what was reserved for them.
     """
     limit = limit_of(ceiling)
     told = _told(account, held)
@@ -145,7 +150,7 @@ def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceil
 
 
 def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> BudgetGrant:
-    """What is neither spent nor set aside goes back."""
+    """Return what is neither spent nor reserved."""
     told = _told(account, held)
     back = told.slice.free.at_least(NOTHING)
     returned = NOTHING - back
@@ -157,7 +162,7 @@ def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> Bu
 
 
 def _told(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
-    """Spent since the last time; where a slice is overdrawn the account takes that upon itself."""
+    """Report what was spent since the last time. The account also covers an overdrawn slice."""
     overdrawn = (NOTHING - held.free).at_least(NOTHING)
     new = held.spent - held.told
     return BudgetGrant(
@@ -180,12 +185,12 @@ def _passes(before: Amount, after: Amount, limit: Amount) -> bool:
 
 # ------------------------------------------------------------------------------------------------ days
 def day_of(now: datetime) -> str:
-    """The day that a call is counted on, UTC, `2026-11-22`."""
+    """Return the UTC day that a call counts on: `2026-11-22`."""
     return now.astimezone(UTC).date().isoformat()
 
 
 def until_next_day(now: datetime) -> float:
-    """Seconds."""
+    """Return the seconds until the next UTC day."""
     now = now.astimezone(UTC)
     midnight = datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
     return (midnight - now).total_seconds()

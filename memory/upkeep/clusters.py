@@ -1,4 +1,4 @@
-"""Which episodes belong together: the groups that insights are drawn from (memory-model §7, deep phase)."""
+"""Clusters of similar episodes, from which insights are drawn."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from ...schemas import ids
 from ...schemas.episodes import StoredEpisode
 
 SHOWN_MAX = 20
-"""Episodes of a cluster: of a larger one the newest."""
+"""Episodes of a cluster; of a larger one the newest."""
 Embedded = tuple[StoredEpisode, Sequence[float]]
 
 
 def find_clusters(
     episodes: Sequence[Embedded], *, similarity: float, at_least: int
 ) -> tuple[tuple[StoredEpisode, ...], ...]:
-    """Episodes of one subject of which each is near another one, by cosine; largest first, each oldest first.
+    """Return groups of one subject in which each episode is near another one by cosine. Largest first; each oldest
+    first.
 
     A group counts by its turns: five statements of one turn are one story, not a pattern.
     """
@@ -30,12 +31,12 @@ def find_clusters(
 
 
 def cluster_name(cluster: Sequence[StoredEpisode]) -> str:
-    """The same for the same episodes, whatever their order; 16 hexadecimal digits."""
+    """Return 16 hexadecimal digits that depend on the set of episodes and not on their order."""
     return ids.short_hash("/".join(sorted(each.episode_id for each in cluster)))
 
 
 def _linked(episodes: Sequence[Embedded], similarity: float) -> list[tuple[StoredEpisode, ...]]:
-    """Connected components of the graph whose edges are the near pairs."""
+    """Return the connected components of the graph whose edges are the near pairs."""
     matrix = numpy.asarray([dense for _, dense in episodes], dtype=numpy.float32)
     norms = numpy.linalg.norm(matrix, axis=1, keepdims=True)
     unit = matrix / numpy.where(norms == 0, 1, norms)

@@ -1,4 +1,4 @@
-"""Consolidation, the pure part: when a run is due, what of a model's answer becomes a proposal (memory-model §7)."""
+"""The pure part of consolidation: when a run is due, and how a model's answer becomes proposals."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Counters(Contract):
-    """Of one owner, since the last run. Lies in a row: fields that a later minor version adds are read over."""
+    """What happened to one owner since the last run. It lies in a table row: readers skip fields of a later minor
+    version."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     episodes: Count = 0
     turns: Count = 0
     evicted: bool = False
-    """A persistent or permanent working entry had to make room."""
+    """Whether a persistent or permanent working entry was evicted."""
     notes_tokens: Count = 0
-    """Of what was observed, episode or not."""
+    """Tokens of all observations, also of those that made no episode."""
 
 
 def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
-    """One more reflected turn."""
+    """Count one more reflected turn."""
     return Counters(
         episodes=counters.episodes + len(recorded.episodes),
         turns=counters.turns + 1,
@@ -44,7 +45,7 @@ def count_turn(counters: Counters, recorded: EpisodesRecorded) -> Counters:
 
 
 def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
-    """The guard: enough happened, over enough turns. When it says no, no model is called."""
+    """Whether a run is due: enough happened, over enough turns. If not, no model is called."""
     if policy.trigger != "capture":
         return False
     happened = counters.episodes >= policy.episodes or (policy.on_eviction and counters.evicted)
@@ -53,9 +54,10 @@ def is_run_due(counters: Counters, policy: ConsolidationPolicy) -> bool:
 
 
 def next_scheduled_run(counters: Counters, last: datetime | None, policy: ConsolidationPolicy) -> datetime | None:
-    """When the next run of a schedule falls due; None without a schedule, and where nothing has come since.
+    """Return when the next scheduled run is due; None without a schedule, or when nothing came since the last run.
 
-    `last`: when the last run was, whatever became of it; without one, when the first turn was counted."""
+    `last` is the time of the last run, whatever its result; without one, the time when the first turn was counted.
+    """
     if policy.trigger != "schedule" or not counters.turns or last is None:
         return None
     return last + timedelta(seconds=policy.every)
@@ -64,7 +66,7 @@ def next_scheduled_run(counters: Counters, last: datetime | None, policy: Consol
 # ------------------------------------------------------------------------------------------- the model's answer
 @dataclass(frozen=True, slots=True)
 class ProposedFact:
-    """One item of the answer, its ids still the prompt's short ones."""
+    """One item of the model's answer, still with the short ids of the prompt."""
 
     action: Literal["new", "reinforce", "update", "invalidate"]
     subject: str
@@ -77,7 +79,7 @@ class ProposedFact:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """`dropped` counts, by reason, what of the answer could not be used."""
+    """`dropped` counts by reason the items of the answer that cannot be used."""
 
     changes: tuple[Change, ...]
     dropped: Mapping[str, int]
@@ -86,8 +88,11 @@ class Proposals:
 def propose(
     items: Sequence[ProposedFact], *, episodes: Mapping[str, StoredEpisode], facts: Mapping[str, StoredFact]
 ) -> Proposals:
-    """Short ids to records; what was not shown is dropped and counted, and so is a new fact without a source among
-    the episodes that were shown: it was invented. A fact is changed once in a run: the first proposal stands."""
+    """Replace short ids with records and drop what cannot be used.
+
+    Dropped and counted: ids that the prompt did not show; a new fact without a source among the shown episodes (it was
+    invented); a second change of the same fact in one run.
+    """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
     touched: set[str] = set()
@@ -124,7 +129,7 @@ def propose(
 
 
 def split_into_commands(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
-    """At most 20 changes a command."""
+    """Split changes into groups that fit one command (20)."""
     return [tuple(changes[start : start + CHANGES_MAX]) for start in range(0, len(changes), CHANGES_MAX)]
 
 

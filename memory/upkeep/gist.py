@@ -1,7 +1,7 @@
-"""What is left of an old episode's text, and how its words are kept and checked (memory-model §8); pure.
+"""Gists of old episodes, and the archive that keeps their words; pure.
 
-A gist takes the place of the text; the words go to the archive first, with their SHA-256, and come back only when they
-are the same to the byte.
+A gist replaces the text. The words go to the archive first, with their SHA-256, and are given back only when they are
+the same to the byte.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from .hygiene import current_strength
 
 ELLIPSIS: Final = " …"
 OWN_WORDS: Final = 0.8
-"""Share of a model's gist that has to be words of the text: the rest joins them."""
+"""The share of a model's gist that must be words of the text."""
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> bool:
-    """Old, faded, long, not compressed yet, and looked at by consolidation: facts are made of words, not of gists."""
+    """Whether an episode is compressed: old, faded, long, not compressed yet, and already consolidated.
+
+    Facts are made from words, not from gists, so consolidation comes first.
+    """
     return (
         policy.enabled
         and episode.archived_at is None
@@ -43,12 +46,12 @@ def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> 
         and now - episode.occurred_at >= timedelta(days=policy.days)
         and current_strength(episode, now=now) < policy.strength
         and len(episode.content) > policy.longer_than
-        and ids.content_hash(episode.content) == episode.content_hash  # else its words would never be given back
+        and ids.content_hash(episode.content) == episode.content_hash  # else its words could never be given back
     )
 
 
 def archive_row(episode: StoredEpisode, *, at: datetime) -> Archived:
-    """The row that keeps an episode's words. The episode must have them still."""
+    """Return the row that keeps an episode's words. The episode must still have them."""
     return Archived(
         archive_id=ids.archive_id(episode.episode_id),
         episode_id=episode.episode_id,
@@ -68,7 +71,7 @@ def archive_row(episode: StoredEpisode, *, at: datetime) -> Archived:
 
 
 def is_whole(row: Archived, episode: StoredEpisode) -> bool:
-    """Whether the archive has this episode's words, byte for byte as they went in."""
+    """Whether the archive has this episode's words unchanged."""
     return (
         row.episode_id == episode.episode_id
         and row.owner_key == episode.owner_key
@@ -78,19 +81,22 @@ def is_whole(row: Archived, episode: StoredEpisode) -> bool:
 
 
 def archive_expiry(row: Archived, policy: GistPolicy) -> datetime:
-    """From when on the janitor lets the words go."""
+    """Return the time from which the janitor deletes the words."""
     return row.accessed_at + timedelta(days=policy.retention_days)
 
 
 def access_fields(row: Archived, *, at: datetime) -> dict[str, JsonValue]:
-    """The fields of a row whose words were given. Set as they are: the same access applied again changes nothing."""
+    """Return the fields of a row after one more access. They are absolute values, so applying the same access again
+    changes nothing."""
     return {"accessed_at": rfc3339(latest(row.accessed_at, at)), "access_count": row.access_count + 1}
 
 
 # ------------------------------------------------------------------------------------------------ making one
 def extract_gist(text: str, *, chars: int) -> str:
-    """At most so many characters of its beginning: whole sentences while they fit, else words and an ellipsis. The
-    same text gives the same gist, and it says nothing that the text does not."""
+    """Return at most `chars` characters of the beginning: whole sentences while they fit, else words and an ellipsis.
+
+    The same text gives the same gist, and the gist says nothing that the text does not say.
+    """
     text = one_line(text)
     sentences = _while_they_fit(_SENTENCE_END.split(text), chars)
     if sentences:
@@ -110,8 +116,8 @@ def _while_they_fit(parts: Iterable[str], chars: int) -> str:
 
 
 def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
-    """Whether a model's gist may stand for the text: short enough, of its words, with no number that it has not, and
-    denying what it denies."""
+    """Whether a model's gist may replace the text: short enough, made of the text's words, without new numbers, and
+    with the same denials."""
     return (
         0 < len(gist) <= chars
         and overlap(words(gist), words(text)) >= OWN_WORDS
@@ -121,7 +127,7 @@ def is_faithful(gist: str, text: str, *, chars: int, pack: Locale) -> bool:
 
 
 def _denied(text: str, pack: Locale) -> frozenset[str]:
-    """The phrases in it that deny something, or end it."""
+    """Return the phrases of a text that deny or end something."""
     said = f" {' '.join(each.text for each in tokens(text, pack))} "
     markers = pack.markers
     return frozenset(each for each in (*markers.negations, *markers.never, *markers.endings) if f" {each} " in said)

@@ -1,7 +1,7 @@
-"""What the janitor culls and flags, without a model (memory-model §8); pure. `now` and the turns are arguments.
+"""What the janitor culls and flags without a model; pure. `now` and the turns are arguments.
 
-The age of an episode counts from its turn (`occurred_at`): what was imported from last year is as old as it is, and a
-log that is read again is kept in the same order as the first time.
+The age of an episode counts from its turn (`occurred_at`): imported old turns are as old as they are, and a log that is
+read again gives the same result.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from ..policies.upkeep import HygienePolicy
 STALE = "stale"
 """The tag of a permanent episode that nothing has confirmed for long."""
 MARKS = 20
-"""Into so many steps the turns of an episode's life are cut: it may live one step longer, never shorter."""
+"""Number of steps into which the turns of an episode's life are divided. An episode may live one step longer, never
+shorter."""
 
 
 # ------------------------------------------------------------------------------------------------ turns as a clock
 class TurnMark(BaseModel):
-    """When the owner's so-manieth turn was reflected, milliseconds since 1970: its episodes were recorded before."""
+    """When the owner's turn of this number was reflected, in milliseconds since 1970. Its episodes were recorded before
+    that."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -33,8 +35,10 @@ class TurnMark(BaseModel):
 
 
 class TurnClock(BaseModel):
-    """Turns of one owner over all sessions, and when some of the last ones were: an episode knows no number, and two
-    times are compared instead. Bounded: at most `MARKS` + 2 marks."""
+    """Counts one owner's turns over all sessions and marks when some of the last ones happened.
+
+    An episode does not know its turn's number, so its time is compared with a mark's. At most `MARKS` + 2 marks.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -42,7 +46,8 @@ class TurnClock(BaseModel):
     marks: tuple[TurnMark, ...] = ()
 
     def ticked(self, at: int, *, span: int) -> TurnClock:
-        """One more turn. `span`: the turns that an episode lives; 0 counts, and marks nothing."""
+        """Return the clock after one more turn. `span`: the turns that an episode lives; 0 counts turns without
+        marks."""
         turns = self.turns + 1
         marks = self.marks if span else ()
         if span and (not marks or turns - marks[-1].turn >= -(-span // MARKS)):
@@ -52,16 +57,16 @@ class TurnClock(BaseModel):
         return TurnClock(turns=turns, marks=marks)
 
     def before(self, *, span: int) -> datetime | None:
-        """What was recorded until then is at least `span` turns old; None: nothing is known to be."""
+        """Return the time before which records are at least `span` turns old; None when that is unknown."""
         old = [mark.at for mark in self.marks if span and self.turns - mark.turn >= span]
         return datetime.fromtimestamp(max(old) / 1000, tz=UTC) if old else None
 
 
 # ------------------------------------------------------------------------------------------------ what goes
 def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, policy: HygienePolicy) -> bool:
-    """Whether a persistent episode's time is over. `old`: what was recorded until then has seen its turns.
+    """Whether a persistent episode is too old. `old`: records until then have seen their number of turns.
 
-    A bound of 0 is none: alone it culls nothing, and with "and" the other one decides.
+    A bound of 0 means no bound: alone it culls nothing, and with `and` the other bound decides.
     """
     if episode.durability == "permanent":
         return False
@@ -74,23 +79,24 @@ def is_over_age(episode: StoredEpisode, *, now: datetime, old: datetime | None, 
 
 
 def is_stale(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
-    """A permanent episode is never culled; from some age on readers are told that it is old."""
+    """Whether a permanent episode is flagged as stale. It is never culled; readers see that it is old."""
     days = policy.stale_days
     return bool(days) and episode.durability == "permanent" and now - episode.occurred_at >= timedelta(days=days)
 
 
 def is_doubtful(fact: StoredFact, *, now: datetime, half_life_days: float, policy: HygienePolicy) -> float | None:
-    """The effective confidence of a fact that is too unsure to be kept; None of one that stays."""
+    """Return the effective confidence of a fact that is too unsure to keep; None for a fact that stays."""
     since = fact.last_reinforced_at or fact.recorded_at
     sure = effective_confidence(fact.confidence, since, now, half_life_days=half_life_days)
     return sure if sure < policy.confidence_floor else None
 
 
 def current_strength(episode: StoredEpisode, *, now: datetime) -> float:
+    """Return the strength of an episode at `now`."""
     touched = latest(episode.occurred_at, episode.last_accessed_at)
     return strength(episode.strength, touched, now, stability_days=episode.stability)
 
 
 def is_forgotten(episode: StoredEpisode, *, now: datetime, policy: HygienePolicy) -> bool:
-    """Whether so little is left of a persistent episode that maintenance lets it go."""
+    """Whether maintenance deletes a persistent episode because its strength is too low."""
     return episode.durability != "permanent" and current_strength(episode, now=now) < policy.strength_floor

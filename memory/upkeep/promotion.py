@@ -1,4 +1,4 @@
-"""Episodes that are recalled again and again are worth believing: they are proposed as facts (memory-model §7)."""
+"""Promotion: an episode that is recalled often is proposed as a fact."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from ...schemas.episodes import StoredEpisode
 from ..policies import ConsolidationPolicy
 
 PROMOTED_MAX = 20
-"""Proposals of one run: as many as one command carries."""
+"""Proposals per run: as many as one command takes."""
 
 
 def select_promotable(
     episodes: Sequence[StoredEpisode], *, now: datetime, policy: ConsolidationPolicy
 ) -> tuple[StoredEpisode, ...]:
-    """Old enough and recalled often enough, the most recalled first. A gist is no statement to be believed: it says
-    less than was said."""
+    """Return the episodes that are old enough and recalled often enough, the most recalled first.
+
+    Episodes with a gist are left out: a gist says less than was said.
+    """
     oldest = now - timedelta(days=policy.promote_days)
     found = [
         each
@@ -28,7 +30,8 @@ def select_promotable(
 
 
 def promotion_changes(episodes: Sequence[StoredEpisode], *, known: Collection[str]) -> tuple[Change, ...]:
-    """`known`: observations that a fact, believed or not, was made from: their episodes are left."""
+    """Return the proposals. Episodes whose observations are in `known` (a fact, believed or not, was made from them)
+    are left out."""
     changes = [
         Change(
             action="new",

@@ -1,6 +1,6 @@
-"""Prune, the pure part: which facts are looked through, and what of a model's answer may go (memory-model §7).
+"""The pure part of pruning: which facts a call reviews, and which removals and merges of a model's answer are proposed.
 
-In doubt a fact is kept: a reason has to be one that this policy knows, and what protects a fact is looked at again,
+In doubt a fact is kept: the reason must be one that the policy knows, and the policy's protection is checked again,
 whatever the model says.
 """
 
@@ -34,20 +34,22 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def is_prune_due(active: int, changed: int, policy: PrunePolicy) -> bool:
-    """Enough facts, enough of them new or changed since the last time."""
+    """Whether there are enough facts, and enough of them are new or changed since the last time."""
     return 0 < policy.facts <= active and changed >= policy.changed
 
 
 def sort_key(fact: StoredFact) -> str:
-    """Where a fact stands in the order in which facts are looked through: a subject's together, oldest first."""
+    """Return the key of the review order: by subject, then oldest first."""
     return f"{fact.subject}/{fact.recorded_at.isoformat()}/{fact.fact_id}"
 
 
 def select_next_facts(
     facts: Sequence[StoredFact], *, after: str, policy: PrunePolicy
 ) -> tuple[tuple[StoredFact, ...], str]:
-    """At most as many as one call takes, going on after the slot where the last call stopped, from the start when that
-    was the end; and the slot where this one stops, "" at the end."""
+    """Return the facts for the next call and the key where it stops ("" at the end).
+
+    It continues after the key where the last call stopped, or from the start after the end.
+    """
     ordered = sorted(facts, key=sort_key)
     rest = [fact for fact in ordered if sort_key(fact) > after] or ordered
     shown = tuple(rest[: policy.max_facts])
@@ -57,7 +59,7 @@ def select_next_facts(
 # ------------------------------------------------------------------------------------------- the model's answer
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One removal, its id still the prompt's short one."""
+    """One removal of the model's answer, still with the short id of the prompt."""
 
     fact: str
     reason: str
@@ -65,6 +67,8 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class MergeProposal:
+    """One merge of the model's answer, still with the short ids of the prompt."""
+
     sources: tuple[str, ...]
     content: str
     reason: str
@@ -72,7 +76,8 @@ class MergeProposal:
 
 @dataclass(frozen=True, slots=True)
 class PruneProposals:
-    """`dropped` counts, by reason, what of the answer is not proposed; `protected` are facts that stay by policy."""
+    """`dropped` counts by reason the items of the answer that are not proposed; `protected` are facts that stay by
+    policy."""
 
     changes: tuple[Change, ...]
     dropped: Mapping[str, int]
@@ -93,8 +98,11 @@ def prune_proposals(
     facts: Mapping[str, StoredFact],
     policy: PrunePolicy,
 ) -> PruneProposals:
-    """Merges first: what goes into one is not removed, since nothing of it is lost. Each fact is touched once. A fact
-    that a removal leans on (the newer one, the one that says the same) is not itself removed."""
+    """Turn a model's answer into changes.
+
+    Merges come first: their sources are not removed, since a merge loses nothing. Each fact is changed once. A fact
+    that justifies a removal (the newer one, or the one that says the same) is not removed itself.
+    """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
     touched: set[str] = set()
@@ -142,17 +150,19 @@ def prune_proposals(
 
 
 def classify_reason(reason: str) -> PruneReason | None:
-    """Which of the four reasons it is; None for another one."""
+    """Return which of the four reasons a text gives; None for any other."""
     return next((why for why, pattern in _WHY if pattern.search(reason)), None)
 
 
 def find_required_facts(
     fact: StoredFact, why: PruneReason | None, standing: Sequence[StoredFact], policy: PrunePolicy
 ) -> tuple[StoredFact, ...] | None:
-    """None: it is kept. Else the facts of its subject that have to stay because of it.
+    """Return the facts of the same subject that must stay if this fact is removed; None when the fact is kept.
 
-    contradicted: by a newer fact of the subject. redundant: another one says all of its words. Often reinforced: only
-    contradicted. Sure: contradicted, or word for word in another.
+    - contradicted: a newer fact of the subject is needed.
+    - redundant: another fact must contain all of its words.
+    - A fact that was reinforced often goes only when contradicted.
+    - A fact of high confidence goes only when contradicted, or when another contains all of its words.
     """
     newer = tuple(each for each in standing if each.recorded_at > fact.recorded_at)
     if why == "contradicted":
@@ -179,7 +189,7 @@ def _unmergeable(merge: MergeProposal, sources: Sequence[StoredFact], touched: s
 
 
 def _merged(merge: MergeProposal, sources: Sequence[StoredFact]) -> Change:
-    """The first id survives; the reflector unions what proves them. Its version alone can be named."""
+    """Return the change. The first id survives, so its version alone is named; the reflector unites the evidence."""
     return Change(
         action="merge",
         source_fact_ids=tuple(fact.fact_id for fact in sources),

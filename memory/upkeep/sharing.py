@@ -1,8 +1,7 @@
-"""Promotion to shared (memory-model §7, deep): what several users of a tenant know becomes known to a group of theirs.
+"""Sharing: a fact that several users of a tenant state becomes a fact of their group (docs/design/sharing.md).
 
-Decided twice by the same rules: by who proposes it, and by the group's reflector from the rows as they stand then. What
-is shared says where it was said, by turn and observation, and not in which words: a quote is its user's.
-docs/design/sharing.md.
+The same rules decide twice: when the change is proposed, and when the group's reflector applies it to the rows as they
+are then. A shared fact names its turns and observations, but has no quotes: a quote belongs to its user.
 """
 
 from __future__ import annotations
@@ -17,14 +16,17 @@ from ..facts.statements import Statement
 from ..policies import SharingPolicy
 
 SHARED_MAX = 20
-"""Proposals of one run: as many as one command carries."""
+"""Proposals per run: as many as one command takes."""
 SOURCES_MAX = 64
 """Facts that one proposal names, each of another user."""
 
 
 def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
-    """A user's own, believed without an end, said by the user, and about nobody who is meant by `user`: of each user
-    that is another person."""
+    """Whether a fact may be shared.
+
+    It must be a user's own active fact without an end, said by the user, and not about `user`: that is another person
+    for each user.
+    """
     return (
         fact.owner.scope == "user"
         and fact.state == "active"
@@ -39,8 +41,11 @@ def is_shareable(fact: StoredFact, policy: SharingPolicy) -> bool:
 def sharing_changes(
     mine: Sequence[StoredFact], said: Sequence[StoredFact], *, group: Owner, policy: SharingPolicy
 ) -> tuple[Change, ...]:
-    """Of one user's facts those that enough users say. `said`: rows of the tenant with the texts of these facts, of any
-    owner and in any state. What the group knows, or knew once, is not proposed again."""
+    """Return proposals for one user's facts that enough users state.
+
+    `said` are the tenant's rows with the texts of these facts, of any owner and in any state. What the group knows or
+    once knew is not proposed again.
+    """
     known = {_statement(each) for each in said if each.owner == group}
     changes: list[Change] = []
     for fact in mine:
@@ -65,8 +70,12 @@ def sharing_changes(
 
 
 def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: SharingPolicy) -> Statement | None:
-    """A proposal with what its sources say: it is as trustworthy as the least of them, as sensitive as the most, holds
-    from the earliest, and was told when the last was. None: too few say it now, or the group is not the one."""
+    """Return the statement with what its sources give; None when too few users state it now, or the group is not the
+    configured one.
+
+    Its confidence is the lowest of the sources, its sensitivity the highest, its begin the earliest, and its time that
+    of the newest evidence.
+    """
     sources = _by_user(statement.subject, statement.content_hash, named, policy)
     if statement.owner != policy.shared_with or len(sources) < policy.users:
         return None
@@ -92,7 +101,7 @@ def _statement(fact: StoredFact) -> tuple[str, str]:
 def _by_user(
     subject: str, content_hash: str, facts: Sequence[StoredFact], policy: SharingPolicy
 ) -> Mapping[str, StoredFact]:
-    """One fact a user, the oldest, by user."""
+    """Return one fact per user, the oldest."""
     said = [each for each in facts if _statement(each) == (subject, content_hash) and is_shareable(each, policy)]
     sources: dict[str, StoredFact] = {}
     for each in sorted(said, key=lambda fact: (fact.owner.id, fact.recorded_at, fact.fact_id)):
@@ -101,7 +110,7 @@ def _by_user(
 
 
 def _unquoted(fact: StoredFact) -> Evidence:
-    """The newest that speaks for it, without the words."""
+    """Return the fact's newest evidence without its quote."""
     return fact.evidence[-1].model_copy(update={"quote": ""})
 
 

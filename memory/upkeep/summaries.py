@@ -1,4 +1,4 @@
-"""Summaries of sessions, the pure part: which turns wait for one, and what of them is shown (memory-model §7)."""
+"""The pure part of session summaries: which turns wait for a summary, and what of them the prompt shows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..recall.context import tokens
 from ..recall.prompt_framing import remove_framed
 
 WAITING_MAX: Final = SUMMARISED_MAX
-"""Turns of an owner that wait to be summarised, over all sessions: the newest. Older ones stay in the session log."""
+"""Turns of an owner that wait for a summary, over all sessions: the newest. Older ones stay in the session log."""
 SHOWN: Final = frozenset(up_to("internal"))
-"""What is secret is left out of a summary: it is shown to whoever may see what is internal."""
+"""Sensitivities that go into a summary. Whoever may see `internal` sees the summary."""
 
 
 class SummaryBacklog(BaseModel):
-    """Turns of one session that no summary has taken yet, in the order in which they were told."""
+    """Turns of one session that no summary covers yet, in their order."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -38,8 +38,8 @@ class SummaryBacklog(BaseModel):
 
 
 def add_turn(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
-    """One more reflected turn; the session that was heard of last stands last, and what is too many goes from the
-    first one."""
+    """Add one reflected turn. Its session becomes the last one; when there are too many turns, those of the first
+    session go."""
     session = told.user_id, told.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
     now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, told.turn_id))
@@ -55,7 +55,7 @@ def add_turn(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple
 
 
 def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[SummaryBacklog, ...]:
-    """The sessions with enough turns, the one with most of them first; 0: none."""
+    """Return the sessions with at least `at_least` turns, those with most turns first; 0 returns none."""
     enough = [each for each in waiting if at_least and len(each.turn_ids) >= at_least]
     return tuple(sorted(enough, key=lambda each: -len(each.turn_ids)))
 
@@ -63,7 +63,7 @@ def sort_by_need(waiting: Sequence[SummaryBacklog], *, at_least: int) -> tuple[S
 def remove_turns(
     waiting: Sequence[SummaryBacklog], session: SummaryBacklog, turns: Collection[str]
 ) -> tuple[SummaryBacklog, ...]:
-    """When these turns of a session are summarised, or never will be."""
+    """Remove turns of a session that are summarised, or never will be."""
     left = []
     for each in waiting:
         if each.session == session.session:
@@ -74,19 +74,21 @@ def remove_turns(
 
 
 class StoredTurn(BaseModel):
-    """A turn as the session log orders it: message 0, in short."""
+    """A turn of the session log, by its message 0."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     turn_id: str
     first_place: int | None = None
-    """None of what 0.1 recorded, which stands before all others."""
+    """None for turns that version 0.1 recorded; they come before all others."""
     occurred_at: datetime
 
 
 def select_older_turns(session: Iterable[StoredTurn], *, keep: int) -> tuple[StoredTurn, ...]:
-    """The turns of a session without the newest `keep`, in the order of the log. Turns that have no words in its thread
-    take no place there, and stand by their time."""
+    """Return the turns of a session without the newest `keep`, in the order of the log.
+
+    A turn without words in the session's thread has no place there and is ordered by its time.
+    """
     ordered = sorted(
         session,
         key=lambda turn: (-1 if turn.first_place is None else turn.first_place, turn.occurred_at, turn.turn_id),
@@ -115,8 +117,10 @@ class SummaryTurn:
 def to_summary_turns(
     turn_ids: Sequence[str], messages: Iterable[StoredMessage], policy: CapturePolicy
 ) -> tuple[SummaryTurn, ...]:
-    """The turns that the session log has, in the order of `turn_ids`: the captured roles, the assistant's words cut,
-    without memories that were rendered into them and without what is secret."""
+    """Return the turns that the session log has, in the order of `turn_ids`.
+
+    Only captured roles are included. The assistant's text is cut; rendered memories and sensitive messages are removed.
+    """
     by_turn: dict[str, list[StoredMessage]] = {}
     for message in sorted(messages, key=lambda each: each.message_index):
         by_turn.setdefault(message.turn_id, []).append(message)
@@ -136,7 +140,7 @@ def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy
 
 
 def take_within_tokens(turns: Sequence[SummaryTurn], limit: int) -> tuple[SummaryTurn, ...]:
-    """The oldest of these, at most `limit` tokens together, at least one."""
+    """Return the oldest turns with at most `limit` tokens together, at least one."""
     total = 0
     for place, turn in enumerate(turns):
         total += turn.tokens

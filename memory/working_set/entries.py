@@ -1,8 +1,8 @@
-"""The working set of a session: what the agent is attending to now (memory-model §4).
+"""The working set of a session: the few entries that the conversation is about now (docs/design/observer.md).
 
-All functions are pure: they take a WorkingSet and return another. A set's `turn` counts the turns it has lived
-through. During turn n (from 1) entries are touched at `turn` n-1, and the tick at its end makes it n, so that right
-after its own turn an entry stands at importance x decay(1).
+All functions are pure: they take a WorkingSet and return another one. The set's `turn` counts the turns that it has
+lived through. Turn n (from 1) touches entries at `turn` n-1, and the tick at its end makes it n. So right after its own
+turn an entry has the salience importance x decay(1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DURABILITY: tuple[Durability, ...] = ("transient", "session", "persistent", "pe
 
 
 class UnknownEntryError(LookupError):
-    """No entry of that id in the set."""
+    """The set has no entry with that id."""
 
 
 class PinRefusedError(ValueError):
@@ -32,29 +32,29 @@ class PinRefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class EntryCandidate:
-    """An observation on its way into the set."""
+    """An observation that is about to enter the set."""
 
     observation: Observation
     replaces: str | None = None
-    """Entry id of the working entry, or of an earlier candidate of the same turn, that this one replaces."""
+    """Entry id that this candidate replaces: of a working entry, or of an earlier candidate of the same turn."""
     pinned: bool = False
-    """Asks for a pin; without a free slot the entry is kept unpinned."""
+    """Whether the candidate asks for a pin. Without a free pin the entry is kept unpinned."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EntryReplacement:
-    """`observation_id` took the place of what `replaced_observation_id` had put there."""
+    """`observation_id` replaced the entry of `replaced_observation_id`."""
 
     observation_id: str
     replaced_observation_id: str
     present: bool
-    """False: the named entry was no longer in the set (evicted meanwhile, or never there)."""
+    """False: the named entry was not in the set (evicted before, or never there)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRefresh:
-    """The candidate `observation_id` said again what stood in `entry_id_before`; the entry is `entry_id` now."""
+    """The candidate `observation_id` repeated the entry `entry_id_before`; the entry's id is `entry_id` now."""
 
     observation_id: str
     entry_id_before: str
@@ -63,11 +63,13 @@ class EntryRefresh:
 
 @dataclass(frozen=True, slots=True)
 class WorkingSetUpdate:
+    """The set after one turn, and what happened to its entries."""
+
     working: WorkingSet
     evicted: tuple[Evicted, ...]
-    """The persistent and permanent entries that had to make room: consolidation hears of them."""
+    """The evicted persistent and permanent entries: they are reported to consolidation."""
     evicted_entries: tuple[WorkingEntry, ...]
-    """All entries that had to make room."""
+    """All evicted entries."""
     refreshed: tuple[EntryRefresh, ...]
     replaced: tuple[EntryReplacement, ...]
     pins_refused: int
@@ -76,27 +78,28 @@ class WorkingSetUpdate:
 
 
 def items(working: WorkingSet) -> tuple[WorkingEntry, ...]:
-    """By salience, greatest first; among equals the oldest first."""
+    """Return the entries by salience, greatest first; equal ones oldest first."""
     return _ordered(working.entries)
 
 
 def format_bullets(working: WorkingSet) -> str:
-    """Bullets by salience, without scores."""
+    """Format entries as bullets by salience, without scores."""
     return "\n".join(f"- {entry.content}" for entry in items(working))
 
 
 def find(working: WorkingSet, entry_id: str) -> WorkingEntry | None:
+    """Return the entry with this id, or None."""
     return next((entry for entry in working.entries if entry.entry_id == entry_id), None)
 
 
 def evict(working: WorkingSet, entry_id: str) -> WorkingSet:
-    """Take an entry out, pinned or not. Raises UnknownEntryError."""
+    """Remove an entry, pinned or not. Raises UnknownEntryError."""
     _named(working, entry_id)
     return _with(working, (entry for entry in working.entries if entry.entry_id != entry_id))
 
 
 def pin(working: WorkingSet, entry_id: str, policy: WorkingSetPolicy) -> WorkingSet:
-    """Hold an entry. Raises UnknownEntryError, or PinRefusedError when no pin is free."""
+    """Pin an entry. Raises UnknownEntryError, or PinRefusedError when no pin is free."""
     entry = _named(working, entry_id)
     if entry.pinned:
         return working
@@ -106,18 +109,18 @@ def pin(working: WorkingSet, entry_id: str, policy: WorkingSetPolicy) -> Working
 
 
 def unpin(working: WorkingSet, entry_id: str) -> WorkingSet:
-    """Raises UnknownEntryError."""
+    """Unpin an entry. Raises UnknownEntryError."""
     return _put(working, entry_id, _named(working, entry_id).model_copy(update={"pinned": False}))
 
 
 def refresh(working: WorkingSet, entry_id: str, policy: DecayPolicy) -> WorkingSet:
-    """Attend to an entry again: last access is the current turn. Raises UnknownEntryError."""
+    """Set an entry's last access to the current turn. Raises UnknownEntryError."""
     entry = _named(working, entry_id).model_copy(update={"last_access_turn": working.turn})
     return _put(working, entry_id, _scored(entry, working.turn, policy))
 
 
 def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
-    """One tick: the next turn, every salience anew, entries in order of it."""
+    """Tick: go to the next turn, recompute every salience and sort the entries by it."""
     turn = working.turn + 1
     return WorkingSet(turn=turn, entries=_ordered(_scored(entry, turn, policy) for entry in working.entries))
 
@@ -125,7 +128,7 @@ def advance(working: WorkingSet, policy: DecayPolicy) -> WorkingSet:
 def add(
     working: WorkingSet, candidate: EntryCandidate, policy: WorkingSetPolicy
 ) -> tuple[WorkingSet, tuple[WorkingEntry, ...], EntryRefresh | None]:
-    """Put a candidate in, or refresh the entry that says the same. Returns the set, who had to go, what was refreshed.
+    """Add a candidate, or refresh the entry that states the same. Return the set, the evicted entries and the refresh.
 
     Raises pydantic.ValidationError when the candidate makes no valid entry.
     """
@@ -149,8 +152,8 @@ def add(
 def apply_turn(
     working: WorkingSet, candidates: Sequence[EntryCandidate], *, policy: WorkingSetPolicy
 ) -> WorkingSetUpdate:
-    """One turn, in the order of memory-model §4: what is replaced goes, what was observed comes, then one tick (also
-    when nothing was observed)."""
+    """Apply one turn: remove replaced entries, add what was observed, then tick once (also when nothing was
+    observed)."""
     working, replaced, dropped = _replace(working, candidates)
     evicted: list[WorkingEntry] = []
     refreshed: list[EntryRefresh] = []
@@ -187,8 +190,8 @@ def apply_turn(
 def _replace(
     working: WorkingSet, candidates: Sequence[EntryCandidate]
 ) -> tuple[WorkingSet, tuple[EntryReplacement, ...], frozenset[str]]:
-    """Take out what is replaced. Returns the set, what replaced what, and the candidates that another candidate of
-    this turn replaces: they never go in (nobody has to make room for them)."""
+    """Remove replaced entries. Return the set, the replacements, and the candidates that another candidate of this turn
+    replaces: these never enter the set, so that they evict nothing."""
     earlier: dict[str, Observation] = {}
     dropped: set[str] = set()
     replaced: list[EntryReplacement] = []
@@ -233,8 +236,8 @@ def _saying(working: WorkingSet, observation: Observation) -> WorkingEntry | Non
 
 
 def _prevails(new: Observation, old: WorkingEntry) -> bool:
-    """Which of two observations of one statement the entry stands for: the more durable, then the more important,
-    then the first. It is the one that became a fact, if any did."""
+    """Whether an entry takes over the observation that repeats it: the more durable, then the more important, then the
+    first one prevails. It is the one that became a fact, if any did."""
     return (_DURABILITY.index(new.durability), new.importance) > (_DURABILITY.index(old.durability), old.importance)
 
 
@@ -279,8 +282,8 @@ def _scored(entry: WorkingEntry, turn: int, policy: DecayPolicy) -> WorkingEntry
 
 
 def _least(working: WorkingSet) -> WorkingEntry:
-    """Who goes first: unpinned, of least salience, the oldest. Pinned ones only where a smaller policy leaves no
-    other (the set was made under a larger one)."""
+    """Return the entry to evict: unpinned, of least salience, then the oldest. A pinned entry only goes when a policy
+    with a smaller capacity leaves no other."""
     return min(working.entries, key=lambda entry: (entry.pinned, entry.salience, entry.created_turn))
 
 

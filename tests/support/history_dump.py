@@ -96,9 +96,9 @@ class Dump:
         return next((each, payload) for each, payload in self.points[collection].items() if which(payload))
 
     # ------------------------------------------------------------------------------------------------ checking
-    async def history(self, **reading: Any) -> History:
+    async def history(self, **scope: Any) -> History:
         log, store = cast(Log, DumpLog(self)), cast(VectorStore, DumpStore(self))
-        return await read_history(log=log, store=store, reading=HistoryScope(**reading))
+        return await read_history(log=log, store=store, scope=HistoryScope(**scope))
 
     async def verdicts(self, *, tenant: str | None = None, **expected: Any) -> dict[str, InvariantVerdict]:
         history = await self.history(tenant=tenant)

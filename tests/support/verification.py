@@ -77,7 +77,7 @@ async def violations(
     policy = load(config=config)[1] if config.is_file() else MemoryPolicy()
     async with store_of(environment) as store:
         history = await read_history(
-            log=log, store=store, reading=HistoryScope(tenant=tenant, since=since, policy=policy)
+            log=log, store=store, scope=HistoryScope(tenant=tenant, since=since, policy=policy)
         )
     expected = Expected(
         stages=frozenset(stages or STAGES),

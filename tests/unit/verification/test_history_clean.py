@@ -36,7 +36,7 @@ async def test_a_run_of_one_tenant_is_clean(dump: Dump) -> None:
     history = await dump.history(tenant="zeta")
     assert {row.tenant_id for row in history.turns} == {"zeta"}
     assert history.refusals == []
-    assert history.letters == []
+    assert history.dead_letters == []
 
 
 async def test_what_the_caller_knows_is_held_to(dump: Dump) -> None:

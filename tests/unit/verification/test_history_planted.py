@@ -98,7 +98,7 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
             next(each for each in dump.records[TURNS.name] if dict(each.headers).get("memstream-rekeyed"))
         ),
         "I1",
-        "turn t50 of acme/u1/astray lay wrong and was not sent again",
+        "turn t50 of acme/u1/astray lay on the wrong partition and was not sent again",
     ),
     "a waiting row": (
         lambda dump: dump.append(
@@ -110,7 +110,7 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
         "I1",
         "turn t2 of acme/u1/held is lost",
     ),
-    "a turn's words": (lambda dump: gone(dump, "turns", FIRST), "I1", "is not in the store word by word"),
+    "a turn's words": (lambda dump: gone(dump, "turns", FIRST), "I1", "has no verbatim messages in the store"),
     "a reflection": (lambda dump: dump.drop(EPISODES_RECORDED.name, FIRST), "I1", "was observed and not reflected"),
     "an episode": (lambda dump: gone(dump, "episodes", FIRST), "I1", "its episode is not in the store"),
     "an observation's fact, everywhere": (lambda dump: _no_fact(dump), "I1", "an observation made no fact"),
@@ -141,7 +141,7 @@ LOSSES: dict[str, tuple[Plant, str, str]] = {
     "all events of a fact": (
         lambda dump: _without(dump, FACTS_UPDATED.name, of(tenant_id="acme", fact__content="Lives in Oslo")),
         "facts",
-        "was never told on memory.facts.updated",
+        "has no event on memory.facts.updated",
     ),
     "an event that a record names": (
         lambda dump: dump.drop(FACTS_UPDATED.name, google_event(1)),
@@ -251,7 +251,7 @@ DOUBLES: dict[str, tuple[Plant, str, str]] = {
     "other words than were said": (
         lambda dump: payload(dump, "turns", FIRST, content="I work at Gogle."),
         "I1",
-        "its messages are not kept as they came",
+        "its stored messages differ from the turn",
     ),
 }
 
@@ -454,7 +454,7 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "evidence of nobody": (
         lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, observation_id="0" * 36)]),
         "I3",
-        "an observation that nobody of its owner made",
+        "a fact's evidence is an observation that is not of its owner",
     ),
     "evidence with another quote": (
         lambda dump: payload(dump, "facts", GOOGLE, evidence=[_evidence(dump, quote="I work")]),
@@ -485,7 +485,7 @@ FOREIGN: dict[str, tuple[Plant, str, str]] = {
     "a working entry of nobody": (
         lambda dump: payload(dump, "working", of(tenant_id="acme", session_id="s1"), observation_id="0" * 36),
         "I3",
-        "it is of an observation that nobody of its owner made",
+        "it comes from an observation that is not of its owner",
     ),
     "words in the archive that were not put there": (
         lambda dump: compress(dump, content="Works at Apple"),
@@ -569,7 +569,7 @@ POISON: dict[str, tuple[Plant, str, str]] = {
     "without a place": (
         lambda dump: _letter_of(dump, NO_JSON, **{"kafka_dlt-original-offset": b"?"}),
         "I5",
-        "does not say of which record it is",
+        "does not name its record",
     ),
     "of no record": (
         lambda dump: _letter_of(dump, NO_JSON, **{"kafka_dlt-original-offset": b"4711"}),
@@ -658,7 +658,7 @@ async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
             return ends
 
     history = await read_history(
-        log=cast(Log, Growing(dump)), store=cast(VectorStore, DumpStore(dump)), reading=HistoryScope()
+        log=cast(Log, Growing(dump)), store=cast(VectorStore, DumpStore(dump)), scope=HistoryScope()
     )
     verdicts = {each.invariant: each for each in verify(history, Expected(tier="standard"))}
     assert [name for name, each in verdicts.items() if not each.ok] == ["I8"]
@@ -668,7 +668,7 @@ async def test_a_topic_that_grows_while_it_is_read(dump: Dump) -> None:
 async def test_a_record_of_ours_that_nobody_can_read(dump: Dump) -> None:
     at = dump.find(FACTS_UPDATED.name, google_event(1))
     dump.records[FACTS_UPDATED.name][at] = replace(dump.records[FACTS_UPDATED.name][at], value=b"{}")
-    assert "nobody can read it: invalid" in await shown(dump, "I2")
+    assert "cannot be read: invalid" in await shown(dump, "I2")
 
 
 async def test_no_content_is_told(dump: Dump) -> None:
