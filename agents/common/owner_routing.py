@@ -1,4 +1,4 @@
-"""Work that belongs to an owner: what reflector and consolidation share of their events."""
+"""Events that belong to an owner, as reflector and consolidation route them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class OwnerCommand:
     owner_key: str
 
     @property
-    def id(self) -> str:
+    def event_id(self) -> str:
         return self.command.command_id
 
 
 def owner_command(record: Record) -> OwnerCommand:
-    """A command on memory.commands. Raises Poison."""
+    """Decode a command on memory.commands. Raises Poison."""
     command = decode(record, Command)
     if command.owner is None:
         raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
@@ -41,7 +41,10 @@ def owner_command(record: Record) -> OwnerCommand:
 
 
 def in_lane_of_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
-    """Raises Poison where the record lies on another partition than its owner's: two workers would write one owner."""
+    """Put an event into the lane of its owner.
+
+    Raises Poison when the record is not on the partition of its owner: two workers would write the same owner's rows.
+    """
     if is_misplaced(record, work.owner_key, partitions=partitions):
         raise Poison("invalid", "it lies on another partition than murmur2 of its owner key says: key it by owner")
     return RoutedEvent(work.owner_key, work)

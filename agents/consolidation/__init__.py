@@ -1,4 +1,4 @@
-"""Consolidation: episodes become facts, with a model, through the reflector. `stage.py` reads as an event goes."""
+"""Consolidation: episodes become facts, by a model and through the reflector. `stage.py` shows the way of an event."""
 
 from .stage import Consolidation
 

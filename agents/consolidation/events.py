@@ -21,7 +21,7 @@ class ReflectedTurn:
     owner_key: str
 
     @property
-    def id(self) -> str:
+    def event_id(self) -> str:
         return self.recorded.turn_id
 
 
@@ -33,16 +33,16 @@ class RecallEvent:
     owner_key: str
 
     @property
-    def id(self) -> str:
+    def event_id(self) -> str:
         return self.recall.recall_id
 
 
-Work = ReflectedTurn | OwnerCommand | RecallEvent
+ConsolidationEvent = ReflectedTurn | OwnerCommand | RecallEvent
 
 
-def route_event(record: Record, *, partitions: int) -> RoutedEvent[Work]:
+def route_event(record: Record, *, partitions: int) -> RoutedEvent[ConsolidationEvent]:
     """Decode the event and put it into the lane of its owner. Raises Poison."""
-    work: Work
+    work: ConsolidationEvent
     if record.position.topic == COMMANDS.name:
         work = owner_command(record)
     elif record.position.topic == RECALLED.name:

@@ -47,7 +47,7 @@ from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
-from .events import RecallEvent, ReflectedTurn, Work, route_event
+from .events import ConsolidationEvent, RecallEvent, ReflectedTurn, route_event
 from .messages import SOURCE, plain_result, proposal_commands, run_result
 from .owner_reads import OwnerReader
 from .plan import Steps
@@ -113,17 +113,17 @@ class Consolidation:
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
         )
         self._reminders = OwnerReminders(pause=self._pause, clock=monotonic)
-        calls.on_breaker_closed(self._model_is_back)
+        calls.on_breaker_closed(self._wake_owners)
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
         """The reflector reads the commands too, and writes the dead letters of those that cannot be decoded."""
         return topic != COMMANDS.name
 
-    def route(self, record: Record) -> RoutedEvent[Work]:
+    def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:
         return route_event(record, partitions=self._partitions)
 
-    def last(self, work: Work, rows: Rows) -> Decision | None:
+    def last(self, work: ConsolidationEvent, rows: Rows) -> Decision | None:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
         if isinstance(work, RecallEvent):
@@ -131,12 +131,12 @@ class Consolidation:
         return ProgressRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: Work, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return
         if isinstance(work, RecallEvent):
             decision = await self._recall_counters.decide(
-                work.recall, work.owner_key, source_of(record, work.id), rows, now=self._now()
+                work.recall, work.owner_key, source_of(record, work.event_id), rows, now=self._now()
             )
             if decision is not None:
                 yield decision
@@ -176,7 +176,7 @@ class Consolidation:
             conclusion = await self._run("consolidate", request, row, record)
         turns = CountedTurns(turn_number=recorded.turn_number, counted=before.counted.add(recorded.turn_id))
         outcome = Outcome(
-            source=source_of(record, work.id),
+            source=source_of(record, work.event_id),
             after={session_row_key(owner_key, session): turns.to_bytes()},
             writes=conclusion.writes,
             records=conclusion.records,
@@ -204,7 +204,7 @@ class Consolidation:
             assert conclusion.record is not None  # a command always makes a run
             result = run_result(command, conclusion.record, conclusion.why)
         outcome = Outcome(
-            source=source_of(record, work.id),
+            source=source_of(record, work.event_id),
             writes=conclusion.writes,
             records=(*conclusion.records, result_record(result, source=SOURCE, subject=owner_key)),
             tenant_id=command.tenant_id,
@@ -311,7 +311,7 @@ class Consolidation:
         seconds = 0.0 if at_once and command.for_model else max(0.0, (command.at - now).total_seconds())
         self._reminders.wait(owner_key, partition, command, seconds=seconds)
 
-    def _model_is_back(self, breaker: str) -> None:
+    def _wake_owners(self, breaker: str) -> None:
         tenant_id = tenant_of_breaker(breaker)
         if tenant_id is not None:
             self._reminders.wake(tenant_id)

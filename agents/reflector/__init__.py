@@ -1,4 +1,4 @@
-"""The reflector: the only writer of episodes and facts. `stage.py` reads as an event goes."""
+"""The reflector: the only writer of episodes and facts. `stage.py` shows the way of an event."""
 
 from .stage import Reflector
 

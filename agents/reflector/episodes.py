@@ -1,9 +1,11 @@
-"""Episodes, as the reflector adds them: of a turn, of a working set that is flushed, or of a summary that consolidation
-proposes; and what makes room."""
+"""Episodes that the reflector adds, and those that it deletes to make room.
+
+New episodes come from observed turns, from a flushed working set, and from summaries of consolidation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +27,7 @@ from .fact_overlay import Vector
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDecision:
-    """A command, decided: the episodes to be added, and a verdict for each that was proposed."""
+    """The episodes that a command adds, and a verdict for each that it proposes."""
 
     episodes: tuple[StoredEpisode, ...]
     verdicts: tuple[EpisodeVerdict, ...]
@@ -33,7 +35,7 @@ class EpisodeDecision:
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """`kept`: an owner's share; 0: all stay. `count` takes the name of a counter and how much is added."""
+    """Reads and writes of episodes. `kept`: how many an owner may have, 0: any number. `count(name, n)`: a metric."""
 
     store: VectorStore
     calls: Calls
@@ -49,7 +51,7 @@ class Episodes:
         owner_key: str,
         recorded: int,
     ) -> tuple[Write, ...]:
-        """Inserts, where absent, and what goes for them. `recorded`: episodes of the owner that ever were."""
+        """Insert episodes that are absent, and delete those that make room. `recorded`: how many the owner ever had."""
         if not episodes:
             return ()
         points = tuple(
@@ -65,22 +67,28 @@ class Episodes:
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
     async def _room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
-        """Beyond the owner's share the oldest consolidated episodes go; what is not consolidated stays. The store is
-        asked how many stand only once so many were ever recorded."""
+        """Delete the owner's oldest consolidated episodes when there are too many. Others are never deleted here.
+
+        The store counts them only when the owner ever had that many.
+        """
         if not self.kept or recorded + added <= self.kept:
             return ()
         mine = equals("owner_key", owner_key)
         where = models.Filter(must=[mine])
-        stand = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
-        if stand + added <= self.kept:
+        stored = await self.calls.call("store", lambda: self.store.count(EPISODES, tenant_id=tenant_id, where=where))
+        if stored + added <= self.kept:
             return ()
-        done = models.Filter(
+        consolidated = models.Filter(
             must=[mine], must_not=[models.IsEmptyCondition(is_empty=models.PayloadField(key="consolidated_at"))]
         )
         oldest = await self.calls.call(
             "store",
             lambda: self.store.select(
-                EPISODES, tenant_id=tenant_id, where=done, order_by="occurred_at", limit=stand + added - self.kept
+                EPISODES,
+                tenant_id=tenant_id,
+                where=consolidated,
+                order_by="occurred_at",
+                limit=stored + added - self.kept,
             ),
         )
         if not oldest:
@@ -88,8 +96,19 @@ class Episodes:
         self.count("episodes_culled", len(oldest))
         return (DeletePoints(collection=EPISODES, tenant_id=tenant_id, ids=tuple(each.id for each in oldest)),)
 
-    async def flushed(self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime) -> EpisodeDecision:
-        """An observation that is an episode already stays the one that it is, also where it was let go since."""
+    async def of_owner(self, episode_ids: Iterable[str], *, tenant_id: str, owner_key: str) -> dict[str, StoredEpisode]:
+        """Return those of these episodes that the owner has, by id."""
+        wanted = [each for each in dict.fromkeys(episode_ids) if ids.is_derived(each)]
+        if not wanted:
+            return {}
+        found = await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted))
+        episodes = {each: StoredEpisode.from_payload(record.payload) for each, record in found.items()}
+        return {each: episode for each, episode in episodes.items() if episode.owner_key == owner_key}
+
+    async def from_working_set(
+        self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
+    ) -> EpisodeDecision:
+        """Decide about entries of a working set. An observation that is an episode already, or was one, adds none."""
         episodes = [
             episode_of(
                 observation,
@@ -103,8 +122,10 @@ class Episodes:
             )
             for each, observation in zip(args.observations, args.as_derived(tenant_id), strict=True)
         ]
-        wanted = [each.episode_id for each in episodes]
-        known = set(await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted)))
+        episode_ids = [each.episode_id for each in episodes]
+        known = set(
+            await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=episode_ids))
+        )
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for episode in episodes:
@@ -115,22 +136,24 @@ class Episodes:
             verdicts.append(_verdict(episode, is_new))
         return EpisodeDecision(tuple(added), tuple(verdicts))
 
-    async def summarised(self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime) -> EpisodeDecision:
-        """No turn is summarised twice, whoever proposes it and in whatever words: the first summary stands."""
+    async def from_summaries(
+        self, args: EpisodesRecord, *, tenant_id: str, owner: Owner, now: datetime
+    ) -> EpisodeDecision:
+        """Decide about summaries. No turn is summarised twice: the first summary of a turn stays."""
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
             episode = _summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
             known = [*await self._summaries(episode), *added]
-            told = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
-            is_new = told.isdisjoint(episode.turn_ids)
+            summarised = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
+            is_new = summarised.isdisjoint(episode.turn_ids)
             if is_new:
                 added.append(episode)
             verdicts.append(_verdict(episode, is_new))
         return EpisodeDecision(tuple(added), tuple(verdicts))
 
     async def _summaries(self, like: StoredEpisode) -> list[StoredEpisode]:
-        """Of its owner and session; deleted ones too."""
+        """Read the summaries of the same owner and session, deleted ones too."""
         where = models.Filter(
             must=[
                 equals("owner_key", like.owner_key),
@@ -161,7 +184,7 @@ def episode_of(
     occurred_at: datetime,
     now: datetime,
 ) -> StoredEpisode:
-    """Of what was observed in one turn."""
+    """Build the episode of an observation of one turn."""
     return StoredEpisode(
         episode_id=ids.episode_id(observation.observation_id),
         tenant_id=tenant_id,
@@ -193,8 +216,11 @@ def _session(episode: StoredEpisode) -> tuple[str, str]:
 
 
 def _summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
-    """It tells again what was observed turn by turn: consolidation has looked at that already, and makes no fact of
-    it. Its quote is empty, its evidence are its turns."""
+    """Build the episode of a summary.
+
+    It counts as consolidated: consolidation has seen the episodes of its turns, and makes no fact of their summary. It
+    has no quote; its evidence are its turns.
+    """
     session = ids.session_key(tenant_id, proposal.user_id, proposal.session_id)
     last = proposal.turn_ids[-1]
     observation_id = ids.summary_id(owner.key(tenant_id), session, last)

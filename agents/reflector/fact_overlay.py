@@ -1,7 +1,7 @@
-"""The facts of one owner as one outcome has left them: its own decisions lie over what the store has.
+"""Read-your-writes overlay on the stored facts of one owner.
 
-So several changes of one turn or command see each other, and each row is written once, from the version that was
-read to the last.
+The changes of one event lie over the rows of the store. So several changes of one turn or command see each other, and
+each row is written once, from the version that was read to the last one.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ Vector = Sequence[float]
 @dataclass(slots=True)
 class _Changed:
     base_version: int | None
-    """As it was read; None: it was absent."""
+    """The version that was read; None: there was no row."""
     fact: StoredFact
     dense: Vector | None
-    """Of its text; None: the text is the stored one's."""
+    """The vector of a new text; None: the text has not changed."""
 
 
 class FactOverlay:
-    """Reads of one owner's facts, with this outcome's changes over them. Rows of other owners are seen by `of_others`
-    alone."""
+    """Reads one owner's facts, with the changes of this event over them. Only `of_others` reads facts of others."""
 
     def __init__(self, *, store: VectorStore, calls: Calls, tenant_id: str, owner_key: str) -> None:
         self._store = store
@@ -48,6 +47,7 @@ class FactOverlay:
 
     # ------------------------------------------------------------------------------------------------ reads
     async def by_ids(self, fact_ids: Iterable[str]) -> dict[str, StoredFact]:
+        """Return those of these facts that the owner has, in any state."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
         unread = [each for each in wanted if each not in self._read and each not in self._changed]
         if unread:
@@ -59,14 +59,13 @@ class FactOverlay:
         return {each: fact for each, fact in facts.items() if fact.owner_key == self._owner_key}
 
     async def of_others(self, fact_ids: Iterable[str]) -> tuple[StoredFact, ...]:
-        """Rows of the tenant, whosever they are, as they stand: for what is shared. Nothing of them is written."""
+        """Return facts of the tenant, of any owner, as the store has them. Sharing reads them; nothing writes them."""
         wanted = [each for each in dict.fromkeys(fact_ids) if ids.is_derived(each)]
         found = await self._calls.call("store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=wanted))
         return tuple(StoredFact.from_payload(each.payload) for each in found.values())
 
-    async def of_entry(self, observation_id: str) -> StoredFact | None:
-        """The fact that a working entry became: by its id, else the one whose evidence names the observation (of
-        several, the newest)."""
+    async def of_observation(self, observation_id: str) -> StoredFact | None:
+        """Return the fact that was made of an observation, else the newest one whose evidence names it."""
         direct = ids.fact_id(self._owner_key, observation_id)
         fact = (await self.by_ids([direct])).get(direct)
         if fact is not None and fact.state in READABLE:
@@ -78,7 +77,7 @@ class FactOverlay:
         return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
 
     async def equal(self, subject: str, content_hash: str) -> StoredFact | None:
-        """Same subject, same canonical text; active before pending, then the oldest."""
+        """Return the fact of this subject with this canonical text: active before pending, then the oldest."""
         same = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
@@ -86,7 +85,7 @@ class FactOverlay:
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
 
     async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:
-        """Same subject, same canonical text, believed once and no longer; the newest first."""
+        """Return the closed facts of this subject with this canonical text, newest first."""
         same = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
@@ -95,7 +94,7 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id), reverse=True))
 
     async def near(self, subject: str, dense: Vector, *, limit: int) -> tuple[NearFact, ...]:
-        """The nearest of the same subject, best first."""
+        """Return the nearest facts of this subject, best first."""
         where = self._where([equals("subject", subject)], READABLE)
         found = await self._calls.call(
             "store",
@@ -119,15 +118,17 @@ class FactOverlay:
     async def neighbours(
         self, subject: str, dense: Vector | None, predicates: Sequence[str], *, limit: int
     ) -> tuple[NearFact, ...]:
-        """The nearest, and whatever has one of these predicates, however its words lie: a predicate that has one
-        value at a time is looked up by name."""
+        """Return the nearest facts of this subject, and all that have one of these predicates.
+
+        A predicate with one value at a time is looked up by its name: the texts of two values need not be near.
+        """
         near = () if dense is None else await self.near(subject, dense, limit=limit)
         found = {each.fact.fact_id for each in near}
-        named = await self.of_predicate(subject, predicates)
-        return (*near, *(NearFact(fact) for fact in named if fact.fact_id not in found))
+        same_predicate = await self.of_predicate(subject, predicates)
+        return (*near, *(NearFact(fact) for fact in same_predicate if fact.fact_id not in found))
 
     async def of_predicate(self, subject: str, predicates: Sequence[str]) -> tuple[StoredFact, ...]:
-        """Rows of the same subject with one of these predicates, the oldest first."""
+        """Return the facts of this subject with one of these predicates, oldest first."""
         if not predicates:
             return ()
         same = await self._matching(
@@ -137,8 +138,11 @@ class FactOverlay:
         return tuple(sorted(same, key=lambda each: (each.recorded_at, each.fact_id)))
 
     # ------------------------------------------------------------------------------------------------ changes
-    def take(self, transition: Transition, dense: Vector | None = None) -> None:
-        """This outcome changes a row. `dense` where its text is new."""
+    def change(self, transition: Transition, dense: Vector | None = None) -> None:
+        """Put a change over the stored row. `dense`: the vector of a new text.
+
+        Raises Fatal for a new fact whose row exists already.
+        """
         fact = transition.fact
         changed = self._changed.get(fact.fact_id)
         if changed is not None:
@@ -151,12 +155,12 @@ class FactOverlay:
         self._changed[fact.fact_id] = _Changed(before.version if before else None, fact, dense)
 
     async def writes(self, cause: str) -> tuple[SwapPoint, ...]:
-        """One compare and set a row. The vectors of rows whose text stays are read with them."""
-        lacking = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
+        """Return one compare and set for each changed row. Vectors of unchanged texts are read from the store."""
+        without_vector = [fact_id for fact_id, changed in self._changed.items() if changed.dense is None]
         stored: dict[str, StoredPoint] = {}
-        if lacking:
+        if without_vector:
             stored = await self._calls.call(
-                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=lacking, with_dense=True)
+                "store", lambda: self._store.get(FACTS, tenant_id=self._tenant_id, ids=without_vector, with_dense=True)
             )
         return tuple(
             SwapPoint(
@@ -185,7 +189,7 @@ class FactOverlay:
         *,
         states: Sequence[FactState] = READABLE,
     ) -> list[StoredFact]:
-        """Rows that match, in the store or in this outcome; active and pending ones unless told otherwise."""
+        """Return facts that match in the store or in this event's changes. `matches` repeats `conditions` in memory."""
         where = self._where(conditions, states)
         found = await self._calls.call(
             "store", lambda: self._store.select(FACTS, tenant_id=self._tenant_id, where=where)
@@ -203,7 +207,7 @@ class FactOverlay:
         return changed.fact if changed is not None else self._read.get(fact_id)
 
     def _remember(self, found: Iterable[StoredPoint]) -> None:
-        """The first look counts: all decisions of an outcome see the same rows."""
+        """Keep the rows as they were read first, so that all decisions of an event see the same rows."""
         for each in found:
             if each.id not in self._read:
                 self._read[each.id] = StoredFact.from_payload(each.payload)

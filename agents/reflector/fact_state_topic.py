@@ -1,5 +1,8 @@
-"""memory.facts: the state of every fact, compacted. Its last record of a key must be the highest version, so what is
-sent is the row as it is now, and it is looked at once more after the send (docs/reference/topics.md)."""
+"""The topic memory.facts: the state of every fact, compacted (docs/reference/topics.md).
+
+The last record of a key must have the highest version. So the row is read just before the send, and once more
+after it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ...schemas.facts import StoredFact
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import FACTS
 from ...streams.log.port import Log
-from .events import fact_state
+from .messages import fact_state
 
 SendDurably = Callable[[OutRecord], Awaitable[None]]
 ROUNDS_MAX = 20
@@ -31,8 +34,10 @@ async def publish_state(
     send_durably: SendDurably,
     now: Callable[[], datetime],
 ) -> None:
-    """Send each row as it stands, until what was sent last is what stands. A row that is gone is passed over: who
-    erased it writes the tombstone."""
+    """Send each row as it is, until the last version sent is the stored one.
+
+    A row that is gone is skipped: whoever erased it writes the tombstone. Raises Fatal when rows go on changing.
+    """
     sent: dict[str, int] = {}
     for _ in range(ROUNDS_MAX):
         found = await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=fact_ids)
@@ -46,10 +51,10 @@ async def publish_state(
 
 
 async def check_facts_present(*, store: VectorStore, log: Log) -> None:
-    """Before the collections are made: facts that the log knows and Qdrant does not would begin again at version 1.
+    """Check that Qdrant still has the facts of the log, before the collections are created.
 
-    Raises Fatal (exit 4) naming the command that mends it: the collection is missing, or it is empty of the first
-    facts in the log, while memory.facts is not empty.
+    A fact that only the log has would start again at version 1. Raises Fatal (exit 4) with the command that repairs it
+    when memory.facts has facts, and the collection is missing or has none of the first facts of the log.
     """
     if await log.partitions(FACTS.name) is None:
         return
@@ -67,7 +72,7 @@ async def check_facts_present(*, store: VectorStore, log: Log) -> None:
 
 
 async def _first_known(log: Log) -> dict[str, set[str]]:
-    """Fact ids by tenant, of the first states in the log."""
+    """Return the fact ids of the first states in the log, by tenant."""
     known: dict[str, set[str]] = {}
     count = 0
     async with aclosing(log.read(FACTS.name)) as records:

@@ -1,84 +1,59 @@
-"""One observed turn → episodes and facts. Nothing is written here: a complete decision comes out."""
+"""One observed turn becomes episodes and changes of facts. Nothing is written here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...memory.facts.conflict import Neighbours, carry_out, lookup_predicates, resolve
+from ...memory.facts.conflict import Neighbours, carry_out, resolve
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation
-from ...memory.facts.transitions import Stamp, Transition
+from ...memory.facts.transitions import Transition
 from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
 from .episodes import episode_of
-from .fact_overlay import FactOverlay, Vector
+from .fact_changes import FactChange, FactChanger
+from .fact_overlay import Vector
 
 
 @dataclass(frozen=True, slots=True)
-class FactChange:
-    """A transition with what caused it."""
+class Reflection:
+    """What becomes of an observed turn. `vectors`: by text, those of the episodes among them."""
 
-    transition: Transition
-    cause: FactCause
-
-
-@dataclass(frozen=True, slots=True)
-class ReflectionResult:
     episodes: tuple[StoredEpisode, ...]
     changes: tuple[FactChange, ...]
+    vectors: Mapping[str, Vector]
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedObservation:
+    """An observation, where it goes, and what it states."""
+
     observation: Observation
     route: Route
     statement: Statement
 
     @property
-    def asks(self) -> bool:
-        """Whether the conflict pipeline has anything to do: a fact to make, or one to close."""
+    def may_change_facts(self) -> bool:
+        """Whether it makes a fact, or replaces one."""
         return self.route.semantic or self.observation.replaces_observation_id is not None
 
 
-def routed(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation, ...]:
-    found = ((observation, route(observation, policy)) for observation in observed.observations)
-    return tuple(
-        RoutedObservation(
-            observation, way, statement_from_observation(observed, observation, policy, episode=way.episodic)
-        )
-        for observation, way in found
-    )
-
-
-def texts_of(observations: Sequence[RoutedObservation]) -> list[str]:
-    """What has to be embedded, each text once."""
-    wanted = (each.observation.content for each in observations if each.route.episodic or each.route.semantic)
-    return list(dict.fromkeys(wanted))
-
-
-async def reflect(
-    observed: Observed,
-    observations: Sequence[RoutedObservation],
-    *,
-    vectors: Mapping[str, Vector],
-    view: FactOverlay,
-    stamp: Stamp,
-    policy: MemoryPolicy,
-    count: Callable[[str], None],
-) -> ReflectionResult:
-    """Observations in their order, each seeing what the earlier ones did."""
+async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
+    """Route the observations, embed them, and take them to the facts in their order."""
+    policy = facts.policy
+    routed = _route(observed, policy)
+    vectors = await facts.embed(_texts(routed))
     changes: list[FactChange] = []
-    for each in observations:
-        if each.asks and policy.tiers.semantic:
-            transitions = await _change_facts(each, vectors=vectors, view=view, stamp=stamp, policy=policy, count=count)
-            cause = _cause(observed, each.observation)
-            changes += (FactChange(transition, cause) for transition in transitions)
+    for each in routed:
+        if each.may_change_facts and policy.tiers.semantic:
+            transitions = await _transitions(each, vectors.get(each.statement.content), facts)
+            changes += facts.change(transitions, _cause(observed, each.observation), vectors)
         if each.route.prospective:
-            count("task_without_store")
+            facts.count("task_without_store")
     episodes = tuple(
         episode_of(
             each.observation,
@@ -88,55 +63,51 @@ async def reflect(
             session_id=observed.session_id,
             turn_id=observed.turn_id,
             occurred_at=observed.occurred_at,
-            now=stamp.now,
+            now=facts.stamp.now,
         )
-        for each in observations
+        for each in routed
         if each.route.episodic
     )
-    return ReflectionResult(episodes, tuple(changes))
+    return Reflection(episodes, tuple(changes), vectors)
 
 
-async def _change_facts(
-    each: RoutedObservation,
-    *,
-    vectors: Mapping[str, Vector],
-    view: FactOverlay,
-    stamp: Stamp,
-    policy: MemoryPolicy,
-    count: Callable[[str], None],
-) -> tuple[Transition, ...]:
-    statement, makes_fact = each.statement, each.route.semantic
+def _route(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation, ...]:
+    routes = ((observation, route(observation, policy)) for observation in observed.observations)
+    return tuple(
+        RoutedObservation(
+            observation, to, statement_from_observation(observed, observation, policy, episode=to.episodic)
+        )
+        for observation, to in routes
+    )
+
+
+def _texts(routed: Sequence[RoutedObservation]) -> list[str]:
+    """Return the texts to embed, each once."""
+    return list(
+        dict.fromkeys(each.observation.content for each in routed if each.route.episodic or each.route.semantic)
+    )
+
+
+async def _transitions(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
+    """Let the conflict pipeline decide what the observation does to the facts."""
+    statement, makes_fact, overlay = each.statement, each.route.semantic, facts.overlay
     replaced = None
-    if (named := each.observation.replaces_observation_id) is not None:
-        replaced = await view.of_entry(named)
+    if (replaces := each.observation.replaces_observation_id) is not None:
+        replaced = await overlay.of_observation(replaces)
         if replaced is None:
-            count("replaces_without_fact")
-    equal = await view.equal(statement.subject, statement.content_hash) if makes_fact else None
-    vector = vectors.get(statement.content)
+            facts.count("replaces_without_fact")
+    equal = await overlay.equal(statement.subject, statement.content_hash) if makes_fact else None
     near: tuple[NearFact, ...] = ()
     if equal is None and makes_fact:
-        near = await view.neighbours(
-            statement.subject,
-            vector,
-            lookup_predicates(statement, policy.conflict),
-            limit=policy.conflict.neighbours,
-        )
+        near = await facts.near(statement, vector)
     resolution = resolve(
         statement,
         Neighbours(replaced=replaced, equal=equal, near=near),
-        policy.conflict,
-        now=stamp.now,
+        facts.policy.conflict,
+        now=facts.stamp.now,
         makes_fact=makes_fact,
     )
-    transitions = carry_out(resolution, statement, stamp, policy)
-    for transition in transitions:
-        worded = transition.fact.content == statement.content
-        view.take(transition, vector if worded and _is_new_text(transition) else None)
-    return transitions
-
-
-def _is_new_text(transition: Transition) -> bool:
-    return transition.before is None or transition.before.content != transition.fact.content
+    return carry_out(resolution, statement, facts.stamp, facts.policy)
 
 
 def _cause(observed: Observed, observation: Observation) -> FactCause:

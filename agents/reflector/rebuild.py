@@ -1,7 +1,7 @@
-"""`memstream rebuild facts`: fill Qdrant's facts from memory.facts, which holds their state for ever.
+"""`memstream rebuild facts`: fill Qdrant's facts from memory.facts, which keeps their state for ever.
 
-Texts are embedded anew. A row is written only where it is absent or of a lower version; a tombstone takes it out.
-Episodes and turns are not in memory.facts: they do not come back this way.
+Texts are embedded again. A row is written only when it is absent or has a lower version. A tombstone deletes the row.
+Episodes and turns are not in memory.facts: this command does not restore them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ BATCH = 256
 
 
 class RebuildRefused(Exception):
-    """Not while a reflector works: two writers of facts would not see each other (exit 2)."""
+    """A reflector is running: two writers of facts would not see each other (exit 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """Rows: read from the log (the newest of each fact within a batch), written, left as they were, taken out."""
+    """Numbers of rows.
+
+    `read`: states from the log, the newest of each fact in a batch. `kept`: rows that were as new already. `removed`:
+    facts with a tombstone. `unreadable`: records that were skipped.
+    """
 
     read: int = 0
     written: int = 0
@@ -46,7 +50,7 @@ async def rebuild_facts(
     embedder: Embedder,
     progress: Callable[[RebuildReport], None] = lambda done: None,
 ) -> RebuildReport:
-    """The collections must have been ensured. Raises RebuildRefused, Transient, Fatal."""
+    """Rebuild all facts. The collections must exist. Raises RebuildRefused, Transient, Fatal."""
     if await log.partitions(FACTS.name) is None:
         raise Fatal(f"there is no topic {FACTS.name}: nothing to rebuild from. Run `memstream topics check`")
     members = await log.members(group_of("reflector"))
@@ -76,7 +80,7 @@ async def rebuild_facts(
 
 
 def _decoded(record: Record) -> tuple[tuple[str, str], Fact | None]:
-    """The key's tenant and fact id, and the state (None: a tombstone). Raises ValueError."""
+    """Return the key's tenant and fact id, and the state; None: a tombstone. Raises ValueError."""
     tenant_id, fact_id = ids.split((record.key or b"").decode())
     if record.value is None:
         return (tenant_id, fact_id), None
@@ -96,20 +100,20 @@ async def _write(
     for (tenant_id, fact_id), fact in batch.items():
         by_tenant.setdefault(tenant_id, {})[fact_id] = fact
     for tenant_id, facts in by_tenant.items():
-        gone = [fact_id for fact_id, fact in facts.items() if fact is None]
-        if gone:
-            await store.delete(FACTS_COLLECTION, tenant_id=tenant_id, ids=gone)
+        erased = [fact_id for fact_id, fact in facts.items() if fact is None]
+        if erased:
+            await store.delete(FACTS_COLLECTION, tenant_id=tenant_id, ids=erased)
         stored = await store.get(FACTS_COLLECTION, tenant_id=tenant_id, ids=list(facts))
         versions = {each: StoredFact.from_payload(found.payload).version for each, found in stored.items()}
-        wanted = [fact for fact in facts.values() if fact is not None]
-        lacking = [fact for fact in wanted if versions.get(fact.fact_id, 0) < fact.version]
-        if lacking:
-            vectors = await embedder.embed([fact.content for fact in lacking], tenant_id=tenant_id)
+        states = [fact for fact in facts.values() if fact is not None]
+        outdated = [fact for fact in states if versions.get(fact.fact_id, 0) < fact.version]
+        if outdated:
+            vectors = await embedder.embed([fact.content for fact in outdated], tenant_id=tenant_id)
             points = [
-                _point(fact, vector, embedder.identity.name) for fact, vector in zip(lacking, vectors, strict=True)
+                _point(fact, vector, embedder.identity.name) for fact, vector in zip(outdated, vectors, strict=True)
             ]
             await store.insert(FACTS_COLLECTION, [point for point in points if point.id not in versions])
-            for fact, point in zip(lacking, points, strict=True):
+            for fact, point in zip(outdated, points, strict=True):
                 if fact.fact_id in versions:
                     await store.compare_and_set(
                         FACTS_COLLECTION,
@@ -119,10 +123,10 @@ async def _write(
                     )
         done = replace(
             done,
-            read=done.read + len(wanted),
-            written=done.written + len(lacking),
-            kept=done.kept + len(wanted) - len(lacking),
-            removed=done.removed + len(gone),
+            read=done.read + len(states),
+            written=done.written + len(outdated),
+            kept=done.kept + len(states) - len(outdated),
+            removed=done.removed + len(erased),
         )
     return done
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from memstream.agents.reflector.events import fact_state, fact_updated
+from memstream.agents.reflector.messages import fact_state, fact_updated
 from memstream.memory.facts.transitions import Transition
 from memstream.schemas import ids
 from memstream.schemas.facts import Decision, FactCause, StoredFact

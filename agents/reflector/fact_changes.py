@@ -1,0 +1,63 @@
+"""Changes of one owner's facts by one event: what an observed turn and a `facts.apply` command share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...memory.facts.conflict import lookup_predicates
+from ...memory.facts.similarity import NearFact
+from ...memory.facts.statements import Statement
+from ...memory.facts.transitions import Stamp, Transition
+from ...memory.policies import MemoryPolicy
+from ...schemas.facts import FactCause, StoredFact
+from .fact_overlay import FactOverlay, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """A transition of a fact, and what caused it."""
+
+    transition: Transition
+    cause: FactCause
+
+    @property
+    def fact(self) -> StoredFact:
+        return self.transition.fact
+
+
+@dataclass(frozen=True, slots=True)
+class FactChanger:
+    """Changes facts for one event. Each change sees those before it, through the overlay; nothing is written.
+
+    `embed` returns the vectors of texts, by text. `count` counts an event by its name.
+    """
+
+    overlay: FactOverlay
+    embed: Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]
+    stamp: Stamp
+    policy: MemoryPolicy
+    count: Callable[[str], None]
+
+    async def near(self, statement: Statement, vector: Vector | None) -> tuple[NearFact, ...]:
+        """Return the facts that the conflict pipeline compares the statement with."""
+        conflict = self.policy.conflict
+        predicates = lookup_predicates(statement, conflict)
+        return await self.overlay.neighbours(statement.subject, vector, predicates, limit=conflict.neighbours)
+
+    def change(
+        self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]
+    ) -> tuple[FactChange, ...]:
+        """Put transitions over the stored facts. `vectors` has those of new texts."""
+        for each in transitions:
+            self.overlay.change(each, vectors.get(each.fact.content) if _has_new_text(each) else None)
+        return tuple(FactChange(each, cause) for each in transitions)
+
+
+def changed_ids(changes: Sequence[FactChange]) -> tuple[str, ...]:
+    """Return the ids of the changed facts, each once, in the order of the changes."""
+    return tuple(dict.fromkeys(each.fact.fact_id for each in changes))
+
+
+def _has_new_text(transition: Transition) -> bool:
+    return transition.before is None or transition.before.content != transition.fact.content

@@ -1,0 +1,103 @@
+"""The records that the reflector sends: changes of facts, reflected turns, results of commands, and states of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from pydantic import JsonValue
+
+from ...memory.facts.transitions import Transition
+from ...memory.recall.context import tokens
+from ...schemas import ids
+from ...schemas.cloudevents import CloudEvent
+from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
+from ...schemas.facts import Fact, FactCause, FactUpdated
+from ...schemas.observations import Observed
+from ...schemas.outcomes import OutRecord
+from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED
+from ...streams.engine.commands import result_record
+from .fact_changes import FactChange
+
+SOURCE: Final = "/memstream/reflector"
+
+
+def fact_updated(transition: Transition, *, cause: FactCause, at: datetime) -> OutRecord:
+    """Build the record of one change of one fact, for memory.facts.updated."""
+    fact, before = transition.fact, transition.before
+    event = FactUpdated(
+        event_id=ids.event_id(fact.fact_id, fact.version),
+        action=transition.action,
+        at=at,
+        tenant_id=fact.tenant_id,
+        owner=fact.owner,
+        fact=fact.public(),
+        before=before.public() if before else None,
+        reason=transition.reason,
+        decision=transition.decision,
+        cause=cause,
+    )
+    header = CloudEvent(
+        id=event.event_id, source=SOURCE, type="memstream.fact.updated.v1", subject=fact.owner_key, time=at
+    )
+    return OutRecord.of(FACTS_UPDATED.name, fact.owner_key, event, header)
+
+
+def episodes_recorded(
+    observed: Observed, episodes: Sequence[StoredEpisode], changes: Sequence[FactChange], *, at: datetime
+) -> OutRecord:
+    """Build the record that tells consolidation what became of an observed turn."""
+    owner_key = observed.owner.key(observed.tenant_id)
+    session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
+    states = {each.fact.fact_id: each.fact.state for each in changes}
+    recorded = EpisodesRecorded(
+        tenant_id=observed.tenant_id,
+        owner=observed.owner,
+        user_id=observed.user_id,
+        session_id=observed.session_id,
+        turn_id=observed.turn_id,
+        turn_number=observed.turn_number,
+        occurred_at=observed.occurred_at,
+        episodes=tuple(
+            RecordedEpisode(episode_id=each.episode_id, importance=each.importance, category=each.category)
+            for each in episodes
+        ),
+        fact_ids=tuple(states),
+        pending_fact_ids=tuple(fact_id for fact_id, state in states.items() if state == "pending"),
+        evicted_persistent=len(observed.evicted),
+        notes_tokens=sum(tokens(each.content) for each in observed.observations),
+    )
+    header = CloudEvent(
+        id=ids.recorded_id(owner_key, session, observed.turn_id),
+        source=SOURCE,
+        type="memstream.episodes.recorded.v1",
+        subject=owner_key,
+        time=at,
+    )
+    return OutRecord.of(EPISODES_RECORDED.name, owner_key, recorded, header)
+
+
+def applied_result(command: Command, owner_key: str, result: dict[str, JsonValue], *, at: datetime) -> OutRecord:
+    """Build the result of a command that was carried out."""
+    answer = CommandResult(command_id=command.command_id, status="applied", result=result, at=at)
+    return result_record(answer, source=SOURCE, subject=owner_key)
+
+
+def refused_result(command: Command, owner_key: str, error: ResultError, *, at: datetime) -> OutRecord:
+    """Build the result of a command that was refused."""
+    answer = CommandResult(command_id=command.command_id, status="refused", error=error, at=at)
+    return result_record(answer, source=SOURCE, subject=owner_key)
+
+
+def fact_state(fact: Fact, *, at: datetime) -> OutRecord:
+    """Build the record of a fact's state, for memory.facts."""
+    header = CloudEvent(
+        id=ids.event_id(fact.fact_id, fact.version),
+        source=SOURCE,
+        type="memstream.fact.state.v1",
+        subject=fact.owner.key(fact.tenant_id),
+        time=at,
+    )
+    return OutRecord.of(FACTS.name, ids.fact_key(fact.tenant_id, fact.fact_id), fact, header)
