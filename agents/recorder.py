@@ -1,9 +1,15 @@
-"""The recorder: the verbatim turn, searchable in Qdrant, with no model call.
+"""The recorder: it puts the exact words of turns into Qdrant. It asks no model. The way of a turn, from top to bottom:
 
-The way of a turn: decode → is it the first of its id? → what was said before it? → embed its texts and windows →
-insert its messages (only where absent) → complete the window of the message before it. There is no table: ids and
-places are derived from the turn and from what stands before it, so doing it twice is doing it once. Refused turns are
-counted here and dead-lettered by the observer; misplaced ones are passed over, the observer sends them again.
+route    decode; one lane per session
+decide   misplaced? → nothing; the observer sends the turn again
+         the id is known with another value? → nothing: a duplicate
+         read the messages before the turn, embed its texts and their windows
+store    its messages that are absent; the window of the message before it, which is complete by now
+publish  nothing
+
+The recorder has no table. Ids and places follow from the turn and from the messages before it, so a redelivered turn
+gives the same writes. The observer writes the dead letters of turns that are refused; here they are counted.
+See docs/design/recorder.md.
 """
 
 from __future__ import annotations
@@ -22,11 +28,11 @@ from ..memory.recall.prompt_framing import remove_framed
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
-from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Source, Write, pack_vector
+from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
 from ..schemas.working_set import StoredMessage
-from ..streams.engine.handler import Decision, RoutedEvent, Rows
+from ..streams.engine.handler import Decision, RoutedEvent, Rows, source_of
 from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
@@ -37,8 +43,8 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedMessages:
-    """A decoded turn on its way into the index."""
+class SessionTurn:
+    """The event: a decoded turn and the owner of what it says."""
 
     turn: Turn
     owner: Owner
@@ -46,16 +52,16 @@ class RecordedMessages:
 
 @dataclass(frozen=True, slots=True)
 class EarlierMessages:
-    """What stands before a turn in its session's thread."""
+    """The messages before a turn in its session's thread."""
 
-    place: int | None
-    """Of the turn's first message; None of a turn that 0.1 recorded."""
+    next_place: int | None
+    """The place of the turn's first message; None for a turn that version 0.1 recorded."""
     messages: tuple[StoredMessage, ...] = ()
-    """The last `NEIGHBOURS`, oldest first."""
+    """The last `NEIGHBOURS` messages, oldest first."""
 
 
 class Recorder:
-    """The only writer of the collection `turns`."""
+    """The stage; see the module. It is the only writer of the collection `turns`."""
 
     name: Literal["recorder"] = "recorder"
     reads: tuple[Topic, ...] = (TURNS,)
@@ -77,59 +83,49 @@ class Recorder:
         self._partitions = partitions
         self._default_scope: Scope = default_scope
 
+    # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
         return False
 
-    def route(self, record: Record) -> RoutedEvent[RecordedMessages]:
+    def route(self, record: Record) -> RoutedEvent[SessionTurn]:
         turn, owner = decode_turn(record, default_scope=self._default_scope)
-        return RoutedEvent(turn.session_key, RecordedMessages(turn, owner))
+        return RoutedEvent(turn.session_key, SessionTurn(turn, owner))
 
-    def last(self, work: RecordedMessages, rows: Rows) -> Decision | None:
+    def last(self, work: SessionTurn, rows: Rows) -> Decision | None:
         return None
 
-    async def decide(self, work: RecordedMessages, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    # ------------------------------------------------------------------------------------------------ decide
+    async def decide(self, work: SessionTurn, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         turn = work.turn
         if is_misplaced(record, turn.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
             return
         if not turn.messages:
             return
-        first = await self._first(turn)
+        first = await self._first_message(turn)
         if first is not None and first.turn_sha256 != value_hash(record):
             self._metrics.counted("duplicate")
             return
-        before = await self._before(turn, first)
-        messages = self._messages(work, record, before.place)
-        self._metrics.counted("parts_without_text", sum(message.other_parts for message in turn.messages))
-        talk = [message for message in messages if is_talk(message.role, _said(message))]
-        found_by = build_windows(_lines(before.messages), _lines(talk))
-        window_of = dict(zip((message.message_id for message in talk), found_by.turn, strict=True))
-        vectors = await self._vectors(turn.tenant_id, [_said(message) for message in messages], found_by)
-        points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
-        writes: tuple[Write, ...] = (InsertPoints(collection=TURNS_COLLECTION, points=points),)
-        if found_by.before is not None:
-            completed = OutWindow(
-                id=before.messages[-1].message_id, text=found_by.before, window=vectors.get(found_by.before)
-            )
-            writes += (NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)),)
-        position = record.position
-        source = Source(topic=position.topic, partition=position.partition, offset=position.offset, id=turn.turn_id)
-        yield Decision(Outcome(source=source, writes=writes))
+        writes = await self._writes(work, record, await self._messages_before(turn, first))
+        yield Decision(Outcome(source=source_of(record, turn.turn_id), writes=writes))
 
-    async def _first(self, turn: Turn) -> StoredMessage | None:
-        """Message 0 of this turn's id, when it stands."""
+    async def _first_message(self, turn: Turn) -> StoredMessage | None:
+        """Return the stored message 0 of this turn's id."""
         first = ids.message_id(turn.session_key, turn.turn_id, 0)
         found = await self._calls.call(
             "store", lambda: self._store.get(TURNS_COLLECTION, tenant_id=turn.tenant_id, ids=[first])
         )
         return StoredMessage.from_payload(found[first].payload) if first in found else None
 
-    async def _before(self, turn: Turn, first: StoredMessage | None) -> EarlierMessages:
-        """The messages before this turn, in the order of the log: before its own place when it has one already, else
-        the last of the session. Its own messages do not count: a store may have kept some without message 0."""
+    async def _messages_before(self, turn: Turn, first: StoredMessage | None) -> EarlierMessages:
+        """Return the messages before this turn, in the order of the log.
+
+        They are those before its own place when it has one already, else the last of the session. The turn's own
+        messages are left out: a store may have kept some of them without message 0.
+        """
         place = None if first is None else first.first_place
         if first is not None and place is None:
-            return EarlierMessages(place=None)
+            return EarlierMessages(next_place=None)
         found = await self._calls.call(
             "store",
             lambda: self._store.last(
@@ -145,39 +141,60 @@ class Recorder:
             place = 1 + max((message.session_place or 0 for message in messages), default=-1)
         return EarlierMessages(place, messages)
 
-    async def _vectors(self, tenant_id: str, texts: Sequence[str], found_by: MessageWindows) -> dict[str, str]:
-        """Packed vectors by text, all in one call. When the embedder refuses one of them the messages are tried without
-        their windows, for it may be a neighbour's; a turn that it refuses all the same is kept without vectors: its
-        words find it still."""
+    async def _writes(self, work: SessionTurn, record: Record, before: EarlierMessages) -> tuple[Write, ...]:
+        """Insert the turn's messages, and complete the window of the message before them."""
+        turn = work.turn
+        messages = self._messages(work, record, before.next_place)
+        self._metrics.counted("parts_without_text", sum(message.other_parts for message in turn.messages))
+        talk = [message for message in messages if is_talk(message.role, _search_text(message))]
+        windows = build_windows(_lines(before.messages), _lines(talk))
+        window_of = dict(zip((message.message_id for message in talk), windows.turn, strict=True))
+        vectors = await self._vectors(turn.tenant_id, [_search_text(message) for message in messages], windows)
+        points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
+        insert = InsertPoints(collection=TURNS_COLLECTION, points=points)
+        if windows.before is None:
+            return (insert,)
+        completed = OutWindow(
+            id=before.messages[-1].message_id, text=windows.before, window=vectors.get(windows.before)
+        )
+        return (insert, NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)))
+
+    async def _vectors(self, tenant_id: str, texts: Sequence[str], windows: MessageWindows) -> dict[str, str]:
+        """Embed texts and windows in one call; return packed vectors by text.
+
+        When the embedder refuses one of them, the texts are tried without the windows: a neighbour may be the cause.
+        When it refuses them too, the turn is stored without vectors, and only its words find it.
+        """
         own = list(dict.fromkeys(text for text in texts if text.strip()))
-        around = [*found_by.turn, *([] if found_by.before is None else [found_by.before])]
+        around = [*windows.turn, *([] if windows.before is None else [windows.before])]
         every = list(dict.fromkeys([*own, *around]))
         if len(own) < len(every):
             try:
-                return await self._embedded(tenant_id, every)
+                return await self._embed(tenant_id, every)
             except Poison as refused:
                 log.warning("windows_not_embedded", why=str(refused), texts=len(every))
         try:
-            return await self._embedded(tenant_id, own)
+            return await self._embed(tenant_id, own)
         except Poison as refused:
             log.warning("turn_not_embedded", why=str(refused), texts=len(own))
             self._metrics.counted("not_embedded")
             return {}
 
-    async def _embedded(self, tenant_id: str, texts: Sequence[str]) -> dict[str, str]:
+    async def _embed(self, tenant_id: str, texts: Sequence[str]) -> dict[str, str]:
         if not texts:
             return {}
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return {text: pack_vector(vector) for text, vector in zip(texts, vectors, strict=True)}
 
-    def _messages(self, work: RecordedMessages, record: Record, place: int | None) -> list[StoredMessage]:
+    def _messages(self, work: SessionTurn, record: Record, place: int | None) -> list[StoredMessage]:
+        """Build the turn's messages. Those of its thread take places from `place` on."""
         turn = work.turn
         when = occurred_at(turn, record)
-        following = place
+        next_place = place
         messages = []
         for index, message in enumerate(turn.messages):
             text = message.text
-            takes_place = following is not None and is_talk(message.role, remove_framed(text))
+            takes_place = next_place is not None and is_talk(message.role, remove_framed(text))
             messages.append(
                 StoredMessage(
                     message_id=ids.message_id(turn.session_key, turn.turn_id, index),
@@ -193,20 +210,22 @@ class Recorder:
                     occurred_at=when,
                     sensitivity=turn.sensitivity or "internal",
                     turn_sha256=value_hash(record) if index == 0 else None,
-                    session_place=following if takes_place else None,
+                    session_place=next_place if takes_place else None,
                     first_place=place if index == 0 else None,
                 )
             )
-            if following is not None and takes_place:
-                following += 1
+            if next_place is not None and takes_place:
+                next_place += 1
         return messages
 
+    # ------------------------------------------------------------------------------------------------ effects
     async def store(self, outcome: Outcome) -> None:
         await apply_writes(self._store, outcome.writes)
 
     async def publish_state(self, outcome: Outcome) -> None:
         return None
 
+    # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
         return None
 
@@ -215,25 +234,28 @@ class Recorder:
 
 
 def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, str]) -> OutPoint:
-    """A message outside the thread has nothing around it: its window is itself."""
-    said = _said(message)
-    found_by = window or said
+    """Build the point of a message. The window of a message outside the thread is its own text."""
+    text = _search_text(message)
+    window_text = window or text
     return OutPoint(
         id=message.message_id,
         payload=message.to_payload(),
-        dense=vectors.get(said),
-        text=found_by or None,
-        window=vectors.get(found_by),
+        dense=vectors.get(text),
+        text=window_text or None,
+        window=vectors.get(window_text),
     )
 
 
-def _said(message: StoredMessage) -> str:
-    """What it is found by. It is kept verbatim; memories that were rendered into it would be found as if said anew."""
+def _search_text(message: StoredMessage) -> str:
+    """Return the text that finds the message: without memories that were put into the prompt, which nobody said anew.
+
+    The message is stored with all of its words.
+    """
     return remove_framed(message.content)
 
 
 def _lines(messages: Iterable[StoredMessage]) -> list[WindowMessage]:
-    return [WindowMessage(_said(message), message.owner_key, message.sensitivity) for message in messages]
+    return [WindowMessage(_search_text(message), message.owner_key, message.sensitivity) for message in messages]
 
 
 def _others_of_session(turn: Turn, *, below: int | None) -> models.Filter:
