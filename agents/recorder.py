@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class SessionTurn:
+class VerbatimTurn:
     """The event: a decoded turn and the owner of what it says."""
 
     turn: Turn
@@ -87,15 +87,15 @@ class Recorder:
     def writes_dead_letters(self, topic: str) -> bool:
         return False
 
-    def route(self, record: Record) -> RoutedEvent[SessionTurn]:
+    def route(self, record: Record) -> RoutedEvent[VerbatimTurn]:
         turn, owner = decode_turn(record, default_scope=self._default_scope)
-        return RoutedEvent(turn.session_key, SessionTurn(turn, owner))
+        return RoutedEvent(turn.session_key, VerbatimTurn(turn, owner))
 
-    def last(self, work: SessionTurn, rows: Rows) -> Decision | None:
+    def last(self, work: VerbatimTurn, rows: Rows) -> Decision | None:
         return None
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: SessionTurn, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: VerbatimTurn, record: Record, rows: Rows) -> AsyncIterator[Decision]:
         turn = work.turn
         if is_misplaced(record, turn.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
@@ -141,7 +141,7 @@ class Recorder:
             place = 1 + max((message.session_place or 0 for message in messages), default=-1)
         return EarlierMessages(place, messages)
 
-    async def _writes(self, work: SessionTurn, record: Record, before: EarlierMessages) -> tuple[Write, ...]:
+    async def _writes(self, work: VerbatimTurn, record: Record, before: EarlierMessages) -> tuple[Write, ...]:
         """Insert the turn's messages, and complete the window of the message before them."""
         turn = work.turn
         messages = self._messages(work, record, before.next_place)
@@ -186,7 +186,7 @@ class Recorder:
         vectors = await self._calls.call("embedder", lambda: self._embedder.embed(texts, tenant_id=tenant_id))
         return {text: pack_vector(vector) for text, vector in zip(texts, vectors, strict=True)}
 
-    def _messages(self, work: SessionTurn, record: Record, place: int | None) -> list[StoredMessage]:
+    def _messages(self, work: VerbatimTurn, record: Record, place: int | None) -> list[StoredMessage]:
         """Build the turn's messages. Those of its thread take places from `place` on."""
         turn = work.turn
         when = occurred_at(turn, record)

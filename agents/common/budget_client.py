@@ -1,9 +1,9 @@
-"""The budget of this process: what its calls of models may cost, out of accounts that all workers share.
+"""The budget of this process: what its model calls may cost, from accounts that all workers share.
 
-One point of the collection `budgets` is a tenant's account for a line and a day. This process takes a slice of it by
-compare and set, sets aside from the slice what each call may cost (no write), and gives back what it does not use: some
-seconds after its last call, and when it ends. A process that is killed loses its slice for the day: the account counts
-more than was spent, never less. The rules are memory/upkeep/budget.py's.
+One point of the collection `budgets` is a tenant's account for one line and one day. This process takes a slice of it
+by compare and set. It reserves from the slice what each call may cost, without a write. It gives back the unused rest
+some seconds after its last call, and when it ends. A killed process loses its slice for the day: the account then
+counts more than was spent, never less. The rules are in memory/upkeep/budget.py; see docs/explanation/budgets.md.
 """
 
 from __future__ import annotations
@@ -42,19 +42,21 @@ from ...streams.engine.retry import Calls
 log = structlog.get_logger(__name__)
 
 GIVE_BACK_AFTER: Final = 5.0
-"""Seconds without a call after which what is left of a slice goes back."""
+"""Seconds without a call after which the rest of a slice is given back."""
 HELD_AGAIN: Final = 60.0
-"""Seconds after which to ask again when other calls or workers hold what is left."""
+"""Seconds until the next try when other calls or workers hold the rest of the budget."""
 REFUSED_FOR: Final = 5.0
-"""Seconds that a refusal is believed without another look: a backlog asks for each of its sessions."""
+"""Seconds that a refusal is kept: a backlog asks for each of its sessions."""
 STORE_PATIENCE: Final = 5.0
-"""Seconds that a call waits for a store which is away, before the model's own patience goes on."""
+"""Seconds that a call waits for a store that is away, before it raises Transient."""
 ATTEMPTS: Final = 100
-"""Compare and sets that may meet another worker's in a row."""
+"""Compare and sets in a row that may lose against another worker's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
+    """The name of an account."""
+
     tenant_id: str
     day: str
     line: Line
@@ -62,17 +64,17 @@ class _Name:
 
 @dataclass(slots=True)
 class _Held:
-    """This process's slice of an account. One change of the account at a time."""
+    """This process's slice of an account. `lock`: one change of the account at a time."""
 
     slice: BudgetSlice = field(default_factory=BudgetSlice)
     used_at: float = 0.0
     refused: tuple[float, Amount, Refusal] | None = None
-    """Until when (monotonic), for which bound, why."""
+    """The last refusal: until when it counts (monotonic clock), for which amount, and why."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class _Reserved:
-    """See `Reservation`. Whoever settles it not at all leaves it set aside for the day."""
+    """A `Reservation`. One that is never settled stays reserved for the day."""
 
     def __init__(self, held: _Held, bound: Amount, cost: Callable[[Usage], Amount], max_output_tokens: int | None):
         self._held: _Held | None = held
@@ -95,7 +97,7 @@ class _Reserved:
 
 
 class BudgetClient:
-    """`Meter` over the store. `ceilings`: of the lines that have one. Used by one event loop."""
+    """A `Meter` with its accounts in the store. `ceilings`: those of the lines that have one. For one event loop."""
 
     def __init__(
         self,
@@ -119,12 +121,12 @@ class BudgetClient:
         self._paused: set[_Name] = set()
 
     def ceiling(self, task: str) -> Ceiling | None:
-        """Of a task's line; None: it may spend what it likes."""
+        """Return the ceiling of a task's line; None: there is none."""
         line = next((line for known, line in LINE_OF.items() if known == task), None)
         return None if line is None else self._ceilings.get(line)
 
     async def reserve(self, *, tenant_id: str, task: str, model: str, input_tokens: Callable[[], int]) -> Reservation:
-        """See the port."""
+        """Reserve what one call may cost at most. See the port `Meter`."""
         ceiling = self.ceiling(task)
         if ceiling is None:
             return UNBOUNDED
@@ -151,7 +153,7 @@ class BudgetClient:
             return held
         taking = asyncio.create_task(self._take(name, held, bound, ceiling))
         try:
-            # Not cut short: what the account has given would be nobody's.
+            # The task must end: a slice that the account has given would otherwise be lost.
             refusal = await asyncio.shield(taking)
         except asyncio.CancelledError:
             taking.add_done_callback(lambda done: _put_back(held, bound, done))
@@ -161,7 +163,7 @@ class BudgetClient:
         return held
 
     async def _take(self, name: _Name, held: _Held, bound: Amount, ceiling: Ceiling) -> Refusal | None:
-        """Set `bound` aside, out of a larger slice when it takes one."""
+        """Reserve `bound`; take a larger slice from the account when the present one is too small."""
         async with held.lock:
             reserved = held.slice.reserve(bound)
             while reserved is None:
@@ -169,11 +171,11 @@ class BudgetClient:
                 if known is not None:
                     return known
                 before = held.slice
-                taken = await self._changed(name, ceiling, lambda account: take(account, before, bound, ceiling))  # noqa: B023
+                taken = await self._change(name, ceiling, lambda account: take(account, before, bound, ceiling))  # noqa: B023
                 if not isinstance(taken, BudgetGrant):
                     held.refused = (self._monotonic() + REFUSED_FOR, bound, taken)
                     return taken
-                # Calls ended while the account was written: what was taken comes on top of what there is by now.
+                # Calls may have ended during the write: add what was taken to the slice as it is now.
                 more = taken.slice.taken - before.taken
                 held.slice = replace(held.slice, taken=held.slice.taken + more, told=taken.slice.told)
                 reserved = held.slice.reserve(bound)
@@ -182,18 +184,20 @@ class BudgetClient:
             return None
 
     async def give_back(self, *, idle_for: float) -> None:
-        """What is left of slices that no call asked of for so many seconds. Raises `Transient`: then it is lost for the
-        day."""
+        """Give back the rest of slices that no call has used for `idle_for` seconds.
+
+        Raises Transient: that rest is then lost for the day.
+        """
         now, today = self._monotonic(), day_of(self._now())
         for name, held in list(self._held.items()):
             if now - held.used_at < idle_for:
                 continue
             giving = asyncio.create_task(self._give_back(name, held, today))
             try:
-                # Not cut short: what is on its way back would be nobody's. Who gives back next waits for it.
+                # The task must end: the rest would otherwise be lost. The next give-back waits for its lock.
                 await asyncio.shield(giving)
             except asyncio.CancelledError:
-                giving.add_done_callback(_tell_lost)
+                giving.add_done_callback(_report_lost)
                 raise
 
     async def _give_back(self, name: _Name, held: _Held, today: str) -> None:
@@ -204,37 +208,37 @@ class BudgetClient:
                 if name.day != today and before.reserved == Amount():
                     self._held.pop(name, None)
                 return
-            # It is nobody's from here on, so that no call sets it aside while the account is written.
+            # The slice is empty from here on, so that no call reserves the rest during the write.
             held.slice = give_back(BudgetAccount(), before, ceiling).slice
-            await self._changed(name, ceiling, lambda account: give_back(account, before, ceiling))
+            await self._change(name, ceiling, lambda account: give_back(account, before, ceiling))
 
     async def run(self) -> None:
-        """Gives back what lies idle, for as long as the process runs."""
+        """Give back idle slices for as long as the process runs."""
         while True:
             await asyncio.sleep(GIVE_BACK_AFTER)
             try:
                 await self.give_back(idle_for=GIVE_BACK_AFTER)
-            except Transient as away:
-                log.warning("budget_not_given_back", why=str(away))
+            except Transient as error:
+                log.warning("budget_not_given_back", why=str(error))
 
     async def close(self) -> None:
-        """At the end: all that is left goes back."""
+        """Give back the rest of all slices when the process ends."""
         try:
             await self.give_back(idle_for=0.0)
-        except Transient as away:
-            log.warning("budget_not_given_back", why=str(away))
+        except Transient as error:
+            log.warning("budget_not_given_back", why=str(error))
 
     # ------------------------------------------------------------------------------------------------ the account
-    async def _changed(
+    async def _change(
         self, name: _Name, ceiling: Ceiling, change: Callable[[BudgetAccount], BudgetGrant | Refusal]
     ) -> BudgetGrant | Refusal:
-        """Compare and set, until no other worker was faster."""
+        """Change an account by compare and set; try again when another worker was faster."""
         for _ in range(ATTEMPTS):
             row = await self._row(name)
             changed = change(_account(row))
             if not isinstance(changed, BudgetGrant):
                 return changed
-            result = await self._written(_row(name, ceiling, row, changed.account, self._new_cause()))
+            result = await self._write(_row(name, ceiling, row, changed.account, self._new_cause()))
             if result != "conflict":
                 if changed.exceeded:
                     log.warning(
@@ -259,7 +263,7 @@ class BudgetClient:
         )
         return StoredBudget.from_payload(found[point_id].payload) if point_id in found else None
 
-    async def _written(self, row: StoredBudget) -> CasResult:
+    async def _write(self, row: StoredBudget) -> CasResult:
         point = Point(budget_id(row.tenant_id, row.day, row.line), row.to_payload())
         expected = None if row.version == 1 else row.version - 1
         return await self._calls.call(
@@ -274,7 +278,7 @@ class BudgetClient:
         return _Name(tenant_id, day_of(self._now()), line)
 
     def _known_refusal(self, held: _Held, bound: Amount) -> Refusal | None:
-        """An answer of a moment ago that holds for this call too."""
+        """Return the last refusal when it is recent and this call needs as much."""
         if held.refused is None:
             return None
         until, refused, why = held.refused
@@ -303,14 +307,14 @@ class BudgetClient:
         )
 
 
-def _tell_lost(giving: asyncio.Task[None]) -> None:
-    """Nobody waits for it any more."""
-    if not giving.cancelled() and (away := giving.exception()) is not None:
-        log.warning("budget_not_given_back", why=str(away))
+def _report_lost(giving: asyncio.Task[None]) -> None:
+    """Log the failure of a task that nobody waits for any more."""
+    if not giving.cancelled() and (error := giving.exception()) is not None:
+        log.warning("budget_not_given_back", why=str(error))
 
 
 def _put_back(held: _Held, bound: Amount, taking: asyncio.Task[Refusal | None]) -> None:
-    """Who wanted it is gone, and no call was made."""
+    """Release a reservation whose caller was cancelled before its call."""
     if not taking.cancelled() and taking.exception() is None and taking.result() is None:
         held.slice = held.slice.settle(bound, Amount())
 

@@ -1,4 +1,4 @@
-"""Ids that a key has seen, packed: how duplicates are told from news."""
+"""Ids that a key has seen, packed into one string: they tell duplicates from new events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict
 from ...schemas import ids
 
 SEEN_KEPT = 1_000
-"""The last so many ids of a key are remembered."""
+"""Ids of a key that are kept: the last ones."""
 _HASH_BYTES = 8
 
 
 class SeenIds(BaseModel):
-    """The last ids, oldest first, 8 bytes of SHA-256 each, in one string: thousands of sessions stay small."""
+    """The last ids, oldest first. Each takes 8 bytes of its SHA-256, so that rows stay small."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -26,7 +26,7 @@ class SeenIds(BaseModel):
     def __contains__(self, given: str) -> bool:
         wanted, hashes = bytes.fromhex(ids.short_hash(given)), self._hashes()
         at = hashes.find(wanted)
-        while at % _HASH_BYTES and at > 0:  # found across two of them
+        while at % _HASH_BYTES and at > 0:  # a match across two hashes is none
             at = hashes.find(wanted, at + 1)
         return at >= 0
 

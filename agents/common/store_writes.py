@@ -1,4 +1,4 @@
-"""Applying the writes of an outcome to the vector store. Every one of them is a no-op the second time."""
+"""Writes of an outcome to the vector store. Each of them changes nothing when it is applied a second time."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ def _vector(packed: str | None) -> list[float] | None:
 
 
 async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
-    """In their order. Raises Fatal when a compare and set finds neither the version that was read nor its own cause:
-    another writer lives."""
+    """Apply writes in their order.
+
+    Raises Fatal when a compare and set finds neither the version that was read nor its own cause: there is another
+    writer.
+    """
     for write in writes:
         if isinstance(write, InsertPoints):
             await store.insert(write.collection, [point(out) for out in write.points])
@@ -58,7 +61,7 @@ REBUILT = "rebuilt/"
 
 
 def rebuilt_mark(version: int) -> str:
-    """What a row that was rebuilt from memory.facts has in `applied`: the causes before it are not known there."""
+    """Return the entry in `applied` of a row that was rebuilt from memory.facts, where earlier causes are not known."""
     return f"{REBUILT}{version}"
 
 
@@ -75,7 +78,7 @@ async def _swap(store: VectorStore, write: SwapPoint) -> None:
 
 
 async def _rebuilt(store: VectorStore, write: SwapPoint) -> bool:
-    """Whether the row was rebuilt from a state that had this write in it already."""
+    """Tell whether the row was rebuilt from a state that includes this write."""
     found = (
         await store.get(write.collection, tenant_id=str(write.point.payload["tenant_id"]), ids=[write.point.id])
     ).get(write.point.id)

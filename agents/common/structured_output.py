@@ -1,7 +1,7 @@
-"""What all answers of models have in common: a strict schema out, tolerant reading in.
+"""Structured answers of models: a strict schema goes out, and the answer is read tolerantly.
 
-A single item that breaks a rule is dropped and counted; only an unusable outer shape is an error (ValueError, which
-the completions adapter turns into one repair).
+An item that breaks a rule is dropped and counted. Only an unusable outer shape is an error: ValueError, which the
+completions adapter answers with one repair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ I = TypeVar("I", bound="Item")  # noqa: E741
 
 
 class Item(BaseModel):
-    """One item of an answer. Unknown properties are ignored, null is as good as absent."""
+    """One item of an answer. Unknown properties are ignored; null means absent."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -32,14 +32,14 @@ class Item(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ParsedItems(Generic[I]):
-    """The usable items in their order, each with its place in the answer (from 1), and how many were dropped."""
+    """The usable items in their order, each with its place in the answer (from 1); `dropped`: how many were not."""
 
     items: tuple[tuple[int, I], ...]
     dropped: int
 
 
 def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """`{key: [...]}`. Raises ValueError when the outer shape is another."""
+    """Read `{key: [...]}`. Raises ValueError when the answer has another outer shape."""
     if not isinstance(value, dict):
         raise ValueError(f'the answer must be an object {{"{key}": [...]}}')
     found = value.get(key)
@@ -55,19 +55,19 @@ def parse_items(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
 
 
 def parse_any(value: JsonValue, key: str, item: type[I]) -> ParsedItems[I]:
-    """The same, where an object without the list says nothing: of tasks that most often have nothing to say."""
+    """Read `{key: [...]}`, where the list may be absent: for tasks whose answer is most often empty."""
     if isinstance(value, dict) and value.get(key) is None:
         return ParsedItems((), 0)
     return parse_items(value, key, item)
 
 
 def strict_schema(key: str, item: type[Item]) -> dict[str, JsonValue]:
-    """The JSON schema of `{key: [item]}` in strict mode: every property required, optional ones nullable."""
+    """Return the JSON schema of `{key: [item]}` in strict mode: all properties required, optional ones nullable."""
     return strict_object({key: item})
 
 
 def strict_object(lists: Mapping[str, type[Item]]) -> dict[str, JsonValue]:
-    """The same of an answer with several lists, by name."""
+    """Return the same for an answer with several lists, by name."""
     properties: dict[str, JsonValue] = {}
     for key, item in lists.items():
         schema = item.model_json_schema(mode="validation")
@@ -80,7 +80,7 @@ _KEPT = ("type", "enum", "const", "description")
 
 
 def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Only what strict mode knows: types, enums, required, closed objects, references resolved in place."""
+    """Reduce a schema to what strict mode knows, with references resolved in place."""
     if "$ref" in node:
         return _strict(deepcopy(definitions[node["$ref"].rpartition("/")[2]]), definitions)
     strict = {name: node[name] for name in _KEPT if name in node}
@@ -96,7 +96,7 @@ def _strict(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]
 
 
 def short_id(value: object) -> str | None:
-    """`w1`, `[w1]` or nothing: brackets are tolerated."""
+    """Read a short id: `w1` or `[w1]`; None when there is none."""
     if value is None:
         return None
     text = str(value).strip().removeprefix("[").removesuffix("]").strip().lower()
@@ -104,7 +104,7 @@ def short_id(value: object) -> str | None:
 
 
 def _moment(value: object) -> object:
-    """Models write dates and local times: a date is its midnight, a time without zone is UTC."""
+    """Read a time as models write it. A date means its midnight; a time without a zone is UTC."""
     if not isinstance(value, str) or not value.strip():
         return None
     try:
@@ -121,4 +121,4 @@ def _stripped(value: object) -> object:
 ShortId = Annotated[str | None, BeforeValidator(short_id)]
 Moment = Annotated[Instant | None, BeforeValidator(_moment)]
 Statement = Annotated[Content, BeforeValidator(_stripped)]
-"""What an item says; one of white space says nothing."""
+"""The text of an item. A text of white space is invalid."""

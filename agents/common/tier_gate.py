@@ -1,4 +1,4 @@
-"""Commands whose tier of memory is off: they are refused, and told why."""
+"""Commands whose tier of memory is off are refused, with the reason."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WORKS_ON: Final[Mapping[str, LongTier]] = MappingProxyType(
         "hygiene": "episodic",
     }
 )
-"""By kind of command, the tier without which it has nothing to do."""
+"""The tier that each kind of command works on."""
 
 
 def refusal(kind: str, tiers: TiersPolicy) -> ResultError | None:
-    """Why a command of this kind is refused; None when it can be done."""
+    """Return why a command of this kind is refused; None when its tier is on."""
     tier = WORKS_ON.get(kind)
     if tier is None or tiers.keeps(tier):
         return None

@@ -1,7 +1,7 @@
-"""What a tier lets consolidation do, told before it asks a model.
+"""What a tier lets consolidation spend, known before a model is asked.
 
-Ceilings are held where a call is made (agents/common/budget_client.py): there alone it is known what it may cost,
-and over all workers what was spent that day. A call that would go beyond one raises OverBudget.
+Ceilings are enforced where a call is made (agents/common/budget_client.py), because only there the cost of the call and
+the spending of all workers that day are known. A call above a ceiling raises OverBudget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...schemas.tasks import Task
 
 @dataclass(frozen=True, slots=True)
 class SpendingPause:
-    """No call of the kind is made under these settings. Its work waits, it is never dropped."""
+    """The reason why these settings allow no call. The work waits; it is never dropped."""
 
     why: str
     remedy: str
@@ -26,8 +26,8 @@ class SpendingPause:
 
 
 class TierSpending:
-    """By the tier. A model that costs nothing is never paused; a tier that spends nothing pays for none, and runs the
-    phases that need none."""
+    """The rules of a tier. A model that is free is never paused. A tier that spends nothing runs only phases that
+    need no paid model."""
 
     def __init__(self, tier: TierPolicy, *, completions_of: Callable[[Task], Completions]) -> None:
         self._tier = tier
@@ -35,12 +35,12 @@ class TierSpending:
 
     @property
     def phases(self) -> frozenset[Phase]:
-        """Those that consolidation runs. `light` asks no model where none may be asked."""
+        """The phases that consolidation runs. The phase light skips its question when no model may be asked."""
         free = {phase for phase in PHASES if all(self.paused(task) is None for task in TASKS_OF[phase])}
         return frozenset(self._tier.phases) | (free if self._tier.ceiling.forbids else frozenset())
 
     def paused(self, task: Task) -> SpendingPause | None:
-        """Why no call is made for this task, however little was spent; None when calls can be."""
+        """Return why these settings allow no call for this task; None when they allow it."""
         completions = self._completions_of(task)
         if not (self._tier.ceiling.forbids and completions.costs_money):
             return None

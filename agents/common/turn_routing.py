@@ -1,4 +1,4 @@
-"""Where a turn belongs: its owner, and whether it lies on the partition of its session key."""
+"""Routing of a turn: its owner, its time, and whether it is on the partition of its session key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...streams.log.port import Record
 
 
 def decode_turn(record: Record, *, default_scope: Scope) -> tuple[Turn, Owner]:
-    """A turn and the owner of what is learnt from it. Raises Poison."""
+    """Decode a turn; return it with the owner of the facts that it gives. Raises Poison."""
     turn = decode(record, Turn, max_bytes=TURN_MAX_BYTES)
     try:
         occurred_at(turn, record)
@@ -24,17 +24,20 @@ def decode_turn(record: Record, *, default_scope: Scope) -> tuple[Turn, Owner]:
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
-    """Whether the record lies on another partition than murmur2(key) mod n."""
+    """Tell whether the record is on another partition than murmur2(key) mod n."""
     return partition_for(key.encode(), partitions) != record.position.partition
 
 
 def was_rekeyed(record: Record) -> bool:
+    """Tell whether the observer has sent the turn again to the partition of its session key."""
     return any(name == REKEYED_HEADER for name, _ in record.headers)
 
 
 def occurred_at(turn: Turn, record: Record) -> datetime:
-    """The turn's own time, else the record's timestamp. Raises ValueError when that one is no time: producers may
-    set any number."""
+    """Return the turn's own time, else the record's timestamp.
+
+    Raises ValueError when the timestamp is no time: a producer can set any number.
+    """
     if turn.occurred_at is not None:
         return turn.occurred_at
     try:
