@@ -128,6 +128,12 @@ async def run(options: Options) -> int:
         else KafkaLog(servers=kafka_servers(options.broker))
     )
     await client.start()
+
+    def build_stage(runner: StageRunner) -> Echo:
+        if options.table:
+            runner.rows = open_rows(runner.app, TABLE)
+        return Echo(source=options.source, sink=options.sink, table=options.table, pause=options.pause)
+
     runner = StageRunner(
         name=options.name,
         settings=RunnerSettings(
@@ -137,11 +143,10 @@ async def run(options: Options) -> int:
             in_flight=options.in_flight,
         ),
         log_client=client,
+        calls=Calls(),
+        metrics=StageMetrics(Metrics(CollectorRegistry()), options.name),
+        build_stage=build_stage,
     )
-    if options.table:
-        runner.rows = open_rows(runner.app, TABLE)
-    stage = Echo(source=options.source, sink=options.sink, table=options.table, pause=options.pause)
-    runner.attach(stage, calls=Calls(), metrics=StageMetrics(Metrics(CollectorRegistry()), options.name))
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     try:

@@ -75,40 +75,31 @@ async def build_runners(
     partitions = await ports.log.partitions(TURNS.name)
     if partitions is None:
         raise Fatal(f"there is no topic {TURNS.name}: run `memstream topics create`")
-    runners = []
-    for name in names:
-        runner = StageRunner(
-            name=name,
-            settings=RunnerSettings(
-                broker=ports.broker,
-                datadir=settings.datadirs[name],
-                app=settings.app,
-                in_flight=settings.in_flight,
-                crash=settings.crash,
-            ),
-            log_client=ports.log,
-        )
-        metrics = StageMetrics(ports.metrics, name)
-        calls = Calls(on_retry=metrics.retried)
-        stage = build_stage(
-            name, ports=ports, settings=settings, runner=runner, calls=calls, metrics=metrics, partitions=partitions
-        )
-        runner.attach(stage, calls=calls, metrics=metrics)
-        runners.append(runner)
-    return runners
+    return [build_runner(name, ports=ports, settings=settings, partitions=partitions) for name in names]
 
 
-def build_stage(
-    name: StageName,
-    *,
-    ports: StagePorts,
-    settings: WorkerSettings,
-    runner: StageRunner,
-    calls: Calls,
-    metrics: StageMetrics,
-    partitions: int,
-) -> Stage[Any]:
-    """The one place that says what each stage is made of."""
+def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings, partitions: int) -> StageRunner:
+    """The runner of one stage, with the stage in it."""
+    metrics = StageMetrics(ports.metrics, name)
+    return StageRunner(
+        name=name,
+        settings=RunnerSettings(
+            broker=ports.broker,
+            datadir=settings.datadirs[name],
+            app=settings.app,
+            in_flight=settings.in_flight,
+            crash=settings.crash,
+        ),
+        log_client=ports.log,
+        calls=Calls(on_retry=metrics.retried),
+        metrics=metrics,
+        build_stage=lambda runner: build_stage(name, ports=ports, runner=runner, partitions=partitions),
+    )
+
+
+def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, partitions: int) -> Stage[Any]:
+    """The stage of this name, from the ports of the process and from its runner."""
+    calls, metrics = runner.calls, runner.metrics
     if name == "recorder":
         return Recorder(
             store=ports.store,

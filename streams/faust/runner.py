@@ -6,7 +6,7 @@ Nothing connects here: `StageRunner` builds the app; `run_worker` starts it, alo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,28 +126,37 @@ class Sender:
 
 
 class StageRunner:
-    """One stage in this process. `sender` is for the stage's own use (re-sent turns, timers, state)."""
+    """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
 
-    def __init__(self, *, name: str, settings: RunnerSettings, log_client: Log) -> None:
+    `build_stage` gets this runner and makes the stage, which may keep `sender`, `has_queued_successor` and `ahead` and
+    call them once the worker runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        settings: RunnerSettings,
+        log_client: Log,
+        calls: Calls,
+        metrics: StageMetrics,
+        build_stage: Callable[[StageRunner], Stage[Any]],
+    ) -> None:
         self.name = name
+        self.calls = calls
+        self.metrics = metrics
         self._settings = settings
         self._log = log_client
+        self._assigned: frozenset[int] = frozenset()
         self.app = create_app(
             name=group_of(name), broker=settings.broker, datadir=settings.datadir / "tables", settings=settings.app
         )
         self.sender = Sender(self.app)
         table = TABLES.get(name)  # type: ignore[call-overload]
         self.rows: Rows = open_rows(self.app, table) if table is not None else NoRows()
-        self._stage: Stage[Any] | None = None
-        self._assigned: frozenset[int] = frozenset()
-
-    def attach(self, stage: Stage[Any], *, calls: Calls, metrics: StageMetrics) -> None:
-        """Give the app its stage. Once, before the worker starts."""
-        self._stage = stage
-        self._calls = calls
-        self._metrics = metrics
+        self._stage = build_stage(self)
         self.handler: Handler[Any] = Handler(
-            stage=stage,
+            stage=self._stage,
             rows=self.rows,
             calls=calls,
             boundary=ErrorBoundary(crashes=CrashCounter(self._settings.datadir / "attempts")),
@@ -173,7 +182,7 @@ class StageRunner:
         )
         self.app.lanes = self._lanes
         source = self.app.topic(
-            *(topic.name for topic in stage.reads),
+            *(topic.name for topic in self._stage.reads),
             key_type=bytes,
             value_type=bytes,
             key_serializer="raw",
@@ -209,7 +218,7 @@ class StageRunner:
                 committed=self.app.consumer._committed_offset.get(message.tp),
                 current=lambda generation=generation: generation == self.app.consumer_generation_id,  # type: ignore[misc]
             )
-            self._metrics.held(self._lanes.stats.held)
+            self.metrics.held(self._lanes.stats.held)
 
     async def _handle(self, item: _Item) -> None:
         with event_scope(item.event):
@@ -230,7 +239,6 @@ class StageRunner:
     # ------------------------------------------------------------------------------------------------ beside
     async def _watch_assignment(self) -> None:
         """Tells the stage which partitions are its own once their tables are recovered."""
-        assert self._stage is not None
         first = self._stage.reads[0].name
         while not self.app.should_stop:
             if self.app.ready():
@@ -243,7 +251,6 @@ class StageRunner:
             await self.app.sleep(ASSIGNMENT_POLL)
 
     async def _background(self) -> None:
-        assert self._stage is not None
         await self._stage.background()
 
     async def _watch_lag(self) -> None:
@@ -261,7 +268,7 @@ class StageRunner:
                 if end is None:
                     continue
                 behind = end - (offset or 0)
-                self._metrics.lag(tp.topic, tp.partition, max(0, behind))
+                self.metrics.lag(tp.topic, tp.partition, max(0, behind))
                 if behind < 0:  # perhaps of an older assignment: the log itself is asked
                     await self._check_end(tp.topic, tp.partition, offset)
                 elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
@@ -312,7 +319,7 @@ class StageRunner:
     def ready(self) -> tuple[bool, str]:
         """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""
         why = self.app.why_not_ready()
-        away = self._calls.away()
+        away = self.calls.away()
         if not why and away:
             why = "; ".join(f"away: {name}: {said}" for name, said in sorted(away.items())[:AWAY_SHOWN])
             why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""

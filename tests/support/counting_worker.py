@@ -89,6 +89,8 @@ async def main(options: dict[str, str]) -> int:
     )
     await client.start()
     crash = CrashPoint.parse(options["crash"], stages=STAGES) if options.get("crash") else None
+    metrics = Metrics(CollectorRegistry())
+    counted = StageMetrics(metrics, "observer")
     runner = StageRunner(
         name="observer",
         settings=RunnerSettings(
@@ -102,11 +104,10 @@ async def main(options: dict[str, str]) -> int:
             crash=crash,
         ),
         log_client=client,
+        calls=Calls(retry=RetryPolicy(first=0.1, cap=1.0), on_retry=counted.retried),
+        metrics=counted,
+        build_stage=lambda runner: Counting(sink=sink, pause=float(options.get("pause", "0"))),
     )
-    metrics = Metrics(CollectorRegistry())
-    counted = StageMetrics(metrics, "observer")
-    calls = Calls(retry=RetryPolicy(first=0.1, cap=1.0), on_retry=counted.retried)
-    runner.attach(Counting(sink=sink, pause=float(options.get("pause", "0"))), calls=calls, metrics=counted)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)

@@ -33,7 +33,7 @@ class Worker:
         self.metrics = StageMetrics(Metrics(self.registry), "observer")
         self.runner = StageRunner.__new__(StageRunner)  # ready() alone is asked
         self.runner.app = cast(Any, self)
-        self.runner._calls = self.calls
+        self.runner.calls = self.calls
 
     def why_not_ready(self) -> str:
         return self.lacks
