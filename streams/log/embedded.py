@@ -109,7 +109,7 @@ class EmbeddedLog:
         return tuple(self._opened().committed(group, self._parts(topic)))
 
     async def members(self, group: str) -> int:
-        return int(group_lock.held(self._opened().folder, group))
+        return int(await group_lock.held(self._opened().folder, group))
 
     async def topics(self) -> dict[str, TopicLayout]:
         opened = self._opened()

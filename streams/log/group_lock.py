@@ -1,68 +1,102 @@
-"""Who works for a consumer group in the embedded folder: whoever holds its lock file.
+"""The lock of a consumer group in the embedded folder: one live process works for a group.
 
-The lock is the operating system's (flock), so it is gone at the same moment as its process, also after kill -9; no
-heartbeat that could be late. The file names the holder's pid for messages.
+The operating system holds the lock (`filelock`, flock), so it is free at the same moment at which its process ends,
+also after kill -9, and no heartbeat can be late. A file beside the lock names the holder's pid for messages.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import Final
 from urllib.parse import quote
+
+from filelock import FileLock, Timeout
 
 from ...schemas.errors import Fatal
 
-#: A restarted worker may come while the one before it is still closing.
-WAIT_SECONDS = 10.0
+WAIT_SECONDS: Final = 10.0
+"""A restarted worker may come while its predecessor is still closing."""
+POLL_SECONDS: Final = 0.05
+PROBE_SECONDS: Final = 0.1
+"""Two processes that look at the same moment must not take each other for a worker."""
+MODE: Final = 0o644
+_held: Final[set[FileLock]] = set()
+"""A lock that is garbage-collected is released, so those that this process holds stand here."""
 
 
 def lock_file(folder: Path, group: str) -> Path:
+    """The path of a group's lock file. A name too long for a file system is replaced by its hash."""
     name = quote(group, safe="")
     if len(name) > 120:
         name = hashlib.sha256(group.encode()).hexdigest()
     return folder / "groups" / f"{name}.lock"
 
 
-def held(folder: Path, group: str) -> bool:
-    """True while a live process works for the group."""
-    try:
-        with lock_file(folder, group).open("rb") as file:
-            return not _try(file.fileno(), fcntl.LOCK_SH)
-    except FileNotFoundError:
+async def held(folder: Path, group: str) -> bool:
+    """Whether a live process works for the group."""
+    path = lock_file(folder, group)
+    if not path.exists():
         return False
+    lock = _lock(path)
+    if not await _acquire(lock, PROBE_SECONDS):
+        return True
+    lock.release()
+    return False
 
 
 async def hold(folder: Path, group: str, *, wait: float = WAIT_SECONDS) -> Callable[[], None]:
-    """Take the group's lock; returns what releases it. Raises `Fatal` when another process keeps it."""
+    """Take the group's lock and return the function that releases it.
+
+    Raises:
+        Fatal: another process still holds it after `wait` seconds.
+    """
     path = lock_file(folder, group)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = _lock(path)
+    if not await _acquire(lock, wait):
+        raise Fatal(
+            f"another process (pid {_holder(path)}) already works for {group} in {folder}: "
+            "stop it, or use Kafka to run several workers"
+        )
+    _held.add(lock)
+    _pid_file(path).write_text(f"{os.getpid()}\n")
+
+    def release() -> None:
+        _held.discard(lock)
+        lock.release()
+
+    return release
+
+
+def _lock(path: Path) -> FileLock:
+    return FileLock(path, mode=MODE, thread_local=False)
+
+
+async def _acquire(lock: FileLock, wait: float) -> bool:
+    """Try for `wait` seconds, at least once."""
     deadline = monotonic() + wait
-    try:
-        while not _try(fd, fcntl.LOCK_EX):
+    while True:
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
             if monotonic() > deadline:
-                pid = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
-                raise Fatal(
-                    f"another process (pid {pid}) already works for {group} in {folder}: "
-                    "stop it, or use Kafka to run several workers"
-                )
-            await asyncio.sleep(0.05)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    except BaseException:
-        os.close(fd)
-        raise
-    return lambda: os.close(fd)
+                return False
+            await asyncio.sleep(POLL_SECONDS)
+        else:
+            return True
 
 
-def _try(fd: int, mode: int) -> bool:
+def _pid_file(path: Path) -> Path:
+    return path.with_suffix(".pid")
+
+
+def _holder(path: Path) -> str:
     try:
-        fcntl.flock(fd, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return _pid_file(path).read_text().strip() or "unknown"
+    except OSError:
+        return "unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -246,6 +247,26 @@ async def test_a_group_is_held_until_its_process_dies(log: EmbeddedLog, tmp_path
     assert await log.members("memory-observer") == 0
     release = await group_lock.hold(tmp_path / "log", "memory-observer", wait=5)
     assert await log.members("memory-observer") == 1
+    release()
+
+
+async def test_commands_that_ask_for_members_at_once_find_no_worker(log: EmbeddedLog, tmp_path: Path) -> None:
+    folder = log._opened().folder
+    (await group_lock.hold(folder, "memory-observer"))()
+    other = group_lock._lock(group_lock.lock_file(folder, "memory-observer"))
+    other.acquire(blocking=False)  # the other command, in the middle of its look
+    asked = asyncio.create_task(log.members("memory-observer"))
+    await asyncio.sleep(0)
+    other.release()
+    assert await asked == 0
+
+
+async def test_every_user_of_the_machine_may_read_who_holds_a_group(log: EmbeddedLog) -> None:
+    release = await group_lock.hold(log._opened().folder, "memory-observer")
+    path = group_lock.lock_file(log._opened().folder, "memory-observer")
+    for file in (path, path.with_suffix(".pid")):
+        assert file.stat().st_mode & 0o444 == 0o444
+    assert path.with_suffix(".pid").read_text() == f"{os.getpid()}\n"
     release()
 
 
