@@ -19,7 +19,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from ..schemas.topics import FACTS_UPDATED
 from ..schemas.turns import Owner
 from ..streams.log.kafka_client import ISOLATION, back_off_metadata, stop_consumer
-from ..streams.log.lenient_headers import read_odd_headers
+from ..streams.log.lenient_headers import decode_headers_leniently
 from ..streams.log.port import Log
 from .errors import ClientError, Misconfigured, PositionLost, Unavailable, translate_errors
 from .updates import BEGINNING, LOOK_BACK, NOW, Handler, Seen, Update, UpdateFilter
@@ -65,7 +65,7 @@ class KafkaGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def run(self, handler: Handler, *, tenant_id: str | None = None, owner: Owner | None = None) -> None:
         """Join the group and handle changes; see `Group.run`."""
-        read_odd_headers()
+        decode_headers_leniently()
         selection = UpdateFilter(tenant_id, owner)
         self._consumer: Any = AIOKafkaConsumer(
             bootstrap_servers=self._servers,

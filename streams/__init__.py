@@ -1,1 +1,1 @@
-"""What every stage runs on: transports, lanes, tables, the boundary of errors, the one handler shape."""
+"""The base of every stage: engine (lanes, handler, errors), log (Kafka or a folder) and Faust."""

@@ -1,1 +1,1 @@
-"""Everything that knows Faust: apps, tables, recovery, transports."""
+"""All code that knows Faust: apps, tables, recovery, transports."""

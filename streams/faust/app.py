@@ -1,4 +1,4 @@
-"""The Faust app of a stage: settings that lose nothing, a lease on its partitions, an end that always comes."""
+"""The Faust app of a stage: settings that lose no record, a lease on its partitions, and a bounded shutdown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ log = structlog.get_logger(__name__)
 
 #: bytes; also `max.message.bytes` of changelogs and dead letters
 MAX_REQUEST = 4 * 1024 * 1024
-#: bytes of one partition in one answer; a larger record comes alone all the same. Times the partitions that a worker
-#: reads, that is what lies in memory after an outage and is not in hand yet
+#: bytes of one partition in one answer; a larger record still comes, alone. Times the partitions that a worker reads,
+#: so much lies in memory after an outage before it is handled
 FETCH_BYTES = 256 * 1024
 #: seconds
 REQUEST_TIMEOUT = 40.0
@@ -41,10 +41,10 @@ REQUEST_TIMEOUT = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppSettings:
-    """What differs between deployments. Times in seconds.
+    """The settings that differ between deployments. Times in seconds.
 
-    `worker_id` set: static group membership, a restart within the session causes no rebalance. `session_timeout` says
-    how long a dead worker's partitions lie still; heartbeats go out at least three times in it.
+    With `worker_id` the group membership is static: a restart within the session causes no rebalance. The partitions of
+    a dead worker stand still for `session_timeout`; a worker sends at least three heartbeats in that time.
     """
 
     partitions: int = 12
@@ -67,14 +67,14 @@ class AppSettings:
 
     @property
     def heartbeat_interval(self) -> float:
-        """Seconds between two heartbeats."""
+        """Return the seconds between two heartbeats."""
         return min(3.0, self.session_timeout / 3)
 
 
 class StageApp(faust.App):
-    """A Faust app that knows whether its partitions are still its own, and that ends when it must.
+    """A Faust app that knows whether it still owns its partitions, and whose shutdown is bounded.
 
-    `lanes` is set by the stage: what is drained before partitions are given away and before the worker stops.
+    The runner sets `lanes`. They are drained before partitions are given away and before the worker stops.
     """
 
     lanes: Drainable | None = None
@@ -92,15 +92,15 @@ class StageApp(faust.App):
 
     # ----------------------------------------------------------------- lease
     def lease_age(self) -> float:
-        """Seconds since the group coordinator last accepted this member; 0.0 before the first join, and embedded."""
+        """Return the age of the last accepted heartbeat in seconds; 0.0 before the first join and embedded."""
         start = float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0))
         return time.monotonic() - start if start else 0.0
 
     def lease_limit(self) -> float:
-        """Seconds after which others may own our partitions.
+        """Return the age of the lease in seconds at which other workers may own these partitions.
 
-        A static member's place can be taken at once, by a second process with the same id; nobody waits for the session
-        time-out then. Two heartbeats is as short as it can be.
+        A second process with the same id takes the place of a static member at once, before the session times out. Two
+        heartbeats is the shortest possible limit.
         """
         conf = self.conf
         session = float(conf.broker_session_timeout)
@@ -109,14 +109,14 @@ class StageApp(faust.App):
         return session
 
     def lease_ok(self) -> bool:
-        """Whether what we own is surely still ours."""
+        """Whether this worker surely owns its partitions."""
         return not self._fenced and self.lease_age() <= self.lease_limit()
 
     def check_lease(self) -> None:
-        """Before every table write and every send.
+        """Check the lease. Called before every table write and every send.
 
         Raises:
-            LeaseLost: others may own our partitions by now; nothing may be written.
+            LeaseLost: other workers may own these partitions by now; nothing may be written.
         """
         if self._fenced:
             raise LeaseLost("this process has left the consumer group")
@@ -124,17 +124,20 @@ class StageApp(faust.App):
             raise LeaseLost(f"no answer from the group coordinator for {self.lease_age():.1f} s")
 
     def idle(self) -> bool:
-        """Whether no handler runs."""
+        """Whether no event is being handled."""
         return self.lanes is None or self.lanes.idle()
 
     def leaving(self) -> None:
-        """LeaveGroup is about to be sent, by the consumer's thread: handlers that still run may write nothing more."""
+        """Forbid further writes if events are still handled. The consumer's thread calls it before LeaveGroup."""
         if not self.idle():
             self._fenced = True
 
     def fenced(self) -> None:
-        """The group has thrown us out, or a crash has left it. Called in the consumer's thread; a clean stop would
-        flush the very buffer that must not leave, so the process ends here."""
+        """End the process, because the group has removed this worker, or a crash has left the group.
+
+        Called in the consumer's thread. A clean stop would flush the buffer that must not be sent, so the process ends
+        here.
+        """
         self._fenced = True  # first: logging may block, and the producer is in another thread
         if self.crash_reason is not None:
             tell_end(self.crash_reason)
@@ -150,19 +153,22 @@ class StageApp(faust.App):
             self.exit_process(UNREACHABLE)
 
     def out_of_sequence(self) -> None:
-        """The producer has lost its place on a partition: nothing that it sends there will arrive any more."""
+        """Crash, because the producer lost its sequence on a partition: the broker refuses all that it sends there."""
         if not self._crashed.is_set():
             lost = Transient("broker", "the producer lost its place in a partition's sequence after an outage of Kafka")
             self.add_future(self.crash(lost))
 
     # ----------------------------------------------------------------- ready
     def ready(self) -> bool:
-        """Whether events flow: partitions assigned, tables recovered, lease held, no crash, no stop."""
+        """Whether events flow: partitions are assigned, tables recovered, the lease held; no crash and no stop."""
         return not self.why_not_ready() and bool(self.assigned())
 
     def why_not_ready(self) -> str:
-        """What keeps this worker from its events; "" when nothing does. A member of the group for which no partition
-        is left lacks nothing: it is a spare, and takes over when another one goes."""
+        """Return the reason why events do not flow, "" when they do.
+
+        A member of the group without a partition has no such reason: it is a spare, and takes over when another worker
+        leaves.
+        """
         if self._crashed.is_set():
             return f"it ends: {self.crash_reason}"
         if self.should_stop:
@@ -178,11 +184,11 @@ class StageApp(faust.App):
         return ""
 
     def _is_member(self) -> bool:
-        """Whether the group has accepted this worker since its start. Embedded there are no spares."""
+        """Whether the group has accepted this worker since its start. The embedded log has no spare workers."""
         return float(getattr(getattr(self._consumer, "_thread", None), "lease_start", 0.0)) > 0
 
     def assigned(self) -> frozenset[tuple[str, int]]:
-        """The (topic, partition) pairs that this worker reads now."""
+        """Return the (topic, partition) pairs that this worker reads now."""
         if self._consumer is None:
             return frozenset()
         try:
@@ -198,8 +204,11 @@ class StageApp(faust.App):
             await self.lanes.drain(frozenset((tp.topic, tp.partition) for tp in revoked))
 
     def _on_rebalance_when_stopped(self) -> None:
-        """Not Faust's: it closes the consumer from another thread, in the middle of the drain. The consumer's thread
-        holds the rebalance up until the stop has come to the consumer (`transports.kafka.ConsumerThread`)."""
+        """Do nothing. Faust's own method closes the consumer from another thread, in the middle of the drain.
+
+        The consumer's thread delays the rebalance until the stop has reached the consumer
+        (`transports.kafka.ConsumerThread`).
+        """
 
     def _crash(self, reason: BaseException) -> None:
         # Not crash(): a child service that crashes marks its parents through this one only.
@@ -210,9 +219,9 @@ class StageApp(faust.App):
             self._crash_timer = ExitTimer(self.crash_grace, reason=reason, exit_process=self.exit_process)
 
     async def stop(self) -> None:
-        """Drain, commit, leave; cut off after `stop_grace`."""
+        """Drain, commit and leave the group. The process ends after `stop_grace` seconds even if this hangs."""
         if self._stopped.is_set():
-            return  # somebody else stops it; the timers are theirs
+            return  # another call stops it and has the timers
         timer = None
         if self.stop_grace and not self._crashed.is_set():
             timer = ExitTimer(self.stop_grace, reason=None, exit_process=self.exit_process)
@@ -235,26 +244,26 @@ class StageApp(faust.App):
         if not self._crashed.is_set():
             await super()._producer_flush(logger)
         elif self._producer is not None:
-            # Its buffer ended with the crash: a flush raises, and hides why the worker stops. What waits there is of
-            # events that come again.
+            # The crash ended its buffer: a flush would raise and hide why the worker stops. The records that wait there
+            # belong to events that are delivered again.
             pending = self._producer.buffer.pending
             while not pending.empty():
                 pending.get_nowait()
 
 
 def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) -> StageApp:
-    """The app of one stage; nothing is connected.
+    """Create the app of one stage. Nothing is connected yet.
 
     Args:
         name: app id, consumer group and prefix of the changelogs, `memory-<stage>`.
         broker: `kafka://host:port[,host:port]` or `embedded:///folder`.
-        datadir: the folder of this stage and worker alone.
+        datadir: a folder that no other stage or worker uses.
 
     Raises:
         Fatal: the broker's address is neither.
     """
     if is_embedded(broker):
-        from .transports.embedded import register, url_of  # only who uses it pays for it
+        from .transports.embedded import register, url_of  # imported only where it is used
 
         register()
         url = url_of(embedded_folder(broker))
@@ -286,7 +295,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
         stream_wait_empty=False,
         stream_buffer_maxsize=settings.buffer_maxsize,
         table_standby_replicas=settings.standby_replicas,
-        table_key_index_size=1,  # Faust's map of 10 000 keys to partitions; we always know the partition
+        table_key_index_size=1,  # Faust's map of 10 000 keys to partitions is not needed: the partition is always known
         worker_redirect_stdouts=False,
         web_enabled=False,
         web_tables_enabled=False,
@@ -296,7 +305,7 @@ def create_app(*, name: str, broker: str, datadir: Path, settings: AppSettings) 
 
 
 def without_faust(reason: BaseException) -> BaseException:
-    """Return the error of ours that an error of Faust stands for, so that only this room knows Faust's classes."""
+    """Translate an error of Faust into ours, so that only this room knows Faust's classes."""
     if isinstance(reason, ProducerSendError):
         error = Transient("broker", str(reason))
         error.__cause__ = reason

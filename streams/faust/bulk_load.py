@@ -1,9 +1,9 @@
-"""The bulk load: a changelog partition read in batches, straight into the local store.
+"""Bulk load of a changelog partition: it is read in batches and written straight into the local store.
 
-Faust takes every entry through its conductor, a queue, an event and a buffer (8 000 a second, all CPU). Here a batch
-is what the consumer has fetched; no object is made for an entry. Of what was read the last value of each key is held,
-and goes to the store when `HELD_BYTES` were read: a session's row has as many entries as the session had turns, and the
-store gets one of them.
+Faust passes every entry through its conductor, a queue, an event and a buffer (8 000 entries a second, all CPU). Here a
+batch is one fetch of the consumer, and no object is made for an entry. The load keeps the last value of each key and
+writes to the store after `HELD_BYTES`. The row of a session has as many entries as the session had turns; the store
+gets one of them.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ from .bulk_writes import Entry
 READ_WAIT: Final = 1.0
 """Seconds that one read waits for records; the load goes on after it."""
 HELD_BYTES: Final = 16 * 1024 * 1024
-"""Of keys, values and what Python takes for them, read since the store got something. So much is held at most, and a
-read; the store has it twice more while it takes it."""
+"""Bytes of keys, values and Python objects that were read since the last write to the store. The load holds so much at
+most, plus one read; the store has it twice more during the write."""
 ENTRY_BYTES: Final = 200
-"""What Python takes for an entry beside its key and value: two objects, and a place in a dictionary."""
+"""Bytes that Python needs for an entry beside its key and value: two objects, and a slot of a dictionary."""
 HELD_SECONDS: Final = 1.0
-"""After these the store gets what is held, however little it is: a slow broker is progress, too."""
+"""Seconds after which the load writes to the store in any case, so that a slow broker shows progress, too."""
 
 
 class ChangelogSource(Protocol):
-    """What a restore reads with: the consumer's `changelogs()` (`transports/changelog_reader.py`,
+    """The reader of a load: the consumer's `changelogs()` (`transports/changelog_reader.py`,
     `transports/embedded_consumer.py`)."""
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
-        """Records of a partition from `offset` on, and the offset to read on from. None after `timeout`
-        seconds; the offset moves over what compaction and transactions have left out."""
+        """Read records of a partition from `offset` on, and return them with the offset to read on from.
+
+        After `timeout` seconds there may be none. The offset moves past gaps of compaction and transactions.
+        """
         ...
 
 
 class LoadTarget(Protocol):
-    """Where the rows go (`restore_store.BulkWrites`)."""
+    """The receiver of the rows (`bulk_writes.BulkWrites`)."""
 
     def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """What is to be loaded of `tp`: from `start` up to, not including, `end`."""
+    """The range of `tp` to load: from `start` up to, not including, `end`."""
 
     tp: TP
     start: int
@@ -62,10 +64,10 @@ async def load(
     loaded: Callable[[int], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Read it to its end; how many entries there were.
+    """Load the range and return the number of entries.
 
-    `current` says whether the partition is still ours: if not, what was read is not written and the load ends.
-    `loaded` is told how far the store is, after each write; a crash between leaves a store that goes on from there.
+    `current` returns whether this worker still owns the partition. If not, the load ends without a further write.
+    `loaded` gets the last offset in the store after each write. After a crash the next load goes on from there.
     """
     at, count = wanted.start, 0
     rows: dict[bytes, bytes | None] = {}

@@ -1,10 +1,10 @@
-"""Writing many entries into a table's local store at once, and what an error of that store means.
+"""Bulk writes into the local store of a table, and the translation of its errors.
 
-RocksDB by way of `rocksdict`, one database a partition (`faust/stores/rocksdb.py`). Two things are different from
-Faust's `apply_changelog_batch`: entries and the offset that they reach are one atomic batch, so that no crash leaves
-an offset ahead of its rows; and there is no write-ahead log, which halves what is written. Without one a crash takes
-the store back to its last flush, rows and offset together, and `BulkWrites` flushes when it ends, before anything is
-written with the log again.
+The store is RocksDB (`rocksdict`), one database a partition (`faust/stores/rocksdb.py`). There are two differences to
+Faust's `apply_changelog_batch`. Entries and the offset that they reach are one atomic batch, so that no crash leaves an
+offset ahead of its rows. And there is no write-ahead log, which halves the bytes written. Without it a crash takes the
+store back to its last flush, rows and offset together. `BulkWrites` flushes at its end, before the next write that uses
+the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rocksdict import WriteBatch, WriteOptions
 
 from ...schemas.errors import Fatal, Transient
 
-#: What the system says when there is no room (ENOSPC, EFBIG, EDQUOT), as RocksDB passes it on.
+#: Messages of the system for a full disk (ENOSPC, EFBIG, EDQUOT), as RocksDB passes them on.
 NO_ROOM = ("No space left on device", "File too large", "Disk quota exceeded")
 
 
@@ -36,9 +36,11 @@ class Entry(Protocol):
 
 
 def store_failed(error: BaseException, *, table: str, folder: Path) -> Transient | Fatal:
-    """What an error of the local store means. A full disk passes: the worker ends, nothing was committed, and a start
-    with room goes on from the changelog."""
-    if any(words in str(error) for words in NO_ROOM):
+    """Translate an error of the local store: Transient for a full disk, Fatal for any other.
+
+    With a full disk the worker ends, and nothing was committed. A start with free space goes on from the changelog.
+    """
+    if any(message in str(error) for message in NO_ROOM):
         return Transient(
             "tables",
             f"table {table}: no room under {folder}: {error}",
@@ -51,7 +53,7 @@ def store_failed(error: BaseException, *, table: str, folder: Path) -> Transient
 
 
 class StoreErrors:
-    """Around calls of the store: what RocksDB raises becomes `Transient` (no room) or `Fatal`, naming the folder."""
+    """A context around calls of the store: errors of RocksDB become `Transient` (no room) or `Fatal`."""
 
     def __init__(self, *, table: str, folder: Path) -> None:
         self._table, self._folder = table, folder
@@ -67,8 +69,10 @@ class StoreErrors:
 
 
 class BulkWrites:
-    """`with BulkWrites(store, partition) as writes: writes.put(rows, offset)`. Other writes to this partition wait
-    until the block has ended; then everything is on the disk."""
+    """Bulk writes to one partition: `with BulkWrites(store, partition) as writes: writes.put(rows, offset)`.
+
+    Nothing else may write to the partition within the block. At its end everything is on the disk.
+    """
 
     def __init__(self, store: Any, partition: int) -> None:
         self._db = store._db_for_partition(partition)
@@ -81,7 +85,7 @@ class BulkWrites:
         return self
 
     def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
-        """These rows (None: deleted), and that the store now has everything up to `offset`."""
+        """Write rows (None deletes) and, with them, the offset up to which the store has everything."""
         batch = WriteBatch(raw_mode=True)
         for key, value in rows.items():
             if value is None:

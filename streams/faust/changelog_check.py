@@ -1,17 +1,18 @@
-"""Is this changelog whole? A table that came back without some of its rows would be believed; so it is refused.
+"""Check of a changelog for lost rows. A stage would trust a table with missing rows, so the worker stops instead.
 
-A compacted topic keeps the last value of each key for ever, so each partition carries one entry of ours, the marker:
-"from this offset on, everything is here". It is written before the partition's first event flows, hence before its
-first commit. A changelog that has no marker, or lost what the marker vouches for, is not whole:
+Each partition of a changelog carries one entry of its own, the marker: "from this offset on, all entries are here". A
+compacted topic keeps the last value of each key for ever, so it keeps the marker. It is written before the partition's
+first event is handled, and so before the first commit. A changelog without a marker, or without entries that the marker
+promises, is not whole:
 
-| what happened | how it is seen |
+| cause | sign |
 |---|---|
-| topic deleted and made anew, no local table | committed offsets, but an empty changelog; or entries and no marker |
-| the same, local table there | it is ahead of the changelog's end; or the marker it knows is not where it was |
+| topic deleted and created again, no local table | offsets are committed and the changelog is empty or has no marker |
+| the same, with a local table | the table is ahead of the changelog's end, or the known marker is not in the log |
 | records deleted, or a policy with `delete` | the log starts behind `whole_from` (compaction leaves its start) |
-| a partition that has only seen dead letters | a marker and nothing else: whole |
+| a partition that has only seen dead letters | a marker and nothing else: the changelog is whole |
 
-Pure decisions; `recovery.py` asks and acts.
+The functions are pure. `recovery.py` reads the state and acts.
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...schemas.errors import Fatal
 
-#: No key of a row has a control character in it.
+#: The prefix of keys of our own. The key of a row never has a control character.
 OWN_KEYS = "__memstream\0"
 MARKER_KEY = OWN_KEYS + "marker__"
-#: In the local table alone: the marker with which it was last found whole. A load that was cut off has none.
+#: In the local table only: the marker with which it was last found whole. A load that was cut off leaves none.
 WHOLE_KEY = OWN_KEYS + "whole__"
-#: In the local table alone: when it last had everything (seconds since 1970).
-SEEN_KEY = OWN_KEYS + "seen__"
-#: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`); a local table from before may have rows
-#: whose tombstones it will never see. An hour is for the load itself.
+#: In the local table only: the time at which it was last complete (seconds since 1970).
+COMPLETE_AT_KEY = OWN_KEYS + "seen__"
+#: Seconds. Compaction keeps a tombstone for a day (`delete.retention.ms`). An older local table may have rows whose
+#: tombstones are gone. The load itself may take an hour.
 TOMBSTONES_KEPT = 23 * 3600.0
 Offset = Annotated[int, Field(ge=0)]
 
 
 class ChangelogLost(Fatal):
-    """Rows of a table are gone from its changelog; nothing was handled."""
+    """Rows of a table are missing from its changelog. No event was handled."""
 
 
 class Marker(BaseModel):
-    """`identity` tells two topics of one name apart. From `whole_from` on the log has all entries; the marker itself
-    lies at `written_at` or soon behind it."""
+    """The first entry of a changelog partition.
+
+    `identity` distinguishes two topics of one name. From offset `whole_from` on the log has all entries. The marker
+    itself lies at `written_at` or shortly behind it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -58,7 +62,7 @@ class Marker(BaseModel):
 
     @classmethod
     def of(cls, raw: bytes | None) -> Marker | None:
-        """None when there is none, or none that this version can read."""
+        """Decode a marker; None where there is none that this version can read."""
         if raw is None:
             return None
         try:
@@ -68,14 +72,17 @@ class Marker(BaseModel):
 
 
 def marker_entry(marker: Marker) -> tuple[bytes, bytes]:
-    """Key and value of its record."""
+    """Return key and value of the marker's record."""
     return MARKER_KEY.encode(), marker.to_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogState:
-    """A changelog partition before it is read: the first offset kept, the offset of the next record, and the last one
-    that the local table has (-1: there is no local table)."""
+    """A changelog partition before it is read.
+
+    `start`: the first offset kept. `end`: the offset of the next record. `have`: the last offset in the local table (-1
+    without a local table).
+    """
 
     tp: TP
     start: int
@@ -83,44 +90,48 @@ class ChangelogState:
     have: int
 
 
-def outdated(standing: ChangelogState, *, seen: float, now: float) -> bool:
-    """Whether tombstones may be gone that a local table, complete at `seen`, has not read: rows that were deleted would
-    live again. Then it is read anew from the start."""
-    return standing.have >= 0 and standing.have + 1 < standing.end and now - seen > TOMBSTONES_KEPT
+def outdated(state: ChangelogState, *, complete_at: float, now: float) -> bool:
+    """Whether tombstones may be gone that a local table, complete at `complete_at`, has not read.
+
+    Rows that were deleted would come back. Such a table is loaded again from the start.
+    """
+    return state.have >= 0 and state.have + 1 < state.end and now - complete_at > TOMBSTONES_KEPT
 
 
-def unreadable(standing: ChangelogState) -> str | None:
-    """What makes it pointless to read on from what the local table has."""
-    if standing.have >= standing.end:
-        return f"the local table has everything up to offset {standing.have}, the changelog ends at {standing.end}"
-    if standing.have >= 0 and standing.have + 1 < standing.start:
-        return f"the local table has everything up to offset {standing.have}, the changelog begins at {standing.start}"
+def unreadable(state: ChangelogState) -> str | None:
+    """Return the reason why the changelog cannot be read on from the local table's offset, if there is one."""
+    if state.have >= state.end:
+        return f"the local table has everything up to offset {state.have}, the changelog ends at {state.end}"
+    if state.have >= 0 and state.have + 1 < state.start:
+        return f"the local table has everything up to offset {state.have}, the changelog begins at {state.start}"
     return None
 
 
 def not_whole(
-    standing: ChangelogState, marker: Marker | None, committed: Mapping[TP, int], *, was_whole: bool
+    state: ChangelogState, marker: Marker | None, committed: Mapping[TP, int], *, was_whole: bool
 ) -> str | None:
-    """What is missing, once it has been read. `marker` is the one that the table now has, `committed` what the group
-    has committed on this partition's sources, `was_whole` that this local table once was found whole. Without a
-    marker, None means: this partition is new, write one."""
+    """Return what is missing from a changelog that was read to its end, None for a whole or new one.
+
+    `marker`: the marker in the table. `committed`: the group's offsets on the sources of this partition. `was_whole`:
+    whether this local table was once found whole. Without a marker, None means that the partition is new and needs one.
+    """
     if marker is None:
-        if standing.end > 0:
-            return f"it has offsets {standing.start} to {standing.end - 1} but not its first entry (0.1.0 wrote none)"
+        if state.end > 0:
+            return f"it has offsets {state.start} to {state.end - 1} but not its first entry (0.1.0 wrote none)"
         used = {tp.topic: offset for tp, offset in committed.items() if offset > 0}
         return f"it is empty, but the group has committed {used}" if used else None
-    if standing.start > marker.whole_from and not was_whole:
-        return f"entries {marker.whole_from} to {standing.start - 1} were deleted"
+    if state.start > marker.whole_from and not was_whole:
+        return f"entries {marker.whole_from} to {state.start - 1} were deleted"
     return None
 
 
-def another_topic(standing: ChangelogState) -> str:
-    """The marker that the local table knows is not in the log."""
-    return f"the local table (up to offset {standing.have}) is of another topic of this name"
+def another_topic(state: ChangelogState) -> str:
+    """Return the problem of a local table whose marker is not in the log."""
+    return f"the local table (up to offset {state.have}) is of another topic of this name"
 
 
 def lost(table: str, stage: str, found: Mapping[TP, str], *, folder: Path) -> ChangelogLost:
-    """The error for these partitions: what was found, and what can be done."""
+    """Build the error for these partitions, with the problems found and the remedies."""
     topics = sorted({tp.topic for tp in found})
     each = "; ".join(f"partition {tp.partition}: {what}" for tp, what in sorted(found.items()))
     return ChangelogLost(
@@ -132,7 +143,7 @@ def lost(table: str, stage: str, found: Mapping[TP, str], *, folder: Path) -> Ch
 
 
 def sources_of(committed: Mapping[TP, int | None], changelogs: Iterable[str], partition: int) -> dict[TP, int]:
-    """What is committed on the source partitions of this number."""
+    """Return the committed offsets of the source partitions with this number."""
     skip = frozenset(changelogs)
     return {
         tp: offset

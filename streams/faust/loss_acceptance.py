@@ -1,8 +1,8 @@
-"""`memstream tables accept-loss STAGE`: what a changelog still has is all there is; go on from there.
+"""Acceptance of a loss (`memstream tables accept-loss STAGE`): the remaining entries of a changelog count as the whole.
 
-A new marker per partition says so (`restore_check.Marker`). The observer's table also numbered the turns of each
-session; its numbers begin again at 1, and the stages behind it would take them for turns that they have seen. So their
-rows "reflected up to turn n" are deleted, once they have read all that the observer had sent.
+A new marker in each partition says so (`changelog_check.Marker`). The observer's table also numbers the turns of each
+session. Its numbers begin again at 1, and the stages behind it would take these turns for known ones. So their rows
+"reflected up to turn n" are deleted, after they have read all records that the observer sent.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ...schemas.topics import StageName, changelog_of, group_of, read_by
 from ..log.port import Log
 from .changelog_check import Marker, marker_entry
 
-#: Stages that number turns → those that remember the numbers.
+#: Stages that number turns → stages that remember the numbers.
 REMEMBERS_NUMBERS: dict[StageName, tuple[StageName, ...]] = {"observer": ("reflector", "consolidation")}
 #: Keys of rows "reflected up to turn n": an owner key and a session key, three parts each.
 SESSION_ROW_PARTS = 6
 
 
 class LossRefused(Exception):
-    """Not now; the message says what has to be done first (exit 2)."""
+    """The loss cannot be accepted now. The message says what must be done first (exit code 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """One changelog: partitions that got a marker, rows that were deleted."""
+    """One changelog: how many partitions got a marker, and how many rows were deleted."""
 
     topic: str
     partitions: int
@@ -35,7 +35,8 @@ class AcceptedLoss:
 
 
 async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
-    """What was done, changelog by changelog. May be repeated. Raises AcceptRefused, Fatal, Transient."""
+    """Accept the loss and return what was done in each changelog. May be repeated. Raises LossRefused, Fatal,
+    Transient."""
     behind = REMEMBERS_NUMBERS.get(stage, ())
     for each in (stage, *behind):
         if members := await log.members(group_of(each)):
@@ -66,12 +67,12 @@ async def _lag(log: Log, stage: StageName) -> int:
 
 
 async def _delete_session_rows(log: Log, topic: str) -> int:
-    """Tombstones, in the log: so that local tables follow."""
+    """Delete the rows by tombstones in the log, which local tables read, too. Return how many there were."""
     alive: dict[tuple[int, bytes], bool] = {}
     async for record in log.read(topic):
         if record.key is not None and len(record.key.split(b"/")) == SESSION_ROW_PARTS:
             alive[record.position.partition, record.key] = record.value is not None
-    rows = [place for place, here in alive.items() if here]
+    rows = [row for row, present in alive.items() if present]
     for partition, key in rows:
         await log.append(topic, key=key, value=None, partition=partition)
     return len(rows)

@@ -1,16 +1,17 @@
-"""Recovery of tables from their changelogs: fast, never silently ended, never in the wrong order, never stuck at a gap.
+"""Recovery of tables from their changelogs: Faust's recovery with four corrections.
 
-Lines are those of faust-streaming 0.15.3:
+Line numbers are those of faust-streaming 0.15.3:
 
 - `faust/tables/recovery.py:649` resumes the source partitions, then seeks them to the committed offsets, then calls
-  `flow_control.resume()`, which clears every queue while the flow already runs: events are thrown away. Here: seek
-  first, clear nothing while the flow runs, sources last. `_resume_streams` (a stage without a table) had it too.
-- `mode/services.py:796` answers "stopped" on a time-out too, so a recovery during a broker outage ended silently: the
-  worker was alive and idle for ever. Here it crashes, and a watchdog crashes it for any stall that nobody knows yet.
-- `faust/tables/recovery.py:925` waits for offset high water − 1; when compaction or a transaction marker took that
-  one, it never comes. Here the position behind what was read decides (`restore.load`).
-- `faust/tables/recovery.py:855` takes each entry alone. Here the partitions that are ours are loaded in bulk, one
-  after the other, before anything flows; only standbys go Faust's way, beside the work.
+  `flow_control.resume()`. That call clears every queue while events already flow, so events are lost. Here the seek
+  comes first, no queue is cleared while events flow, and the sources come last. Faust's `_resume_streams` (for a stage
+  without a table) has the same fault.
+- `mode/services.py:796` answers "stopped" on a time-out, too. A recovery during a broker outage ended silently, and the
+  worker stayed alive and idle for ever. Here the worker crashes. A watchdog crashes it at any other stall.
+- `faust/tables/recovery.py:925` waits for offset high water − 1. It never comes when compaction removed it or when it
+  is a transaction marker. Here the position after the last read decides (`bulk_load.load`).
+- `faust/tables/recovery.py:855` takes each entry alone. Here the active partitions are loaded in bulk, one after the
+  other, before any event flows. Only standbys are read as in Faust, beside the work.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ log = structlog.get_logger(__name__)
 
 
 class StageRecovery(Recovery):
-    """Faust's recovery with the mends above."""
+    """Faust's recovery with the corrections above."""
 
-    #: seconds without any progress of a rebalance or recovery, after which the worker crashes: restarted beats idle
+    #: seconds without progress of a rebalance or recovery after which the worker crashes, to be started again
     stall_timeout: float = 120.0
     #: seconds between two looks of the watchdog
     watch_interval: float = 5.0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._standings: dict[TP, ChangelogState] = {}
-        self._looked_at = 0.0
+        self._states: dict[TP, ChangelogState] = {}
+        self._checked_at = 0.0
         self._known: set[TP] = set()
         """Changelogs whose marker this process has seen."""
 
@@ -92,7 +93,7 @@ class StageRecovery(Recovery):
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _restart_recovery(self) -> None:
-        """One recovery after each assignment. A new assignment ends the one that runs."""
+        """Run one recovery after each assignment. A new assignment ends the running recovery."""
         while not self.should_stop:
             if await self.wait_for_stopped(self.signal_recovery_start):
                 return
@@ -119,37 +120,38 @@ class StageRecovery(Recovery):
             await self._wait(self.app._producer.flush(), timeout=limit)
         consumer, tps = self.app.consumer, self.active_tps
         await self._wait(self._build_highwaters(consumer, tps, self.active_highwaters, "active"), limit)
-        await self._wait(self._look(generation_id), limit)
+        await self._wait(self._find_states(generation_id), limit)
         async with consumer.changelogs() as changelog:
             for tp in sorted(tps):
-                await self._wait(self._restore(self._standings[tp], changelog, generation_id))
+                await self._wait(self._restore(self._states[tp], changelog, generation_id))
         self._set_recovery_ended()
         if self.standby_tps:
             await self._start_standbys(limit)
         await self._wait(self.on_recovery_completed(generation_id))
 
-    async def _look(self, generation_id: int) -> None:
-        """Where each partition stands. Raises `ChangelogLost` when its local table cannot be read on from there."""
+    async def _find_states(self, generation_id: int) -> None:
+        """Find the state of each partition. Raises `ChangelogLost` when a local table cannot be read on from it."""
         starts = await self.app.consumer.earliest_offsets(*self.active_tps)
-        self._standings, self._looked_at = {}, time.time()
-        self._known &= self.active_tps  # what others had meanwhile is looked at again
+        self._states, self._checked_at = {}, time.time()
+        self._known &= self.active_tps  # partitions that other workers had meanwhile are checked again
         for tp in self.active_tps:
             table: DurableTable = self.tp_to_table[tp]
             have = self.active_offsets[tp]
-            standing = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
-            if outdated(standing, seen=table.seen(tp.partition), now=self._looked_at) and unreadable(standing) is None:
+            state = ChangelogState(tp, starts[tp] or 0, self.active_highwaters[tp] + 1, -1 if have is None else have)
+            is_outdated = outdated(state, complete_at=table.complete_at(tp.partition), now=self._checked_at)
+            if is_outdated and unreadable(state) is None:
                 log.warning("table_outdated", table=table.name, partition=tp.partition, remedy="none: it is read anew")
                 table.forget(tp.partition)
-                standing = replace(standing, have=-1)
-            self._standings[tp], self.active_offsets[tp] = standing, standing.have
-        self._refuse({tp: unreadable(standing) for tp, standing in self._standings.items()}, generation_id)
+                state = replace(state, have=-1)
+            self._states[tp], self.active_offsets[tp] = state, state.have
+        self._raise_if_lost({tp: unreadable(state) for tp, state in self._states.items()}, generation_id)
 
-    async def _restore(self, standing: ChangelogState, changelog: ChangelogSource, generation_id: int) -> None:
-        """Read what the local store does not have of a partition."""
-        tp, began = standing.tp, time.monotonic()
-        if standing.have + 1 >= standing.end:
+    async def _restore(self, state: ChangelogState, changelog: ChangelogSource, generation_id: int) -> None:
+        """Load the entries of a partition that the local store does not have."""
+        tp, began = state.tp, time.monotonic()
+        if state.have + 1 >= state.end:
             return
-        wanted = BulkLoad(tp, max(standing.have + 1, standing.start), standing.end)
+        wanted = BulkLoad(tp, max(state.have + 1, state.start), state.end)
         table: DurableTable = self.tp_to_table[tp]
 
         def loaded(offset: int) -> None:
@@ -173,54 +175,56 @@ class StageRecovery(Recovery):
         )
 
     async def _check_whole(self, generation_id: int) -> None:
-        """After the load, with the committed offsets known, before anything flows: each changelog has its marker, or is
-        new and gets one. Raises `ChangelogLost`."""
+        """Check that each changelog has its marker, and write one for a new changelog. Raises `ChangelogLost`.
+
+        Runs after the load, when the committed offsets are known, and before any event flows.
+        """
         found: dict[TP, str | None] = {}
         markers: dict[TP, Marker | None] = {}
-        for tp, standing in self._standings.items():
+        for tp, state in self._states.items():
             table: DurableTable = self.tp_to_table[tp]
             marker = markers[tp] = table.marker(tp.partition)
             committed = sources_of(self.app.consumer._committed_offset, self.tables.changelog_topics, tp.partition)
             was_whole = table.was_whole(tp.partition)
-            found[tp] = not_whole(standing, marker, committed, was_whole=was_whole)
-            if marker is not None and was_whole and tp not in self._known and not await self._has(marker, standing):
-                found[tp] = another_topic(standing)
-        self._refuse(found, generation_id)
+            found[tp] = not_whole(state, marker, committed, was_whole=was_whole)
+            if marker is not None and was_whole and tp not in self._known and not await self._has_marker(marker, state):
+                found[tp] = another_topic(state)
+        self._raise_if_lost(found, generation_id)
         if self.app.consumer_generation_id != generation_id:
-            return  # what was found is of an older assignment
-        for tp, standing in self._standings.items():
+            return  # the result is of an older assignment
+        for tp, state in self._states.items():
             table, marker = self.tp_to_table[tp], markers[tp]
             if marker is None:
-                marker = Marker(identity=uuid.uuid4().hex, whole_from=standing.end, written_at=standing.end)
+                marker = Marker(identity=uuid.uuid4().hex, whole_from=state.end, written_at=state.end)
                 await table.write_marker(tp.partition, marker)
             if tp not in self._known:
-                table.found_whole(tp.partition, marker)
+                table.note_whole(tp.partition, marker)
                 self._known.add(tp)
-            table.had_everything(tp.partition, self._looked_at)
+            table.note_complete(tp.partition, self._checked_at)
 
-    async def _has(self, marker: Marker, standing: ChangelogState) -> bool:
-        """Whether the log still has the marker that the local table knows. Asked once per process and partition."""
-        at = max(marker.written_at, standing.start)
-        if standing.start > marker.written_at:
+    async def _has_marker(self, marker: Marker, state: ChangelogState) -> bool:
+        """Whether the log still has the marker that the local table knows. Checked once per process and partition."""
+        at = max(marker.written_at, state.start)
+        if state.start > marker.written_at:
             log.error(
                 "changelog_was_cut",
-                topic=standing.tp.topic,
-                partition=standing.tp.partition,
-                starts_at=standing.start,
+                topic=state.tp.topic,
+                partition=state.tp.partition,
+                starts_at=state.start,
                 remedy="this worker has all rows, but only here: restore the topic from a backup before it moves",
             )
             return True
         async with self.app.consumer.changelogs() as changelog:
-            while at < standing.end:
-                entries, after = await changelog.read(standing.tp, at, READ_WAIT)
+            while at < state.end:
+                entries, after = await changelog.read(state.tp, at, READ_WAIT)
                 for entry in entries:
                     if entry.key == MARKER_KEY.encode():
                         return Marker.of(entry.value) == marker
                 at = max(at, after)
         return False
 
-    def _refuse(self, found: Mapping[TP, str | None], generation_id: int) -> None:
-        missing = {tp: what for tp, what in found.items() if what is not None}
+    def _raise_if_lost(self, found: Mapping[TP, str | None], generation_id: int) -> None:
+        missing = {tp: problem for tp, problem in found.items() if problem is not None}
         if missing and self.app.consumer_generation_id == generation_id:
             table = self.tp_to_table[next(iter(missing))]
             stage = self.app.conf.id.removeprefix("memory-")
@@ -237,7 +241,7 @@ class StageRecovery(Recovery):
         consumer.resume_flow()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        """Called when the tables of this assignment are up to date."""
+        """Let events flow. Called when the tables of this assignment are up to date."""
         app = self.app
         await app.on_rebalance_complete.send()
         self._set_recovery_ended()
@@ -263,7 +267,7 @@ class StageRecovery(Recovery):
             log.info("worker_ready", app=app.conf.id, partitions=len(app.consumer.assignment()))
 
     async def _start_sources(self, generation_id: int) -> bool:
-        """Seek, then flow, then the source partitions. False when another rebalance has begun: its recovery resumes."""
+        """Seek, resume the flow, then the sources. False when another rebalance began, whose recovery resumes them."""
         app, consumer = self.app, self.app.consumer
         if app.consumer_generation_id != generation_id:
             return False
@@ -291,7 +295,7 @@ class StageTableManager(TableManager):
 
     async def on_start(self) -> None:
         # Faust sleeps a second first (`faust/tables/manager.py:138`), for tables that are registered late. Ours are
-        # there before the app starts, and every worker would be a second later.
+        # registered before the app starts, and the sleep would delay every worker.
         await self._update_channels()
         await self.recovery.start()
 

@@ -1,14 +1,14 @@
-"""What the local tables of a stage may take of memory, however many partitions a worker owns.
+"""Bound on the memory of a stage's local tables, independent of the number of partitions.
 
-RocksDB has its write buffers and its cache for each database, and Faust opens a database for each partition. Left to
-themselves the buffers of twelve partitions fill for an hour before the first is emptied, and a worker that takes over
-the partitions of another doubles them: memory that grows with time and with every rebalance, though nothing leaks. So
-they share one budget.
+RocksDB has write buffers and a cache for each database, and Faust opens one database a partition. By default the
+buffers of twelve partitions fill for an hour before the first is flushed. A worker that takes over the partitions of
+another one doubles them. So memory grows with time and with each rebalance, although nothing leaks. Here all databases
+of a stage share one budget.
 
-RocksDB looks at the budget in a write alone, and then empties the buffer of the database that is written, unless it is
-emptying one of that database already. So a disk that is slower than the writes lets more lie in memory, for as long as
-nothing is written behind them, too: at most the two buffers of each partition, the one that is filled and the one that
-is emptied. Then the writer is held up. Seen with a disk of 3 MB/s: 45 MB of twelve partitions.
+RocksDB checks the budget only in a write. It then flushes the buffer of the database that is written, unless a flush of
+that database is running. With a disk slower than the writes more stays in memory: at most two buffers of each
+partition, one being filled and one being flushed. Then the writer waits. Measured with a disk of 3 MB/s: 45 MB for
+twelve partitions.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any
 from faust.stores.rocksdb import RocksDBOptions
 from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, Options, WriteBufferManager
 
-#: bytes of blocks that were read, of all partitions
+#: bytes of cached blocks, for all partitions together
 CACHE = 4 * 1024 * 1024
-#: bytes of what was written and is not in a file yet, of all partitions
+#: bytes that were written and are not in a file yet, for all partitions together
 BUFFERS = 8 * 1024 * 1024
-#: bytes that a write buffer takes at a time: even one that holds a single row has that much
+#: bytes by which a write buffer grows; also a buffer with a single row has so many
 ARENA_BLOCK = 64 * 1024
-#: bytes that the write buffer of one partition may grow to, as long as the budget has room
+#: greatest size in bytes of one partition's write buffer, while the budget has room
 WRITE_BUFFER = 2 * 1024 * 1024
 
 
 class SharedMemoryOptions(RocksDBOptions):
-    """Faust's options of a store, over one cache and one budget of write buffers. One instance a store."""
+    """Faust's store options with one cache and one budget of write buffers. One instance a store."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(write_buffer_size=WRITE_BUFFER, max_write_buffer_number=2, use_rocksdict=True, **options)
         self._cache = Cache(CACHE)
-        self._buffers = WriteBufferManager(BUFFERS, False)  # it never holds a writer up
+        self._buffers = WriteBufferManager(BUFFERS, False)  # False: a full budget never stalls a writer
 
     def as_options(self) -> Options:
         options = super().as_options()
@@ -49,5 +49,5 @@ class SharedMemoryOptions(RocksDBOptions):
 
     @property
     def buffered(self) -> int:
-        """Bytes that the write buffers of all partitions take now."""
+        """Return the bytes that the write buffers of all partitions take now."""
         return int(self._buffers.get_usage())

@@ -1,6 +1,6 @@
-"""A stage on Faust: one app, one consumer group, one agent over all of its topics, and the lanes between.
+"""A stage on Faust: one app, one consumer group, one agent over all topics of the stage, and lanes between them.
 
-Nothing connects here: `StageRunner` builds the app; `run_worker` starts it, alone or beside others, in one process.
+`StageRunner` builds the app and connects nothing. `run_worker` starts one or more runners in this process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ log = structlog.get_logger(__name__)
 ASSIGNMENT_POLL = 0.25
 LAG_POLL = 2.0
 AWAY_SHOWN = 3
-"""In readiness; each tenant has a breaker of its own for its model."""
+"""Components that readiness names; each tenant has a breaker of its own for its model."""
 SPARE = "a spare: there are more workers than partitions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
-    """What one worker of a stage needs to know. `datadir` is of this stage and worker alone."""
+    """The settings of one worker of a stage. No other stage or worker uses `datadir`."""
 
     broker: str
     datadir: Path
@@ -60,7 +60,7 @@ class _Item:
 
 
 def record_of(message: Any) -> Record:
-    """A Faust message as our raw record. Timestamps of Faust are seconds."""
+    """Convert a Faust message into a raw record. Faust's timestamps are in seconds, ours in milliseconds."""
     headers = message.headers or ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     return Record(
@@ -73,7 +73,7 @@ def record_of(message: Any) -> Record:
 
 
 def not_sent(record: OutRecord, error: Exception) -> Transient | Fatal:
-    """What an error of the producer means for the event in hand: it is tried again, except where that cannot help."""
+    """Translate an error of the producer: Transient, or Fatal where another attempt cannot help."""
     cause = error.__cause__ or error
     if isinstance(cause, MessageSizeTooLargeError | Poison):
         return Fatal(f"a record of our own is larger than {record.topic} takes: {cause} (look at max.message.bytes)")
@@ -82,14 +82,19 @@ def not_sent(record: OutRecord, error: Exception) -> Transient | Fatal:
 
 
 class Sender:
-    """Hands records to the app's producer. `Send` of streams/engine/handler.py."""
+    """A sender over the app's producer (`Send` of streams/engine/handler.py)."""
 
     def __init__(self, app: StageApp) -> None:
         self._app = app
 
     async def __call__(self, record: OutRecord) -> asyncio.Future[Any]:
-        """Hand it over; the future is done when the broker has it. Raises, also through the future: LeaseLost and
-        Transient, Fatal when the record is larger than its topic takes."""
+        """Hand a record to the producer. The future is done when the broker has the record.
+
+        Raises, at once or through the future:
+            LeaseLost: other workers may own the partitions of this worker.
+            Transient: the broker did not take the record.
+            Fatal: the record is larger than its topic takes.
+        """
         self._app.check_lease()
         try:
             sent: asyncio.Future[Any] = await self._app.producer.send(
@@ -194,12 +199,12 @@ class StageRunner:
         self.app.task(self._watch_lag)
 
     def prepare(self) -> None:
-        """Make this worker's folder."""
+        """Create this worker's folder."""
         (self._settings.datadir / "tables").mkdir(parents=True, exist_ok=True)
 
     # ------------------------------------------------------------------------------------------------ events
     async def _consume(self, stream: Any) -> None:
-        """The agent. Faust acknowledges an event at which an agent fails and starts the agent again: so none does."""
+        """Run the agent. It never raises: Faust acknowledges an event at which an agent fails, and goes on."""
         failure = await failure_of(self._take(stream))
         if failure is not None:
             await self.app.crash(failure)
@@ -238,7 +243,7 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ beside
     async def _watch_assignment(self) -> None:
-        """Tells the stage which partitions are its own once their tables are recovered."""
+        """Tell the stage which partitions it owns, once their tables are recovered."""
         first = self._stage.reads[0].name
         while not self.app.should_stop:
             if self.app.ready():
@@ -272,11 +277,11 @@ class StageRunner:
                 if behind < 0:  # perhaps of an older assignment: the log itself is asked
                     await self._check_end(tp.topic, tp.partition, offset)
                 elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
-                    await self._pass_what_is_none(tp, offset or 0)
+                    await self._commit_past_markers(tp, offset or 0)
                 seen[tp] = offset
 
     async def _check_end(self, topic: str, partition: int, committed: int) -> None:
-        """Without a new record nobody would notice that a group waits beyond the end of its log."""
+        """Crash when the group waits beyond the end of its log. Without a new record nothing else would notice it."""
         try:
             ends = await self._log.ends(topic)
         except Transient:
@@ -284,9 +289,12 @@ class StageRunner:
         if ends[partition] < committed:
             await self.app.crash(BeyondTheEnd(beyond_the_end((topic, partition), committed)))
 
-    async def _pass_what_is_none(self, tp: Any, committed: int) -> None:
-        """Markers of a producer's transactions never come as records: were one the last in its partition, the lag would
-        not get to 0. The log is asked, for an event may be on its way."""
+    async def _commit_past_markers(self, tp: Any, committed: int) -> None:
+        """Commit past the end of a partition that has no record left.
+
+        Transaction markers never come as records. If one is the last entry of its partition, the lag would not reach 0.
+        The log is asked first, because an event may be on its way.
+        """
         try:
             ends = await self._log.ends(tp.topic)
             nothing = await self._log.first_at_or_after(tp.topic, tp.partition, committed) is None
@@ -297,12 +305,14 @@ class StageRunner:
 
     # ------------------------------------------------------------------------------------------------ looking
     def has_queued_successor(self, partition: int, lane: str) -> bool:
-        """Whether another event of this lane is queued in this worker and will reach the stage. What cannot be decoded
-        never does."""
+        """Whether another event of this lane is queued in this worker and will reach the stage.
+
+        Events that cannot be decoded never reach it.
+        """
         return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))
 
     def ahead(self, topic: str, partition: int) -> RecordAhead | None:
-        """What is still to do of a partition; None: it was not fetched from yet, or is not this worker's own."""
+        """Count the work left in a partition; None before its first fetch, and for a partition of another worker."""
         tp = FaustTP(topic, partition)
         position = self._lanes.taken_until((topic, partition))
         if position is None:
@@ -312,16 +322,16 @@ class StageRunner:
         end: int | None = self.app.consumer.highwater(tp)
         if end is None:
             return None
-        # without any offset of the group nothing is known of what retention has left
+        # without an offset of the group it is not known what retention has left
         unread = 0 if position is None else max(0, end - position)
         return RecordAhead(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
-        """Whether this stage works, and if not, why. A spare does (`StageApp.why_not_ready`)."""
+        """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`)."""
         why = self.app.why_not_ready()
         away = self.calls.away()
         if not why and away:
-            why = "; ".join(f"away: {name}: {said}" for name, said in sorted(away.items())[:AWAY_SHOWN])
+            why = "; ".join(f"away: {name}: {failure}" for name, failure in sorted(away.items())[:AWAY_SHOWN])
             why += f"; and {len(away) - AWAY_SHOWN} more" if len(away) > AWAY_SHOWN else ""
         if why:
             return False, why
@@ -329,10 +339,10 @@ class StageRunner:
 
 
 async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event) -> int:
-    """Run the stages in this process until `stopping` is set or one of them ends; the exit code.
+    """Run the stages in this process until `stopping` is set or one of them ends. Return the exit code.
 
-    A clean stop drains, commits and leaves the groups. A crash of one stage ends them all: the supervisor starts the
-    worker again.
+    A clean stop drains, commits and leaves the groups. A crash of one stage ends all of them, and the supervisor starts
+    the worker again.
     """
     for runner in runners:
         runner.prepare()
@@ -361,7 +371,7 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
 
 
 async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Until one of them is done; what it raised leaves."""
+    """Wait until one of them is done, and raise its exception, if any."""
     done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     for future in done:
         future.result()

@@ -1,7 +1,7 @@
-"""Changelog-backed rows: what a stage remembers per key, durable before the event that changed it is acknowledged.
+"""Changelog-backed rows of a stage. A row is durable before the event that changed it is acknowledged.
 
-Faust sends a changelog entry and forgets it (`faust/tables/base.py:279`): a failed publish is only logged, and the
-event is committed all the same. Here each future is collected while an event is handled, and awaited before going on.
+Faust sends a changelog entry and does not wait for it (`faust/tables/base.py:279`). A failed send is only logged, and
+the event is committed nevertheless. Here the futures of one event are collected and awaited before the next step.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from rocksdict import WriteBatch
 
 from ...schemas.errors import Fatal, Transient
 from .bulk_writes import StoreErrors
-from .changelog_check import MARKER_KEY, OWN_KEYS, SEEN_KEY, WHOLE_KEY, Marker
+from .changelog_check import COMPLETE_AT_KEY, MARKER_KEY, OWN_KEYS, WHOLE_KEY, Marker
 from .rocksdb_memory import SharedMemoryOptions
 from .unacked_rows import UnackedRow, UnackedRows
 
 _OWN_KEYS = OWN_KEYS.encode()
 #: bytes; well below the producer's largest request (4 MiB): a larger value would crash the worker at every restart
 MAX_VALUE = 3 * 1024 * 1024
-#: seconds between two notes of when the local table had everything
-SEEN_EVERY = 60.0
-#: entries applied to the local store at once in recovery; times MAX_VALUE that is the most it may hold in memory
+#: seconds between two notes of the time at which the local table was complete
+NOTE_EVERY = 60.0
+#: entries applied to the local store at once in recovery; times MAX_VALUE, so many bytes at most lie in memory
 RECOVERY_BUFFER = 100
-#: what Faust takes of RocksDB's options per partition; its memory is that of store_memory.py
+#: the options of RocksDB that Faust passes on for each partition; rocksdb_memory.py bounds the memory
 ROCKSDB_OPTIONS: Mapping[str, int] = {"target_file_size_base": 16 * 1024 * 1024, "max_open_files": 64}
 
 
 class RowTooLarge(Fatal):
-    """A row would be larger than the changelog takes; nothing was written."""
+    """A row is larger than the changelog takes. Nothing was written."""
 
 
 class Writes:
-    """The changelog entries sent while one event was handled."""
+    """The changelog entries that were sent during the handling of one event."""
 
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[Any]] = []
@@ -53,23 +53,25 @@ class Writes:
         self._futures.append(future)
 
     async def durable(self) -> None:
-        """Returns when the broker has every one of them.
+        """Wait until the broker has all of them.
 
         Raises:
-            Transient: the broker refused one or did not take it in time; the handler may simply run again.
+            Transient: the broker refused one or did not take it in time. The handler may run again.
         """
         futures, self._futures = self._futures, []
         if not futures:
             return
         await asyncio.wait(futures)  # not gather: cancelling this must not cancel what is already on its way
-        for error in [future.exception() for future in futures]:  # of all: asyncio logs what nobody has asked for
+        for error in [
+            future.exception() for future in futures
+        ]:  # of all: asyncio logs an exception that is not retrieved
             if isinstance(error, KafkaError | ProducerSendError):
                 raise Transient("broker", f"a changelog entry did not arrive: {error!r}") from error
             if error is not None:
                 raise error
 
 
-def _ended(future: asyncio.Future[None]) -> None:
+def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
@@ -79,9 +81,9 @@ _writes: ContextVar[Writes | None] = ContextVar("memstream_writes", default=None
 
 @contextmanager
 def collect_writes() -> Iterator[Writes]:
-    """Collects the changelog entries of everything in this block: `with collect_writes() as w: …; await w.durable()`.
+    """Collect the changelog entries of this block: `with collect_writes() as w: …; await w.durable()`.
 
-    Blocks may be nested; an entry belongs to the innermost one.
+    Blocks may be nested; an entry belongs to the innermost block.
     """
     writes = Writes()
     token = _writes.set(writes)
@@ -93,9 +95,9 @@ def collect_writes() -> Iterator[Writes]:
 
 @contextmanager
 def event_scope(event: Any) -> Iterator[None]:
-    """Makes `event` Faust's current event: a table write goes to the partition of that one.
+    """Make `event` Faust's current event, so that a table write goes to its partition.
 
-    Faust keeps it as a weak reference; the caller keeps the event alive.
+    Faust keeps a weak reference, so the caller keeps the event alive.
     """
     token = _current_event.set(weakref.ref(event))
     try:
@@ -105,20 +107,21 @@ def event_scope(event: Any) -> Iterator[None]:
 
 
 class DurableTable(faust.Table):
-    """Keys are `str` (UTF-8 in the changelog), values raw `bytes`."""
+    """A Faust table with durable writes. Keys are `str` (UTF-8 in the changelog), values raw `bytes`."""
 
     #: bytes
     max_value: int = MAX_VALUE
-    #: Why the local store is not used any more. From then on no offset is kept either: it would be ahead of the rows.
+    #: The error after which the local store is not used any more. No offset is stored after it either: the offset would
+    #: be ahead of the rows.
     broken: BaseException | None = None
     _store_errors: StoreErrors | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._seen: dict[int, float] = {}
+        self._complete_at: dict[int, float] = {}
         if self.key_type is str:
             self.key_serializer = "raw"  # Faust would wrap it as JSON, quotes and all
-        self.on_the_way = UnackedRows()
+        self.unacked_rows = UnackedRows()
 
     def _new_store(self) -> Any:
         store = super()._new_store()
@@ -127,8 +130,8 @@ class DurableTable(faust.Table):
         return store
 
     def store_errors(self) -> StoreErrors:
-        """Around calls of the local store."""
-        if self._store_errors is None:  # Faust works the folder out anew each time it is asked: a tenth of an event
+        """Return the context that translates errors of the local store."""
+        if self._store_errors is None:  # Faust computes the folder at each access, a tenth of an event's time
             self._store_errors = StoreErrors(table=self.name, folder=self.app.conf.tabledir)
         return self._store_errors
 
@@ -146,40 +149,41 @@ class DurableTable(faust.Table):
         self.write(key, None)
 
     def write(self, key: str, value: bytes | None) -> None:
-        """Hand a row of the current event's partition to the changelog; None deletes it. The local store gets it when
-        the changelog has it (on_the_way.py), before `Writes.durable` returns.
+        """Send a row of the current event's partition to the changelog; None deletes the row.
+
+        The local store gets the row when the changelog has it (unacked_rows.py), before `Writes.durable` returns.
 
         Raises:
             RowTooLarge: nothing was sent.
-            LeaseLost: others may own the partition; nothing was sent.
-            Transient: the local store does not work, the worker ends; nothing was sent.
+            LeaseLost: other workers may own the partition; nothing was sent.
+            Transient: the local store does not work and the worker ends; nothing was sent.
         """
         if value is not None:
             self.check_size(key, value)
         self.check_store()
         partition = self.partition_for_key(key)
         assert partition is not None  # of the current event
-        self.app.check_lease()  # a zombie changes nothing
-        row = self.on_the_way.add(partition, key, value)
-        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.app.check_lease()
+        row = self.unacked_rows.add(partition, key, value)
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future = self.changelog_topic.send_soon(
             key=key,
             value=value,
             partition=partition,
             key_serializer=self.key_serializer,
             value_serializer=self.value_serializer if value is not None else "raw",
-            callback=lambda sent: self._keep(row, sent.result().offset, kept),  # in the order of offsets
+            callback=lambda sent: self._store_row(row, sent.result().offset, stored),  # in the order of offsets
             eager_partitioning=True,
         )
-        future.add_done_callback(lambda sent: _ended(kept))  # if it failed, `future` tells
+        future.add_done_callback(lambda sent: _resolve(stored))  # an error of the send is in `future`
         writes = _writes.get()
         if writes is not None:
             writes.add(future)
-            writes.add(kept)
+            writes.add(stored)
 
-    def _keep(self, row: UnackedRow, offset: int, kept: asyncio.Future[None]) -> None:
-        """The changelog has the row: so does the store, at once with the offset."""
-        if not self.on_the_way.arrived(row):
+    def _store_row(self, row: UnackedRow, offset: int, stored: asyncio.Future[None]) -> None:
+        """Write a row that the changelog has into the local store, atomically with its offset."""
+        if not self.unacked_rows.acknowledge(row):
             return
         batch = WriteBatch(raw_mode=True)
         if row.value is None:
@@ -191,20 +195,23 @@ class DurableTable(faust.Table):
             with self.local_store():
                 self.data._db_for_partition(row.partition).write(batch)
                 now = time.time()
-                if now - self._seen.get(row.partition, 0.0) > SEEN_EVERY:
-                    self.had_everything(row.partition, now)
+                if now - self._complete_at.get(row.partition, 0.0) > NOTE_EVERY:
+                    self.note_complete(row.partition, now)
         except Transient as error:
-            kept.set_exception(error)
+            stored.set_exception(error)
 
     def check_store(self) -> None:
-        """Raises `Transient` when the local store is not used any more."""
+        """Raise `Transient` when the local store is not used any more."""
         if self.broken is not None:
             raise Transient("tables", f"table {self.name} is not used any more: {self.broken}") from self.broken
 
     @contextmanager
     def local_store(self) -> Iterator[None]:
-        """Around what handlers do with the local store. An error of it ends the worker, which commits nothing more, and
-        is nobody's death: the event comes again where the store works. Raises `Transient`."""
+        """Surround the handlers' calls of the local store.
+
+        An error of the store ends the worker, which commits nothing more. It does not count as a crash caused by the
+        record, which is redelivered to a worker whose store works. Raises `Transient`.
+        """
         self.check_store()
         try:
             with self.store_errors():
@@ -217,43 +224,43 @@ class DurableTable(faust.Table):
             raise Transient("tables", str(error)) from error
 
     async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
-        self.on_the_way.rebalanced()
+        self.unacked_rows.start_assignment()
         with self.store_errors():
             await super().on_rebalance(*args, **kwargs)
 
     def _on_changelog_sent(self, future: Any) -> None:
-        # Of the marker alone: a row's offset is kept with the row.
+        # For the marker only: the offset of a row is stored with the row.
         if self.broken is None:
             with suppress(Transient), self.local_store():
                 super()._on_changelog_sent(future)
 
     def marker(self, partition: int) -> Marker | None:
-        """The marker that the local table has read from its changelog."""
+        """Return the marker that the local table has read from its changelog."""
         return self._own(partition, MARKER_KEY)
 
     def was_whole(self, partition: int) -> bool:
-        """Whether this local table was ever found whole; not so when its first load was cut off."""
+        """Whether this local table was once found whole. It was not when its first load was cut off."""
         return self._own(partition, WHOLE_KEY) is not None
 
-    def found_whole(self, partition: int, marker: Marker) -> None:
-        """Remember it."""
+    def note_whole(self, partition: int, marker: Marker) -> None:
+        """Note in the local store that this table was found whole."""
         with self.store_errors():
             self.data._db_for_partition(partition).put(WHOLE_KEY.encode(), marker.to_bytes())
 
-    def seen(self, partition: int) -> float:
-        """When this local table last had everything; 0.0: it does not know."""
+    def complete_at(self, partition: int) -> float:
+        """Return the time at which this local table was last complete; 0.0 where it is not known."""
         with self.store_errors():
-            raw = self.data._db_for_partition(partition).get(SEEN_KEY.encode())
+            raw = self.data._db_for_partition(partition).get(COMPLETE_AT_KEY.encode())
         return 0.0 if raw is None else float(raw)
 
-    def had_everything(self, partition: int, at: float) -> None:
-        """Remember it."""
+    def note_complete(self, partition: int, at: float) -> None:
+        """Note in the local store the time at which this table was complete."""
         with self.store_errors():
-            self.data._db_for_partition(partition).put(SEEN_KEY.encode(), b"%.0f" % at)
-        self._seen[partition] = at
+            self.data._db_for_partition(partition).put(COMPLETE_AT_KEY.encode(), b"%.0f" % at)
+        self._complete_at[partition] = at
 
     def forget(self, partition: int) -> None:
-        """Delete the local table of a partition; the next load reads it from the start."""
+        """Delete the local table of a partition. The next load reads the changelog from its start."""
         with self.store_errors():
             database = self.data._dbs.pop(partition, None)
             if database is not None:
@@ -265,7 +272,7 @@ class DurableTable(faust.Table):
             return Marker.of(self.data._db_for_partition(partition).get(key.encode()))
 
     async def write_marker(self, partition: int, marker: Marker) -> None:
-        """Durable in the changelog and here when it returns. Raises `Transient`, `LeaseLost`."""
+        """Write a marker durably to the changelog, then to the local store. Raises `Transient`, `LeaseLost`."""
         with collect_writes() as writes:
             self.send_changelog(partition, MARKER_KEY, marker.to_bytes())
             await writes.durable()
@@ -273,34 +280,34 @@ class DurableTable(faust.Table):
             self.data._db_for_partition(partition).put(MARKER_KEY.encode(), marker.to_bytes())
 
     def send_changelog(self, *args: Any, **kwargs: Any) -> Any:
-        self.app.check_lease()  # a zombie changes nothing
+        self.app.check_lease()
         future = super().send_changelog(*args, **kwargs)
         writes = _writes.get()
-        if writes is not None:  # None: written outside a handler, nobody to wait for it
+        if writes is not None:  # None: written outside a handler, where no caller waits for it
             writes.add(future)
         return future
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        # For standbys. Faust logs what this raises and goes on with the next entry, its offset already counted: a hole
-        # in the table. So the worker ends instead.
+        # For standbys. Faust logs an exception of this call and goes on with the next entry. Its offset counts already,
+        # so the table would have a hole. The worker ends instead.
         with suppress(Transient), self.local_store():
             super().apply_changelog_batch(batch)
 
 
 class TableRows:
-    """The rows of one table as a stage uses them. Inside `event_scope`, except `scan`."""
+    """The rows of one table as a stage uses them. All methods but `scan` need an `event_scope`."""
 
     def __init__(self, table: DurableTable) -> None:
         self._table = table
 
     @property
     def changelog(self) -> str:
-        """The changelog topic's name, `memory-<stage>-<table>-changelog`."""
+        """Return the name of the changelog topic, `memory-<stage>-<table>-changelog`."""
         return str(self._table.changelog_topic_name)
 
     def row(self, key: str) -> bytes | None:
-        """The row of `key` in the current event's partition."""
-        sent = self._table.on_the_way.find(self._table.partition_for_key(key), key)
+        """Read the row of `key` in the current event's partition."""
+        sent = self._table.unacked_rows.find(self._table.partition_for_key(key), key)
         if sent is not None:
             return sent.value
         with self._table.local_store():
@@ -311,13 +318,14 @@ class TableRows:
         return bytes(value)
 
     async def put(self, rows: Mapping[str, bytes | None]) -> None:
-        """Writes the rows in their order (None deletes) and returns when the changelog has them, and the local store.
+        """Write rows in their order (None deletes). Return when the changelog and the local store have them.
 
-        `row` finds them from the call on. After an error the changelog may have them: write the same rows again.
+        `row` reads them from the call on. After an error the changelog may have some of them: write the same rows
+        again.
 
         Raises:
-            RowTooLarge: one is too large; none was written.
-            LeaseLost: this process may not own the partition any more; rows may have been written up to here.
+            RowTooLarge: one row is too large; none was written.
+            LeaseLost: other workers may own the partition; some rows may have been written.
             Transient: the broker did not take them; or the local store did not, and the worker ends.
         """
         for key, value in rows.items():
@@ -325,13 +333,13 @@ class TableRows:
                 self._table.check_size(key, value)
         with collect_writes() as writes:
             for key, value in rows.items():
-                # A tombstone goes out whether or not the row is here: a repetition after a crash finds the local row
-                # gone, and the tombstone perhaps never sent.
+                # A tombstone is sent whether or not the row is here: after a crash the local row may be gone although
+                # its tombstone was never sent.
                 self._table.write(key, value)
             await writes.durable()
 
     def scan(self, partition: int) -> Iterator[tuple[str, bytes]]:
-        """Every row of one partition, by key. Exhaust or close it: an open iterator keeps the store's files open."""
+        """Iterate over the rows of one partition by key. Exhaust or close it: it keeps files of the store open."""
         store = self._table.data
         for key, value in store._visible_items(store._db_for_partition(partition)):
             if not key.startswith(_OWN_KEYS):
@@ -339,7 +347,7 @@ class TableRows:
 
 
 def open_rows(app: faust.App, name: str) -> TableRows:
-    """A table of `app`; call it before the app starts, once per name."""
+    """Create a table of `app`. Call it once per name, before the app starts."""
     table = app.Table(
         name,
         key_type=str,

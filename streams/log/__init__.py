@@ -1,1 +1,1 @@
-"""The log: one port, over Kafka or over a folder."""
+"""The log of records: one port with two implementations, over Kafka and over a folder."""

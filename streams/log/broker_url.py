@@ -1,4 +1,4 @@
-"""The one spelling of MEMSTREAM_BROKER (`kafka://host:port[,host:port]`, `embedded:///folder`) taken apart."""
+"""Parsing of MEMSTREAM_BROKER: `kafka://host:port[,host:port]` or `embedded:///folder`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_PORT = 9092
 
 
 def is_embedded(broker: str) -> bool:
-    """Whether this address means the log on disk. Raises `Fatal` for an address that is neither kind."""
+    """Whether an address means the log on disk. Raises `Fatal` for an address of neither kind."""
     if broker.startswith(EMBEDDED):
         return True
     if broker.startswith(KAFKA):
@@ -21,7 +21,7 @@ def is_embedded(broker: str) -> bool:
 
 
 def embedded_folder(broker: str) -> Path:
-    """The folder of an embedded address."""
+    """Return the folder of an embedded address. Raises `Fatal` without an absolute path."""
     folder = broker.removeprefix(EMBEDDED)
     if not is_embedded(broker) or not folder.startswith("/"):
         raise Fatal(f"MEMSTREAM_BROKER={broker!r}: expected embedded:///folder with an absolute path")
@@ -29,7 +29,7 @@ def embedded_folder(broker: str) -> Path:
 
 
 def kafka_servers(broker: str) -> tuple[str, ...]:
-    """`host:port` of each server of a Kafka address."""
+    """Return `host:port` of each server of a Kafka address. Raises `Fatal` for any other address."""
     if is_embedded(broker):
         raise Fatal(f"MEMSTREAM_BROKER={broker!r} is no Kafka address")
     servers = []

@@ -1,4 +1,4 @@
-"""The `Log` of the embedded default: a folder instead of a broker, with Kafka's rules (partitioner, names, offsets)."""
+"""`Log` over a folder instead of a broker, with Kafka's rules (partitioner, names, offsets)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sqlite_tables import LogRow, LogTopic
 
 
 class EmbeddedLog:
-    """`Log` over the folder of an `embedded:///folder` address. Any number of processes may use it at once."""
+    """The log in the folder of an `embedded:///folder` address. Any number of processes may use it at once."""
 
     def __init__(self, *, folder: Path) -> None:
         self._folder = folder
@@ -84,7 +84,7 @@ class EmbeddedLog:
                     rows, positions[partition] = opened.read(parts[partition], positions[partition], ends[partition])
                     for row in rows:
                         yield _record(topic, partition, row)
-                    await asyncio.sleep(0)  # a long read leaves room for others
+                    await asyncio.sleep(0)  # a long read lets other tasks run
                 if not behind:
                     if not follow:
                         return
@@ -130,7 +130,7 @@ class EmbeddedLog:
         opened = self._opened()
         found = opened.topic(name)
         if found is None:
-            opened.refresh()  # perhaps another process has just made it
+            opened.refresh()  # another process may have created it
             found = opened.topic(name)
         return found
 

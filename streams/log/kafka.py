@@ -21,7 +21,7 @@ from aiokafka.errors import (
 
 from ...schemas.errors import Fatal, Poison, Transient
 from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
-from .lenient_headers import read_odd_headers
+from .lenient_headers import decode_headers_leniently
 from .port import Headers, Position, Record, TopicLayout, TopicWanted
 
 #: seconds
@@ -63,7 +63,7 @@ class KafkaLog:
 
     async def start(self) -> None:
         """One attempt: whoever wants to wait for the broker calls it again."""
-        read_odd_headers()
+        decode_headers_leniently()
         async with self._reach("connect"):
             try:
                 self._admin = await self._started(AIOKafkaAdminClient(**self._common()))

@@ -1,4 +1,4 @@
-"""What every aiokafka client of ours needs."""
+"""Settings and corrections that all aiokafka clients share."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 from typing import Any
 
 ISOLATION = "read_committed"
-"""What a producer took back (a transaction that was aborted) was never said. For all that reads: who asks the log
-whether an offset exists must see the same log as the consumer that passed over it."""
+"""Records of aborted transactions are not read. All readers use this level: a check whether an offset exists must see
+the same log as the consumer that skipped the offset."""
 
 
 def back_off_metadata(client: Any) -> None:
     """Let a failed metadata update wait `retry_backoff_ms` (wraps `AIOKafkaClient._metadata_update` of this client).
 
-    `aiokafka/client.py:260` answers a failed update at once, and `producer/sender.py:158` and `consumer/fetcher.py:559`
-    ask again at once: over 1 000 connects a second per worker while the broker is away. Besides the CPU, on a broker
-    port inside the ephemeral range a connect in such a loop gets that very port as its source, ends up connected to
-    itself, and the broker cannot bind again.
+    `aiokafka/client.py:260` returns from a failed update at once, and `producer/sender.py:158` and
+    `consumer/fetcher.py:559` repeat it at once: a worker makes over 1 000 connects a second during a broker outage.
+    That costs CPU. And if the broker's port lies inside the ephemeral range, a connect can get this port as its source
+    and connect to itself, so that the broker cannot bind it again.
     """
     update = client._metadata_update
 
@@ -30,11 +30,10 @@ def back_off_metadata(client: Any) -> None:
 
 
 async def stop_consumer(consumer: Any) -> None:
-    """Stop an `AIOKafkaConsumer`, also while the broker is away.
+    """Stop an `AIOKafkaConsumer`, also during a broker outage.
 
-    A fetch that has failed waits a moment (`aiokafka/consumer/fetcher.py:755`); cancelled there by the consumer's own
-    stop, its CancelledError comes out of that stop as if somebody had cancelled the caller, and the connections stay
-    open.
+    A failed fetch waits for a moment (`aiokafka/consumer/fetcher.py:755`). If the stop cancels it there, the stop
+    raises the CancelledError as if the caller had been cancelled, and the connections stay open.
     """
     try:
         await consumer.stop()

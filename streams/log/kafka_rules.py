@@ -1,4 +1,4 @@
-"""Kafka's rules that the log on disk keeps too, so that what works here works there."""
+"""Rules of Kafka that the log on disk follows, too, so that a program for one works with the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_BYTES = 1_048_588
 
 
 def check_topic(name: str, partitions: int) -> None:
-    """Raises `Fatal` for a topic that Kafka would refuse to make."""
+    """Check a topic's name and partition count. Raises `Fatal` for a topic that Kafka would refuse."""
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise Fatal(f"{name!r} is no topic name: 1-249 of letters, digits, '.', '_' and '-'")
     if partitions < 1:
@@ -25,12 +25,12 @@ def check_topic(name: str, partitions: int) -> None:
 
 
 def unknown_topic(name: str) -> Fatal:
-    """The error of whoever appends to a topic that nobody has made."""
+    """Return the error for an append to a topic that does not exist."""
     return Fatal(f"there is no topic {name}: run `memstream topics create`")
 
 
 def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-    """Raises `Poison` for a record above the topic's `max.message.bytes`."""
+    """Check a record's size. Raises `Poison` above the topic's `max.message.bytes`."""
     size = len(key or b"") + len(value or b"") + sum(len(name) + len(content) for name, content in headers)
     limit = int(topic.config.get("max.message.bytes", _MAX_BYTES))
     if size > limit:
@@ -38,7 +38,7 @@ def check_size(topic: LogTopic, key: bytes | None, value: bytes | None, headers:
 
 
 def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) -> int:
-    """The given partition, else murmur2 over the key, else any. Raises `Fatal` for one that the topic lacks."""
+    """Return the given partition, else murmur2 of the key, else any. Raises `Fatal` for a number out of range."""
     count = len(topic.parts)
     if partition is None:
         return random.randrange(count) if key is None else partition_for(key, count)
@@ -50,7 +50,7 @@ def choose_partition(topic: LogTopic, key: bytes | None, partition: int | None) 
 def topic_config(
     *, retention: float | None, compacting: bool | None, deleting: bool | None, config: Mapping[str, object] | None
 ) -> dict[str, str]:
-    """Faust's way of saying how a topic is cleaned (`retention` in seconds), in Kafka's names."""
+    """Translate Faust's clean-up arguments of a topic (`retention` in seconds) into Kafka's settings."""
     made: dict[str, str] = {}
     policies = [name for name, wanted in (("compact", compacting), ("delete", deleting)) if wanted]
     if policies:

@@ -1,10 +1,10 @@
-r"""Reads Kafka records whose header names are not UTF-8, as any producer may write them: Kafka's broker never looks.
+r"""Lenient decoding of header names that are not UTF-8. Any producer may write them, as the broker does not check.
 
-aiokafka's parser decodes the names strictly, inside the fetcher (`aiokafka/record/_crecords/default_records.pyx`), so
-one such record ends every consumer that comes to it, again after each restart, before any code of ours has seen it.
-Here its own fast parser goes first, untouched: a wrapper around each batch and each record took a third of a restore.
-Where it gives up, the rest of what was fetched is read by aiokafka's slow one with names decoded leniently (`b"\xff"`
-becomes `\xff` in four characters), and the record is a record like any other.
+aiokafka's parser decodes names strictly inside the fetcher (`aiokafka/record/_crecords/default_records.pyx`). One such
+record ends every consumer that reaches it, again after each restart, before our code sees it. Here aiokafka's fast
+parser runs first, unchanged: a wrapper around each batch and record took a third of a bulk load's time. Where it fails,
+aiokafka's slow parser reads the rest of the fetch, with names decoded leniently (`b"\xff"` becomes `\xff` in four
+characters). The record is then handled like any other.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from aiokafka.record.memory_records import MemoryRecords
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
-"""Bytes: a batch begins with its base offset; then its length, counted from behind itself."""
+"""Bytes: a batch begins with its base offset, followed by the length of the rest."""
 _MAGIC_AT = 16
 _WITH_HEADERS = 2
-"""The format ("magic") since which records have headers."""
+"""The first format ("magic") whose records have headers."""
 
 
-class KeptRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
-    """aiokafka's own parser of the batches that a broker sent for one partition, with the bytes that it was given."""
+class RawRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
+    """aiokafka's parser of the batches of one partition, together with the bytes that it parses."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -36,7 +36,7 @@ class KeptRecords(MemoryRecords):  # type: ignore[misc,unused-ignore]
 
 
 class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
-    """The records of one partition as the fetcher takes them. As long as nothing is odd, all of it is aiokafka's."""
+    """The records of one partition for the fetcher. As long as all names are UTF-8, aiokafka's parser reads them."""
 
     _records: Any
     _records_iterator: Any
@@ -47,18 +47,18 @@ class TolerantPartition(PartitionRecords):  # type: ignore[misc,unused-ignore]
             try:
                 return next(self._records_iterator)
             except StopIteration:
-                self._records_iterator = None  # as aiokafka does: breaks a cycle
+                self._records_iterator = None  # as in aiokafka: breaks a reference cycle
                 raise
-            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser tells one by the other
+            except (UnicodeDecodeError, CorruptRecordException):  # the slow parser raises the second for the first
                 if self._lenient:
                     raise
                 self._lenient = True
                 self._records = _LenientRecords(self._records.data, behind=self.next_fetch_offset)
-                self._records_iterator = self._unpack_records()  # passes over what was read of the batch
+                self._records_iterator = self._unpack_records()  # skips the records that were read already
 
 
 class _LenientRecords:
-    """Like `MemoryRecords`, from the first batch on that reaches to `behind` or further."""
+    """A lenient `MemoryRecords`, from the first batch on that reaches offset `behind` or further."""
 
     def __init__(self, data: bytes, *, behind: int) -> None:
         self._data = data
@@ -88,7 +88,7 @@ class _LenientRecords:
 
 
 class _LenientBatch:
-    """Everything but the records is the batch's own."""
+    """A batch of aiokafka with leniently decoded records."""
 
     def __init__(self, batch: Any, raw: memoryview) -> None:
         self._batch = batch
@@ -102,7 +102,7 @@ class _LenientBatch:
 
 
 def _leniently(raw: memoryview) -> Iterator[Any]:
-    """All records of a batch. Raises CorruptRecordException where more is wrong than a name."""
+    """Iterate over the records of a batch. Raises CorruptRecordException where more than a name is wrong."""
     batch: Any = _DefaultRecordBatchPy(raw)
     batch._maybe_uncompress()
     batch._buffer = _LenientBytes(batch._buffer)
@@ -110,7 +110,7 @@ def _leniently(raw: memoryview) -> Iterator[Any]:
 
 
 class _LenientBytes(bytearray):
-    """Bytes whose every slice decodes: the parser's only `decode` is that of header names."""
+    """Bytes whose slices decode leniently. The parser decodes only header names."""
 
     def __getitem__(self, place: Any) -> Any:
         found = super().__getitem__(place)
@@ -120,8 +120,10 @@ class _LenientBytes(bytearray):
         return super().decode(encoding, "backslashreplace")
 
 
-def read_odd_headers() -> None:
-    """From now on every aiokafka consumer of this process reads them. The fetcher makes its parsers by these names and
-    keeps the bytes to itself, so there is no object to wrap."""
-    fetcher.MemoryRecords = KeptRecords
+def decode_headers_leniently() -> None:
+    """Make every aiokafka consumer of this process decode header names leniently.
+
+    The fetcher creates its parsers by these two names and keeps the bytes to itself, so there is no object to wrap.
+    """
+    fetcher.MemoryRecords = RawRecords
     fetcher.PartitionRecords = TolerantPartition

@@ -1,4 +1,4 @@
-"""The logs on disk that are open in this process: one for a folder, however many use it."""
+"""Registry of the logs on disk that are open in this process: one a folder, for any number of users."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .sqlite_log import SqliteLog
 
 
 class _OpenLogs:
-    """The logs that are open in this process, by folder, with how many hold each.
+    """The open logs by folder, each with the number of its holders.
 
-    Several apps and the admin side of one process must share one writing thread: that is what wakes their readers at
-    once and lets one fsync serve all of them. Faust builds transports from a URL alone, so there is no constructor
-    to hand it through; like SQLite's own list of open files, this has to be one for the process.
+    Several apps and the admin side of one process must share one writing thread: it wakes their readers at once, and
+    one fsync serves all of them. Faust builds transports from a URL, so no constructor can pass the log in. Like
+    SQLite's list of open files, the registry is global to the process.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class _OpenLogs:
             return opened
 
     def release(self, opened: SqliteLog) -> bool:
-        """True for the last holder, who stops it."""
+        """Give a log back. Return whether this was the last holder, who must stop the log."""
         name = str(opened.folder)
         with self._lock:
             _, holders = self._open[name]
@@ -46,7 +46,7 @@ _OPEN = _OpenLogs()
 
 
 async def open_log(folder: Path) -> SqliteLog:
-    """The log in this folder, made if there is none. To be closed with `close_log`, as often as it was opened."""
+    """Open the log in a folder, and create it where there is none. Each call needs one `close_log`."""
     opened = _OPEN.acquire(folder)
     try:
         await asyncio.to_thread(opened.start)
@@ -58,5 +58,6 @@ async def open_log(folder: Path) -> SqliteLog:
 
 
 async def close_log(opened: SqliteLog) -> None:
+    """Give back a log of `open_log`."""
     if _OPEN.release(opened):
         await asyncio.to_thread(opened.stop)

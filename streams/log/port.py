@@ -1,4 +1,4 @@
-"""What the machinery asks of a log (Kafka, or the one on disk) outside Faust: commands, admin, dead letters, probes."""
+"""The port of a log (Kafka, or the log on disk) outside Faust: for commands, admin, dead letters and probes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a record lies."""
+    """The position of a record: topic, partition and offset."""
 
     topic: str
     partition: int
@@ -20,7 +20,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record, raw: nothing is decoded. `timestamp` in milliseconds since 1970, UTC."""
+    """One raw record. Nothing is decoded. `timestamp` in milliseconds since 1970, UTC."""
 
     position: Position
     key: bytes | None
@@ -31,17 +31,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordAhead:
-    """What a worker has still to do of a partition."""
+    """The work that a worker has left in a partition."""
 
     unread: int
-    """Records that it has not taken yet, as far as its last fetch knew."""
+    """Records that it has not taken in yet, as of its last fetch."""
     held: int
-    """Records that it has taken and not done, or done out of their order."""
+    """Records that it has taken in and not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic as it stands in the log."""
+    """A topic as the log has it."""
 
     name: str
     partitions: int
@@ -50,7 +50,7 @@ class TopicLayout:
 
 @dataclass(frozen=True, slots=True)
 class TopicWanted:
-    """A topic as it shall be made. `config` has Kafka's names (`cleanup.policy`, `retention.ms` …)."""
+    """A topic to create. `config` uses Kafka's names (`cleanup.policy`, `retention.ms` …)."""
 
     name: str
     partitions: int
@@ -59,7 +59,7 @@ class TopicWanted:
 
 
 class Log(Protocol):
-    """A partitioned log. Every method raises `Transient("broker", …)` when it cannot be reached in time."""
+    """A partitioned log. Every method raises `Transient("broker", …)` when the log does not answer in time."""
 
     async def start(self) -> None: ...
 
@@ -75,66 +75,70 @@ class Log(Protocol):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        """Durable when it returns. Without `partition`, murmur2 over the key (without a key: any)."""
+        """Append a record durably. Without `partition`, murmur2 of the key chooses it; without a key, any."""
         ...
 
     async def partitions(self, topic: str) -> int | None:
-        """How many, or None when there is no such topic."""
+        """Return the number of partitions, None for a topic that does not exist."""
         ...
 
     async def ends(self, topic: str) -> tuple[int, ...]:
-        """Per partition the offset that the next record will get."""
+        """Return the offset of the next record of each partition."""
         ...
 
     async def starts(self, topic: str) -> tuple[int, ...]:
-        """Per partition the first offset that is kept."""
+        """Return the first offset of each partition."""
         ...
 
     def read(
         self, topic: str, *, start: Mapping[int, int] | None = None, follow: bool = False
     ) -> AsyncGenerator[Record]:
-        """Records of all partitions (or those named in `start`, from these offsets), each partition in order. Up to
-        the ends at the time of the call, or, with `follow`, on and on. No consumer group is used. It holds a
-        connection: who breaks off closes it (contextlib.aclosing)."""
+        """Read records of all partitions, or of those in `start` from these offsets on; each partition in order.
+
+        It ends at the ends of the time of the call; with `follow` it goes on without end. It uses no consumer group. It
+        holds a connection, so a caller that breaks off must close it (contextlib.aclosing).
+        """
         ...
 
     async def first_at_or_after(self, topic: str, partition: int, offset: int) -> int | None:
-        """The offset of the first record that really is in the log from `offset` on; None when there is none."""
+        """Return the offset of the first existing record from `offset` on; None when there is none."""
         ...
 
     async def offset_at(self, topic: str, partition: int, timestamp: int) -> int | None:
-        """Where to begin for records of this time (milliseconds since 1970) and later; None when there are none.
-        Timestamps are taken to rise with offsets: who needs every record leaves a margin, or looks before it too."""
+        """Return the offset at which records of this time (milliseconds since 1970) and later begin; None without any.
+
+        It assumes that timestamps rise with offsets. A caller that needs every record must leave a margin.
+        """
         ...
 
     async def committed(self, group: str, topic: str) -> tuple[int | None, ...]:
-        """Per partition the committed offset (the next one to read) of a consumer group."""
+        """Return the committed offset (the next one to read) of a consumer group for each partition."""
         ...
 
     async def members(self, group: str) -> int:
-        """How many members the consumer group has now."""
+        """Return the present number of members of a consumer group."""
         ...
 
     async def topics(self) -> dict[str, TopicLayout]: ...
 
     async def create(self, wanted: Sequence[TopicWanted]) -> None:
-        """Make what is absent; what is there already stays as it is."""
+        """Create topics that do not exist. Existing ones are not changed."""
         ...
 
     async def delete(self, topics: Sequence[str]) -> None: ...
 
 
 class Drainable(Protocol):
-    """What the app needs of its lanes when partitions are taken away or the worker stops (streams/engine/lanes.py)."""
+    """The part of the lanes (streams/engine/lanes.py) that the app uses at a revocation and at a stop."""
 
     def idle(self) -> bool: ...
 
     async def finish(self) -> None:
-        """At a stop, before `drain`: end what has begun, and what lies before it in its partition (bounded)."""
+        """At a stop, before `drain`: finish events that began and those before them in their partitions."""
         ...
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
-        """Drop what has not started, wait for what runs (bounded), commit the contiguous offsets of `revoked`."""
+        """Drop events that have not started, wait for the running ones, commit the offsets of `revoked`."""
         ...
 
     async def close(self) -> None: ...

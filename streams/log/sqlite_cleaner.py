@@ -1,11 +1,11 @@
-"""Retention and compaction of the log on disk, in steps that keep nobody waiting.
+"""Retention and compaction of the log on disk, in short steps between the appends.
 
-A pass first looks (`plan`, on the reading thread: one snapshot, bounded in keys held), then removes in short
-transactions between the appends. It works as Kafka's cleaner does, with Kafka's settings: `cleanup.policy`,
-`retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio`, `delete.retention.ms` (and `retention.bytes`,
-`segment.*` are not looked at). Two differences, both on the side of keeping: a partition's last record always stays,
-so a reader never waits for an end that is gone; and retention stops at the lowest offset that a group has committed,
-so that a machine that was off for longer than the retention still finds its work.
+A pass first makes a plan (`plan`, on a connection of its own: one snapshot, with a bounded number of keys), then
+removes records in short transactions. It works like Kafka's cleaner, with Kafka's settings `cleanup.policy`,
+`retention.ms`, `min.compaction.lag.ms`, `min.cleanable.dirty.ratio` and `delete.retention.ms`; it ignores
+`retention.bytes` and `segment.*`. It removes less than Kafka in two cases. The last record of a partition always stays,
+so that no reader waits for an end that is gone. And retention stops at the lowest committed offset of any group, so
+that a machine that was off for longer than the retention still finds its work.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from .sqlite_tables import LogTopic, offset_of, row_id
 
-#: Keys looked at in one pass (memory: some 20 MB); the next pass goes on behind them.
+#: Keys of one pass (some 20 MB of memory). The next pass goes on after them.
 MAX_KEYS = 100_000
-#: Rows removed in one transaction: about a millisecond, so appends hardly wait.
+#: Rows removed in one transaction. It takes about a millisecond, so appends hardly wait.
 STEP = 500
 
 _DAY_MS = 86_400_000
@@ -27,7 +27,7 @@ _RETENTION_MS = 7 * _DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one pass removes from one partition (row ids), and the partition's row afterwards."""
+    """The rows that one pass removes from a partition (row ids), and the partition's state afterwards."""
 
     part: int
     remove: tuple[int, ...]
@@ -49,7 +49,7 @@ class _Part:
 
 
 def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> Plan | None:
-    """What is due in this partition at `now` (ms since 1970); None when nothing is."""
+    """Plan the clean-up of a partition at `now` (ms since 1970); None when nothing is due."""
     row = conn.execute(
         "SELECT first, next, cleaned, kept, horizon, horizon_at FROM part WHERE id = ?", (part,)
     ).fetchone()
@@ -64,8 +64,10 @@ def plan(conn: sqlite3.Connection, topic: LogTopic, part: int, *, now: int) -> P
 
 
 def apply(conn: sqlite3.Connection, step: Plan, *, last: bool) -> None:
-    """Remove one step's rows; with the last one of a plan the partition's row is brought up to date. The order of the
-    steps does not matter: a crash in between only leaves something for the next pass."""
+    """Remove the rows of one step. The last step of a plan also updates the partition's state.
+
+    The order of the steps does not matter. After a crash between steps the next pass removes the rest.
+    """
     conn.executemany("DELETE FROM record WHERE at = ?", [(at,) for at in step.remove])
     if last:
         conn.execute(
@@ -137,15 +139,15 @@ def _compaction(
         else:
             tombstones = tombstones or bool(tombstone)
     cursor.close()
-    # Tombstones must outlive `delete.retention.ms` from the pass that first met them, so that whoever reads along
-    # sees them; one horizon at a time is enough for that, those behind it wait for the next one.
+    # Tombstones stay for `delete.retention.ms` after the pass that first met them, so that every reader sees them. One
+    # horizon at a time is enough: tombstones behind it wait for the next horizon.
     waiting = state.horizon and not due
     horizon, horizon_at = (state.horizon, state.horizon_at) if waiting else (cleaned if tombstones else 0, now)
     return Plan(part, tuple(remove), state.first, cleaned, seen - len(remove), horizon, horizon_at)
 
 
 def _latest(conn: sqlite3.Connection, part: int, state: _Part, oldest: float) -> tuple[dict[bytes, int], int]:
-    """The last offset of each key in what was not cleaned yet, up to the first record younger than the lag."""
+    """Find the last offset of each key in the part that was not cleaned yet, up to the first record within the lag."""
     latest: dict[bytes, int] = {}
     cleaned = state.cleaned
     cursor = conn.execute(
@@ -163,7 +165,7 @@ def _latest(conn: sqlite3.Connection, part: int, state: _Part, oldest: float) ->
 
 
 def steps(made: Plan) -> Iterator[tuple[Plan, bool]]:
-    """A plan in pieces of `STEP` rows, each with whether it is the last."""
+    """Split a plan into pieces of `STEP` rows, each with whether it is the last one."""
     pieces = [made.remove[at : at + STEP] for at in range(0, len(made.remove), STEP)] or [()]
     for number, piece in enumerate(pieces, start=1):
         yield replace(made, remove=piece), number == len(pieces)

@@ -1,13 +1,13 @@
 """A partitioned log on disk: SQLite in WAL mode, one file in a folder, for any number of processes at once.
 
-Writing has a thread of its own, one for a file, whoever uses it in this process: whatever waits goes out in one
-transaction, so one fsync serves all who wait (group commit), and an append is acknowledged after that fsync. Reading is
-done in place: a fetch from the page cache takes less than the two thread switches would (30 µs at the tail, 2 ms for
-500 records), and WAL readers wait for nobody. Readers are woken twice over: by the writing thread at once, and for what
-other processes append by `PRAGMA data_version`, which is asked every `POLL_SECONDS` and costs no read of the file.
+One thread a file and process writes. All waiting operations go into one transaction, so one fsync serves all of them
+(group commit). An append is acknowledged after that fsync. Reads run on the calling thread: a fetch from the page cache
+takes less time than two thread switches (30 µs at the tail, 2 ms for 500 records), and WAL readers wait for no writer.
+The writing thread wakes readers at once. Appends of other processes are noticed by `PRAGMA data_version`, which is
+queried every `POLL_SECONDS` and does not read the file.
 
-Methods that return a future must be called on a running event loop and never block it; calls take effect in the order
-in which they are made. Errors: `Transient` (busy, disk full), `Fatal` (not our file, a deleted topic).
+Methods that return a future must be called on a running event loop and never block it. Calls take effect in their
+order. Errors: `Transient` (busy, disk full), `Fatal` (not our file, a deleted topic).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .sqlite_tables import LogRow, LogTopic
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-#: Called on the watcher's loop: the numbers of the partitions that have grown, or None: topics came or went.
+#: Called on the watcher's loop with the numbers of the partitions that have grown; None: topics were added or removed.
 Watcher = Callable[[frozenset[int] | None], None]
 
 POLL_SECONDS = 0.015
-#: One transaction takes at most so many operations, so that the first of a flood does not wait for the last.
+#: Operations in one transaction, so that the first of many does not wait for the last.
 MAX_BATCH = 2000
 
 
@@ -53,7 +53,7 @@ class _Append:
 
 @dataclass(slots=True)
 class _Job(Generic[T]):
-    """Work for a thread and the future that waits for it. `work` is an append (the hot path: no closure) or a call."""
+    """Work for the writing thread, and its future. `work` is an append (the hot path, without a closure) or a call."""
 
     work: _Append | Callable[[sqlite3.Connection], T]
     future: asyncio.Future[Any]
@@ -70,7 +70,7 @@ class _Watch:
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows without asking the file. `lock` keeps both threads' news from going backwards."""
+    """Topics and ends as this process knows them. `lock` prevents one thread from overwriting newer values."""
 
     topics: Mapping[str, LogTopic] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class _Known:
 
 
 class SqliteLog:
-    """One log, opened once per process (`open_logs.open_log`)."""
+    """One log, opened once per process (`log_registry.open_log`)."""
 
     def __init__(self, *, folder: Path) -> None:
         self.folder = folder
@@ -95,7 +95,7 @@ class SqliteLog:
     # ------------------------------------------------------------------------------------------------------- life
 
     def start(self) -> None:
-        """Open the file (blocking, once). Raises `Transient` or `Fatal`."""
+        """Open the file, once. Blocks. Raises `Transient` or `Fatal`."""
         with self._start_lock:
             if self._thread is not None:
                 return
@@ -106,7 +106,7 @@ class SqliteLog:
             self._thread.start()
 
     def stop(self) -> None:
-        """Finish what waits, then close (blocking)."""
+        """Finish all waiting operations, then close. Blocks."""
         with self._start_lock:
             self._writes.put(None)
             if self._thread is not None:
@@ -125,11 +125,11 @@ class SqliteLog:
         return self._known.topics
 
     def end(self, part: int) -> int:
-        """The offset of the next record, as far as this process knows (of other processes: `POLL_SECONDS` late)."""
+        """Return the offset of the next record. Appends of other processes show after `POLL_SECONDS`."""
         return self._known.ends.get(part, 0)
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
-        """Call back on this loop when partitions have grown. Returns what ends it."""
+        """Call back on this loop when partitions have grown. Return the function that ends the watch."""
         watch = _Watch(asyncio.get_running_loop(), callback)
         with self._known.lock:
             self._watches = (*self._watches, watch)
@@ -145,18 +145,18 @@ class SqliteLog:
     def append(
         self, part: int, *, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp: int | None = None
     ) -> asyncio.Future[int]:
-        """The record's offset, once it is on the disk."""
+        """Append a record. The future has its offset, once the record is on the disk."""
         stamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         if not 0 <= stamp < 1 << 62:
             raise ValueError(f"timestamp {stamp} is no count of milliseconds since 1970")
         return self._submit(_Append(part, stamp, key, sql.pack_headers(headers), value))
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> asyncio.Future[None]:
-        """`offsets`: partition number → next offset to read."""
+        """Commit offsets of a group: partition number → next offset to read."""
         return self._submit(lambda conn: sql.commit(conn, group, offsets))
 
     def create(self, wanted: Iterable[tuple[str, int, Mapping[str, str]]]) -> asyncio.Future[None]:
-        """`wanted`: (name, partitions, config)."""
+        """Create topics, given as (name, partitions, config). Existing ones are not changed."""
         topics = list(wanted)
 
         def work(conn: sqlite3.Connection) -> None:
@@ -175,7 +175,7 @@ class SqliteLog:
         return self._submit(work)
 
     async def clean(self, names: Iterable[str], *, now: int | None = None) -> int:
-        """Retention and compaction of these topics (see `sqlite_clean`); how many records went."""
+        """Apply retention and compaction to topics (see `sqlite_cleaner`). Return how many records were removed."""
         stamp = time.time_ns() // 1_000_000 if now is None else now
         removed = 0
         for name in names:
@@ -191,7 +191,7 @@ class SqliteLog:
         return removed
 
     def _plans(self, topic: LogTopic, now: int) -> list[sqlite_cleaner.Plan]:
-        """Looked up in a thread with a connection of its own: this reads partitions from end to end."""
+        """Make the plans on a connection of their own, within a thread: they read partitions from end to end."""
         conn = sql.connect(self.folder)
         try:
             plans = [sqlite_cleaner.plan(conn, topic=topic, part=part, now=now) for part in topic.parts]
@@ -205,7 +205,7 @@ class SqliteLog:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._writes.put(_Job(work, future, loop))
-        if not self._open:  # asked after the put, so that the job is either done or told
+        if not self._open:  # checked after the put, so that no job stays without a result
             self._refuse([])
         return future
 
@@ -214,7 +214,7 @@ class SqliteLog:
     def read(
         self, part: int, offset: int, end: int, *, max_records: int = 500, max_bytes: int = 4 << 20
     ) -> tuple[list[LogRow], int]:
-        """Records from `offset` to below `end`, and the offset to read on from."""
+        """Read records from `offset` to below `end`. Return them with the offset to read on from."""
         return self._read(lambda conn: sql.read(conn, part, offset, end, max_records, max_bytes))
 
     def first_at_or_after(self, part: int, offset: int) -> int | None:
@@ -227,7 +227,7 @@ class SqliteLog:
         return self._read(lambda conn: sql.starts(conn, parts))
 
     def ends(self, parts: Iterable[int]) -> list[int]:
-        """As the file has them now, other processes' appends included."""
+        """Read the ends from the file, including the appends of other processes."""
         known = self._read(sql.ends)
         return [known.get(part, 0) for part in parts]
 
@@ -235,7 +235,7 @@ class SqliteLog:
         return self._read(lambda conn: sql.committed(conn, group, parts))
 
     def refresh(self) -> None:
-        """Learn at once what other processes have done (topics, ends)."""
+        """Read topics and ends from the file, including the changes of other processes."""
         self._read(self._learn)
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -270,7 +270,7 @@ class SqliteLog:
             self._refuse(batch)
 
     def _next_batch(self) -> tuple[list[_Job[Any]], bool]:
-        """What waits (nothing after `POLL_SECONDS`), and whether that was the last."""
+        """Return the waiting jobs, none after `POLL_SECONDS`, and whether the thread shall end."""
         batch: list[_Job[Any]] = []
         try:
             job = self._writes.get(timeout=POLL_SECONDS)
@@ -284,8 +284,10 @@ class SqliteLog:
         return batch, True
 
     def _write(self, conn: sqlite3.Connection, batch: list[_Job[Any]]) -> frozenset[int] | None:
-        """One transaction: all of it is on the disk afterwards, or nothing. Only an append to a topic that is gone
-        fails alone. Returns what has grown (None: topics changed)."""
+        """Write a batch in one transaction: afterwards all of it is on the disk, or nothing.
+
+        Only an append to a deleted topic fails alone. Return the partitions that have grown; None: topics changed.
+        """
         ends: dict[int, int] = {}
         layout = False
         try:
@@ -317,7 +319,7 @@ class SqliteLog:
             return frozenset(ends)
         try:
             self._learn(conn)
-        except sqlite3.Error as exc:  # what was written is written; the next call for an unknown topic learns it
+        except sqlite3.Error as exc:  # the batch is written; the next call for an unknown topic reads the topics
             log.warning("log_poll_failed", folder=str(self.folder), error=str(exc))
         return None
 
@@ -343,7 +345,7 @@ class SqliteLog:
         return at
 
     def _refuse(self, jobs: list[_Job[Any]]) -> None:
-        """The thread has ended, also when it broke: whoever still waits, or comes later, is told so."""
+        """Fail these and all waiting jobs, because the writing thread has ended."""
         self._open = False
         error = Transient("broker", f"the log in {self.folder} has been closed")
         while True:
@@ -358,7 +360,7 @@ class SqliteLog:
         self._deliver(jobs, frozenset())
 
     def _poll(self, conn: sqlite3.Connection, seen: int | None) -> int | None:
-        """What other processes have done. On this connection the version does not move with our own commits."""
+        """Notice changes of other processes. On this connection the version does not change by our own commits."""
         try:
             (version,) = conn.execute("PRAGMA data_version").fetchone()
             if version != seen:
@@ -392,18 +394,18 @@ class SqliteLog:
         return frozenset(grown)
 
     def _deliver(self, jobs: list[_Job[Any]], changed: frozenset[int] | None) -> None:
-        """Hand results and news to the loops, one wake-up a loop."""
-        news = self._watches if changed is None or changed else ()
-        for loop in {job.loop for job in jobs} | {watch.loop for watch in news}:
-            mine = [job for job in jobs if job.loop is loop]
-            told = [watch.callback for watch in news if watch.loop is loop]
+        """Pass results and changes to the event loops, with one wake-up a loop."""
+        watches = self._watches if changed is None or changed else ()
+        for loop in {job.loop for job in jobs} | {watch.loop for watch in watches}:
+            finished = [job for job in jobs if job.loop is loop]
+            callbacks = [watch.callback for watch in watches if watch.loop is loop]
             try:
-                loop.call_soon_threadsafe(_finish, mine, told, changed)
+                loop.call_soon_threadsafe(_finish, finished, callbacks, changed)
             except RuntimeError:
-                log.debug("log_caller_gone", operations=len(mine))  # its loop is closed: nobody waits any more
+                log.debug("log_caller_gone", operations=len(finished))  # its loop is closed: no caller waits any more
 
 
-def _finish(jobs: list[_Job[Any]], told: list[Watcher], changed: frozenset[int] | None) -> None:
+def _finish(jobs: list[_Job[Any]], callbacks: list[Watcher], changed: frozenset[int] | None) -> None:
     for job in jobs:
         if job.future.done():
             continue
@@ -411,5 +413,5 @@ def _finish(jobs: list[_Job[Any]], told: list[Watcher], changed: frozenset[int] 
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
-    for callback in told:
+    for callback in callbacks:
         callback(changed)

@@ -1,9 +1,9 @@
-"""The tables of the log on disk, and the SQL on them. Plain functions over a connection; no threads, no asyncio.
+"""SQL tables of the log on disk, and the statements on them: plain functions over a connection.
 
-One row a record, in one B-tree: the row id is the partition's own number (`part`, given once and never again) above
-40 bits of offset. So a partition is one contiguous range, an append is one insert without any second index, and a read
-is one range scan. `part.next` is the offset that the next record gets; it is advanced in the transaction of the
-insert, so offsets are contiguous and never reused, also when retention has removed every record.
+Each record is one row in one B-tree. The row id is the partition's number (`part`, which is never reused) above 40 bits
+of offset. So a partition is one contiguous range, an append is one insert without a second index, and a read is one
+range scan. `part.next` is the offset of the next record. It advances in the transaction of the insert, so offsets are
+contiguous and never reused, also when retention has removed every record.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SCHEMA = (
     "CREATE TABLE topic (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, config TEXT NOT NULL)",
     """CREATE TABLE part (
         id INTEGER PRIMARY KEY AUTOINCREMENT, topic INTEGER NOT NULL, number INTEGER NOT NULL,
-        first INTEGER NOT NULL DEFAULT 0,       -- first offset that retention has left
+        first INTEGER NOT NULL DEFAULT 0,       -- first offset after retention
         next INTEGER NOT NULL DEFAULT 0,        -- offset of the next record
-        cleaned INTEGER NOT NULL DEFAULT 0,     -- below this offset compaction has been
+        cleaned INTEGER NOT NULL DEFAULT 0,     -- offset up to which compaction went
         kept INTEGER NOT NULL DEFAULT 0,        -- records left below `cleaned`
         horizon INTEGER NOT NULL DEFAULT 0,     -- tombstones below this offset …
         horizon_at INTEGER NOT NULL DEFAULT 0,  -- … were first passed by compaction at this time (ms)
         UNIQUE (topic, number))""",
-    # value last: looking at timestamps and keys then never walks the overflow pages of a large value
+    # value last: a read of timestamps and keys then never follows the overflow pages of a large value
     "CREATE TABLE record (at INTEGER PRIMARY KEY, timestamp INTEGER NOT NULL, key BLOB, headers BLOB, value BLOB)",
     """CREATE TABLE committed (consumer_group TEXT NOT NULL, part INTEGER NOT NULL, next INTEGER NOT NULL,
         PRIMARY KEY (consumer_group, part)) WITHOUT ROWID""",
@@ -76,7 +76,7 @@ def offset_of(at: int) -> int:
 
 
 def translate(exc: sqlite3.Error, folder: Path) -> StageError:
-    """What an error of SQLite means to a stage: a busy or full disk passes, a broken file does not."""
+    """Translate an error of SQLite: Transient for a busy or full disk, Fatal for a damaged file."""
     code = getattr(exc, "sqlite_errorname", None) or ""
     if isinstance(exc, sqlite3.OperationalError) and not code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         remedy = {
@@ -90,8 +90,10 @@ def translate(exc: sqlite3.Error, folder: Path) -> StageError:
 
 
 def connect(folder: Path, *, shared: bool = False) -> sqlite3.Connection:
-    """Open (and at the first time make) the log; `shared`: for several threads, one at a time. Raises `Transient` or
-    `Fatal`."""
+    """Open the log, and create it the first time. Raises `Transient` or `Fatal`.
+
+    `shared`: several threads use the connection, one at a time.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
@@ -132,7 +134,7 @@ def _make_tables(conn: sqlite3.Connection) -> int:
     conn.execute("BEGIN IMMEDIATE")
     try:
         (version,) = conn.execute("PRAGMA user_version").fetchone()
-        if version == 0:  # nobody else was quicker
+        if version == 0:  # no other process was quicker
             for statement in _SCHEMA:
                 conn.execute(statement)
             conn.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -171,7 +173,7 @@ def starts(conn: sqlite3.Connection, parts: Iterable[int]) -> list[int]:
 
 
 def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping[str, str]) -> None:
-    """Within a transaction; an existing topic stays as it is."""
+    """Create a topic within a transaction. An existing one is not changed."""
     cursor = conn.execute("INSERT OR IGNORE INTO topic (name, config) VALUES (?, ?)", (name, json.dumps(dict(config))))
     if cursor.rowcount != 1:
         return
@@ -181,7 +183,8 @@ def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping
 
 
 def delete(conn: sqlite3.Connection, name: str) -> None:
-    """Within a transaction. The committed offsets go too: they would point into a later topic of that name."""
+    """Delete a topic and its committed offsets within a transaction. They would point into a later topic of its
+    name."""
     row = conn.execute("SELECT id FROM topic WHERE name = ?", (name,)).fetchone()
     if row is None:
         return
@@ -231,15 +234,18 @@ def unpack_headers(packed: bytes | None) -> Headers:
 
 
 def insert(conn: sqlite3.Connection, rows: Iterable[tuple[int, int, bytes | None, bytes | None, bytes | None]]) -> None:
-    """`rows`: (row id, timestamp, key, packed headers, value)."""
+    """Insert records, given as (row id, timestamp, key, packed headers, value)."""
     conn.executemany("INSERT INTO record (at, timestamp, key, headers, value) VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def read(
     conn: sqlite3.Connection, part: int, offset: int, end: int, max_records: int, max_bytes: int
 ) -> tuple[list[LogRow], int]:
-    """Records from `offset` up to, not including, `end`; at least one when there is one. With them the offset to read
-    on from: behind the last record, or `end` when nothing is left below it (compaction leaves holes)."""
+    """Read records from `offset` up to, not including, `end`; at least one if there is one.
+
+    Return them with the offset to read on from: after the last record, or `end` when no record is left below it
+    (compaction leaves holes).
+    """
     rows: list[LogRow] = []
     size = 0
     cursor = conn.execute(
@@ -256,7 +262,7 @@ def read(
             if len(rows) < max_records:
                 return rows, max(offset, end)
     finally:
-        cursor.close()  # a cursor left half-way would hold the WAL back
+        cursor.close()  # an open cursor would hold the WAL back
     return rows, rows[-1].offset + 1
 
 
@@ -269,7 +275,7 @@ def first_at_or_after(conn: sqlite3.Connection, part: int, offset: int) -> int |
 
 
 def offset_at(conn: sqlite3.Connection, part: int, timestamp: int) -> int | None:
-    """The first record of `timestamp` or later, found by halves: timestamps are not indexed, and rise with offsets."""
+    """Find the first record of `timestamp` or later by bisection: timestamps rise with offsets and have no index."""
     low, high = row_id(part, 0), row_id(part + 1, 0)
     last = conn.execute("SELECT max(at) FROM record WHERE at >= ? AND at < ?", (low, high)).fetchone()[0]
     if last is None:

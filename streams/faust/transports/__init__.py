@@ -1,1 +1,1 @@
-"""Where events come from: a Kafka broker, or a log on disk."""
+"""Faust's transports: a Kafka broker, or a log on disk."""

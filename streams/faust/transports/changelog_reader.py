@@ -1,12 +1,12 @@
-"""Reading changelogs on Kafka for a restore: a consumer of its own, beside the one that is in the group.
+"""Reader of changelogs on Kafka for a bulk load: a consumer of its own, beside the consumer in the group.
 
-The group's consumer cannot read one partition fast: its fetcher has one request to a broker under way, and as soon as
-the wanted partition's records are in hand it asks for those of all others, of which an idle one makes the broker wait
-(`fetch_max_wait_ms`, 1.5 s in Faust) before the next request may go out. A restore took 25 MB/s so, and 0.12 of a plain
-read.
+The group's consumer cannot read one partition fast. Its fetcher has one request at a time to a broker. After the wanted
+partition it asks for all other partitions, and for an idle one the broker waits (`fetch_max_wait_ms`, 1.5 s in Faust)
+before the next request may go out. A load read 25 MB/s that way, 0.12 of a plain read.
 
-Here a partition is paused but while it is read: a fetch behind what was wanted finds nothing there, the broker holds it
-for `fetch_max_wait_ms`, and the fetch of the next partition waits behind it on the same connection.
+This reader keeps a partition paused except during a read. Otherwise a fetch past the wanted range would find nothing,
+the broker would hold it for `fetch_max_wait_ms`, and the fetch of the next partition would wait behind it on the same
+connection.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ...log.kafka_client import ISOLATION, back_off_metadata, stop_consumer
 log = structlog.get_logger(__name__)
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
-"""Of one partition in one answer; a larger record comes alone all the same."""
+"""Bytes of one partition in one answer; a larger record still comes, alone."""
 FETCH_WAIT_MS: Final = 200
 PAUSE: Final = 0.2
-"""Seconds between two tries to reach a broker."""
+"""Seconds between two attempts to reach a broker."""
 
 
 class ChangelogReader:
-    """`restore.Changelog`, from the first `read` to the end of the `with` block. It reads one partition at a time."""
+    """`bulk_load.ChangelogSource` from the first `read` to the end of the `with` block; one partition at a time."""
 
     def __init__(self, *, servers: Sequence[str], client_id: str) -> None:
         self._servers = list(servers)
@@ -52,8 +52,10 @@ class ChangelogReader:
             await stop_consumer(self._consumer)
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Any], int]:
-        """Records from `offset` on, and the offset to read on from. None after `timeout` seconds, also while the broker
-        is away. Raises Transient for what a broker refuses."""
+        """Read records from `offset` on, and return them with the offset to read on from.
+
+        There may be none after `timeout` seconds, also while no broker answers. Raises Transient when a broker refuses.
+        """
         partition = TopicPartition(tp.topic, tp.partition)
         try:
             consumer = await self._open()
@@ -75,21 +77,21 @@ class ChangelogReader:
         return found.get(partition, []), after
 
     async def starts(self, tps: Iterable[TP]) -> dict[TP, int]:
-        """The first offset that is kept of each. Waits for a broker that is away; raises Transient."""
+        """Return the first offset of each partition. Waits for a broker that does not answer. Raises Transient."""
         return await self._offsets(await self._reached(), AIOKafkaConsumer.beginning_offsets, tps)
 
     async def ends(self, tps: Iterable[TP]) -> dict[TP, int]:
-        """The offset of each one's next record. Waits for a broker that is away; raises Transient."""
+        """Return the offset of each partition's next record. Waits for a broker like `starts`. Raises Transient."""
         return await self._offsets(await self._reached(), AIOKafkaConsumer.end_offsets, tps)
 
     async def _offsets(self, consumer: AIOKafkaConsumer, ask: Callable[..., Any], tps: Iterable[TP]) -> dict[TP, int]:
         wanted = [TopicPartition(tp.topic, tp.partition) for tp in tps]
         try:
             for topic in {each.topic for each in wanted}:
-                await consumer._client.add_topic(topic)  # else the question fails, and is asked again 0.1 s later
+                await consumer._client.add_topic(topic)  # otherwise the request fails and is repeated 0.1 s later
             found = await ask(consumer, wanted)
         except KafkaError as error:
-            raise Transient("broker", f"it does not say where changelogs begin and end: {error!r}") from error
+            raise Transient("broker", f"the offsets of changelogs cannot be read: {error!r}") from error
         return {TP(each.topic, each.partition): offset for each, offset in found.items()}
 
     async def _reached(self) -> AIOKafkaConsumer:

@@ -1,4 +1,4 @@
-"""Faust's transport for `embedded:///folder`: the log on disk in place of a broker (see `sqlite_log`)."""
+"""Faust's transport for `embedded:///folder`: the log on disk instead of a broker (see `sqlite_log`)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _CREATE_TIME = 0
 
 
 class EmbeddedProducer(base.Producer):
-    """Appends in the order of the calls; a future is done when its record is on the disk."""
+    """A producer over the log on disk. Records are appended in the order of the calls."""
 
-    #: Bytes that may wait for the disk; beyond, `send` waits.
+    #: Bytes that may wait for the disk; beyond this bound `send` waits.
     max_waiting_bytes: int = 32 << 20
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -66,9 +66,13 @@ class EmbeddedProducer(base.Producer):
         *,
         transactional_id: str | None = None,
     ) -> Awaitable[RecordMetadata]:
-        """Hand a record over; the awaitable is done when it is durable. Raises `Fatal` for an unknown topic,
-        `Poison` for a record that is too large."""
-        found = self._opened().topic(topic) or self._look_again(topic)
+        """Append a record. The awaitable is done when the record is durable.
+
+        Raises:
+            Fatal: the topic does not exist.
+            Poison: the record is too large.
+        """
+        found = self._opened().topic(topic) or self._refreshed_topic(topic)
         packed = _headers(headers)
         check_size(found, key, value, packed)
         self.app.on_produce_message.send(
@@ -105,7 +109,7 @@ class EmbeddedProducer(base.Producer):
             done.set_result(RecordMetadata(tp.topic, tp.partition, tp, appended.result(), stamp, _CREATE_TIME))
 
     async def flush(self) -> None:
-        """Wait until all that was sent is durable, or has failed (its sender learns that from its future)."""
+        """Wait until each sent record is durable or has failed (its future has the error)."""
         await self.buffer.flush()
         await self._settle()
 
@@ -132,7 +136,7 @@ class EmbeddedProducer(base.Producer):
         deleting: bool | None = None,
         ensure_created: bool = False,
     ) -> None:
-        """Make the topic if there is none of this name; an existing one stays as it is."""
+        """Create the topic if it does not exist. An existing one is not changed."""
         if not self.app.conf.topic_allow_declare or self._opened().topic(topic) is not None:
             return
         check_topic(topic, partitions)
@@ -145,8 +149,8 @@ class EmbeddedProducer(base.Producer):
     def supports_headers(self) -> bool:
         return True
 
-    def _look_again(self, topic: str) -> LogTopic:
-        self._opened().refresh()  # perhaps another process has just made it
+    def _refreshed_topic(self, topic: str) -> LogTopic:
+        self._opened().refresh()  # another process may have created it
         found = self._opened().topic(topic)
         if found is None:
             raise unknown_topic(topic)
@@ -166,7 +170,7 @@ def _headers(given: Any) -> Headers:
 
 
 class EmbeddedTransport(base.Transport):
-    """What `embedded://` means after `register()`."""
+    """The transport of `embedded://` addresses after `register()`."""
 
     Consumer: ClassVar[Any] = EmbeddedConsumer
     Producer: ClassVar[Any] = EmbeddedProducer
@@ -176,7 +180,7 @@ class EmbeddedTransport(base.Transport):
 
     @property
     def folder(self) -> Path:
-        """The folder of the app's address. Raises `Fatal` when it is not `embedded:///folder`."""
+        """Return the folder of the app's address. Raises `Fatal` when it is not `embedded:///folder`."""
         url = self.url[0]
         if len(self.url) > 1 or url.host or not url.path.startswith("/") or url.path == "/":
             raise Fatal(f"{url}: expected embedded:///folder with an absolute path")
@@ -184,10 +188,10 @@ class EmbeddedTransport(base.Transport):
 
 
 def url_of(folder: Path) -> str:
-    """The address of a folder as Faust must be given it: it takes `;` and `,` for a list and `#` for a fragment."""
+    """Return a folder's address, quoted for Faust, which reads `;` and `,` as a list and `#` as a fragment."""
     return f"embedded://{quote(str(folder))}"
 
 
 def register() -> None:
-    """From now on `embedded://` means this transport, for every Faust app of the process."""
+    """Make this the transport of `embedded://` for every Faust app of the process."""
     TRANSPORTS.aliases["embedded"] = f"{__name__}:EmbeddedTransport"

@@ -1,9 +1,9 @@
-"""Faust's consumer over the log on disk: one process holds all partitions of the group.
+"""Faust's consumer over the log on disk: one process owns all partitions of the group.
 
-What Faust does with a broker's answers stays as it is (its assignor, its table recovery, its callbacks at an
-assignment); only the group coordinator is replaced, by the group's lock file and a rebalance of our own whenever the
-subscription or the topics change. A record that was fetched is delivered or given back: the position only ever goes
-back to what was not delivered, so no offset is skipped.
+Faust's assignor, table recovery and callbacks at an assignment are used as they are. Only the group coordinator is
+replaced: by the group's lock file, and by a rebalance of our own when the subscription or the topics change. A fetched
+record is delivered or given back. The position only goes back to records that were not delivered, so no offset is
+skipped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ log = structlog.get_logger(__name__)
 
 _MEMBER = "embedded"
 _CREATE_TIME = 0
-#: one read of a restore
+#: bounds of one read of a bulk load
 RESTORE_RECORDS = 2000
 RESTORE_BYTES = 4 << 20
 
 
 class _Cluster:
-    """What Faust's assignor asks of Kafka's metadata."""
+    """The part of Kafka's metadata that Faust's assignor uses."""
 
     def __init__(self, opened: SqliteLog) -> None:
         self._opened = opened
@@ -50,14 +50,14 @@ class _Cluster:
 
 
 class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
-    """Delivers every record of the group's topics in order, from the committed offsets on."""
+    """A consumer that delivers every record of the group's topics in order, from the committed offsets on."""
 
     #: Bounds of one fetch, per partition.
     max_records: int = 500
     max_bytes: int = 1 << 20
-    #: Seconds to wait for another process that still holds the group.
+    #: Seconds to wait while another process still holds the group.
     group_wait: float = group_lock.WAIT_SECONDS
-    #: Seconds between two clean-ups of the log (retention, compaction), and how a changelog is known by its name.
+    #: Seconds between two clean-ups of the log (retention, compaction), and the end of every changelog's name.
     clean_interval: float = 60.0
     changelog_suffix: str = "-changelog"
 
@@ -85,10 +85,10 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
             await close_log(opened)
             raise
         self._log = opened
-        self._unwatch = opened.watch(self._on_news)
+        self._unwatch = opened.watch(self._on_change)
 
     async def on_stop(self) -> None:
-        """Commit (upstream), then let go of the group."""
+        """Commit (Faust's part), then release the group."""
         try:
             if self._log is not None:
                 await super().on_stop()
@@ -114,9 +114,9 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
             raise ConsumerNotStarted("the log is not open yet")
         return self._log
 
-    def _on_news(self, changed: frozenset[int] | None) -> None:
+    def _on_change(self, changed: frozenset[int] | None) -> None:
         if self._log is None:
-            return  # sent before we stopped watching
+            return  # sent before the watch ended
         if changed is None and self._generation and self._parts != self._current_parts():
             self._rebalance_wanted.set()
         if changed is None or not changed.isdisjoint(self._parts.values()):
@@ -125,7 +125,7 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
     # -------------------------------------------------------------------------------------------------- assignment
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """Returns before the assignment: Faust's callbacks at an assignment wait for this one."""
+        """Ask for an assignment and return before it: Faust's callbacks at an assignment wait for this call."""
         self._subscribed = frozenset(topics)
         self._rebalance_wanted.set()
 
@@ -146,7 +146,7 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
             await self._rebalance()
 
     async def _rebalance(self) -> None:
-        """The steps of a Kafka rebalance in their order, with this process as the only member."""
+        """Run the steps of a Kafka rebalance, with this process as the only member."""
         app, opened = self.app, self._opened()
         opened.refresh()
         app.on_rebalance_start()
@@ -166,7 +166,7 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
         await self.on_partitions_assigned(set(self._assigned), self._generation)
 
     async def seek_to_committed(self) -> Mapping[TP, int | None]:
-        """Source partitions to their committed offsets; changelogs stay where recovery has read to."""
+        """Seek the source partitions to their committed offsets. Changelogs stay at the offsets of the recovery."""
         return self._seek_committed(tp for tp in self._assigned if not self._is_changelog_tp(tp))
 
     def _seek_committed(self, wanted: Iterable[TP]) -> Mapping[TP, int | None]:
@@ -202,18 +202,21 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
     # ------------------------------------------------------------------------------------------------------ fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:
-        """As upstream, but what cannot be delivered (flow stopped, partition paused, a new assignment) is given back:
-        upstream drops it, books the hole as compaction and commits over it."""
+        """Deliver records as Faust's method, but give back records that cannot be delivered.
+
+        That happens when the flow stops, a partition is paused or a new assignment begins. Faust drops such records,
+        takes the hole for compaction and commits past it.
+        """
         if not self.flow_active:
             await self.wait(self.can_resume_flow)
         active, generation = self._get_active_partitions(), self._generation
         records = await self._getmany(frozenset(active), timeout)
         if self.should_stop:
             return
-        back: dict[TP, int] = {}
+        given_back: dict[TP, int] = {}
         for tp, row in self.scheduler.iterate(records):
             if (
-                tp not in back  # nothing may overtake what goes back
+                tp not in given_back  # no record may overtake one that is given back
                 and self.flow_active
                 and self._generation == generation
                 and (tp in active or tp in self._buffered_partitions)
@@ -221,14 +224,17 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
                 self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
                 yield tp, self._to_message(tp, row)
             else:
-                back.setdefault(tp, row.offset)
-        if self._generation == generation:  # else: the new assignment starts from the committed offsets anyway
-            for tp, offset in back.items():
+                given_back.setdefault(tp, row.offset)
+        if self._generation == generation:  # otherwise the new assignment starts from the committed offsets
+            for tp, offset in given_back.items():
                 self._positions[tp] = min(offset, self._positions.get(tp, offset))
 
     async def _getmany(self, active_partitions: Iterable[TP] | None, timeout: float) -> dict[TP, list[LogRow]]:
-        """Records of these partitions, as soon as there are any; none after `timeout` seconds or when the flow or the
-        set of active partitions changes (the caller comes again)."""
+        """Fetch records of these partitions as soon as there are any.
+
+        Returns none after `timeout` seconds, or when the flow or the set of active partitions changes. The caller calls
+        again.
+        """
         opened = self._opened()
         self._wake.clear()
         if not self.flow_active:
@@ -254,12 +260,12 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
 
     @asynccontextmanager
     async def changelogs(self) -> AsyncIterator[EmbeddedConsumer]:
-        """For a restore: `read`."""
+        """Return the reader for a bulk load: this consumer itself."""
         yield self
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[LogRow], int]:
-        """`restore.Changelog.read`; it never waits, since all that is there can be read."""
-        await asyncio.sleep(0)  # others want to run between two batches
+        """Read records for a bulk load (`bulk_load.ChangelogSource`). It never waits, as everything is on the disk."""
+        await asyncio.sleep(0)  # let other tasks run between two batches
         opened, part = self._opened(), self._parts.get(tp)
         if part is None:
             return [], offset
@@ -340,15 +346,18 @@ class EmbeddedConsumer(DeliversAtOnce, base.Consumer):
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _clean(self) -> None:
-        """Retention and compaction. A changelog is cleaned by its own app alone, and only when its tables are up to
-        date: a tombstone must not go before they have seen it."""
+        """Apply retention and compaction.
+
+        Only its own app cleans a changelog, and only when the tables are up to date: a table must see a tombstone
+        before compaction removes it.
+        """
         while not self.should_stop:
             await self.sleep(self.clean_interval)
             if self.should_stop or not self._generation or self.app.rebalancing or self.app.in_recovery:
                 continue
-            mine = self.app.tables.changelog_topics
+            own = self.app.tables.changelog_topics
             topics = [
-                name for name in self._opened().topics() if name in mine or not name.endswith(self.changelog_suffix)
+                name for name in self._opened().topics() if name in own or not name.endswith(self.changelog_suffix)
             ]
             try:
                 await self._opened().clean(topics)

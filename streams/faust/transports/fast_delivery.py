@@ -1,8 +1,8 @@
-"""A record that nothing has to be waited for is delivered at once.
+"""Fast delivery of records: without tasks where the delivery does not have to wait.
 
-Faust hands over each record with two tasks, `wait_first(callback(message), suspend_flow.wait())`
-(`faust/transport/consumer.py:1220`), so that a delivery to a full queue ends when the flow is suspended. Mostly the
-queue has room, the callback ends without waiting, and both tasks are for nothing: a tenth of what an event costs.
+Faust delivers each record with two tasks, `wait_first(callback(message), suspend_flow.wait())`
+(`faust/transport/consumer.py:1220`), so that a delivery to a full queue ends when the flow is suspended. Usually the
+queue has room and the callback does not wait. Then both tasks are useless, and take a tenth of an event's time.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import asyncio
 from typing import Any, Final
 
 BUFFERED_MAX: Final = 100_000
-"""Changelog entries that wait to be handed to the producer before deliveries wait for them. Faust's 100 is less than
-the events in flight of a worker: each wave of answers held the consumer up, with a warning for every record. What
-bounds them is the backlog of the lanes."""
+"""Changelog entries that may wait for the producer before deliveries wait for them. Faust's 100 is less than the events
+in flight of a worker: each wave of answers would stall the consumer, with a warning for every record. The backlog of
+the lanes bounds them."""
 
 
 class DeliversAtOnce:
-    """For a Faust consumer, before its class."""
+    """A mixin for a Faust consumer class, to stand before the class in the bases."""
 
     app: Any
     suspend_flow: Any
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> Any:
-        """As `mode.Service.wait_first`; a delivery that will not wait is simply awaited."""
+        """Do the same as `mode.Service.wait_first`, but await a delivery directly where it will not wait."""
         if len(coros) == 2 and timeout is None and all(map(asyncio.iscoroutine, coros)) and self._has_room():
             delivery, suspended = coros
             suspended.close()

@@ -13,7 +13,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c
 
-from memstream.streams.log.lenient_headers import KeptRecords, TolerantPartition, read_odd_headers
+from memstream.streams.log.lenient_headers import RawRecords, TolerantPartition, decode_headers_leniently
 from tests.support.raw_records import GZIP, NONE, Odd, batch_of
 
 GOOD: Odd = (b"k", b"good", [(b"ce_id", b"1"), (b"empty", None)])
@@ -21,7 +21,7 @@ ODD: Odd = (b"k", b"odd", [(b"\xff\xfe", b"x"), (b"r\xe9sum\xe9", None), (b"ce_i
 NAMES = [r"\xff\xfe", r"r\xe9sum\xe9", "ce_id"]
 
 
-def fetched(data: bytes, *, partition: Any = TolerantPartition, records: Any = KeptRecords, offset: int = 0) -> Any:
+def fetched(data: bytes, *, partition: Any = TolerantPartition, records: Any = RawRecords, offset: int = 0) -> Any:
     """The records as the fetcher hands them out, one by one, from `offset` on."""
     return partition(
         TopicPartition("t", 0),
@@ -111,7 +111,7 @@ def test_a_batch_whose_checksum_is_wrong_stays_an_error() -> None:
 def test_every_consumer_of_the_process_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "MemoryRecords", MemoryRecords)
     monkeypatch.setattr(fetcher, "PartitionRecords", PartitionRecords)
-    read_odd_headers()
-    read_odd_headers()
-    assert fetcher.MemoryRecords is KeptRecords
+    decode_headers_leniently()
+    decode_headers_leniently()
+    assert fetcher.MemoryRecords is RawRecords
     assert fetcher.PartitionRecords is TolerantPartition

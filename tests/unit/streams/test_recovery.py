@@ -423,7 +423,7 @@ async def test_a_local_table_older_than_tombstones_are_kept_is_read_anew(app: St
     del consumer.entries[5]  # its tombstone came and went meanwhile
     consumer.entries |= {8: b"8"}
     consumer.end_of_changelog, consumer.reads = 9, []
-    rows._table.had_everything(0, time.time() - 2 * 24 * 3600)
+    rows._table.note_complete(0, time.time() - 2 * 24 * 3600)
     await again(app, recovery, rows)
     assert dict(rows.scan(0)) == rows_of(4) | {"k8": b"8"}
     assert consumer.reads[0] == 0
@@ -435,7 +435,7 @@ async def test_a_local_table_older_than_tombstones_are_kept_is_read_anew(app: St
 async def test_an_old_local_table_that_has_everything_is_kept(app: StageApp) -> None:
     recovery, rows, consumer = await assigned(app, numbered(5), end=6)
     await recovery._recover(app.consumer_generation_id)
-    rows._table.had_everything(0, 0.0)
+    rows._table.note_complete(0, 0.0)
     consumer.reads = []
     await again(app, recovery, rows)
     assert consumer.reads == [0]
@@ -444,7 +444,7 @@ async def test_an_old_local_table_that_has_everything_is_kept(app: StageApp) -> 
 
 async def test_nothing_is_marked_for_an_older_assignment(app: StageApp) -> None:
     recovery, _, consumer = await assigned(app, {}, end=0)
-    await recovery._look(app.consumer_generation_id)
+    await recovery._find_states(app.consumer_generation_id)
     consumer._committed_offset = {SOURCE: 20}
     await recovery._check_whole(app.consumer_generation_id - 1)
     assert app._producer.sent == []
