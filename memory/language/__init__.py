@@ -1,1 +1,1 @@
-"""Language: statements taken apart into claims, with locale packs."""
+"""Language: takes statements apart into claims, with locale packs."""

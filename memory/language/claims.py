@@ -1,4 +1,4 @@
-"""What a statement claims: of whom, which predicate with which object, and whether it affirms, denies or guesses."""
+"""Claims: what a statement says of whom, with which predicate and object, and whether it affirms, denies or guesses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ PREDICATE_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """What one clause of a statement says."""
+
     about: Segment
-    """Of whom; empty: of the statement's own subject."""
+    """Whom it is about; empty: the statement's own subject."""
     predicate: str | None
     valued: Valued
     object: tuple[Segment, ...]
     words: Segment
-    """All that it says, but for markers and stop words, in order."""
+    """All of its words in order, without markers and stop words."""
     names: frozenset[str]
     numbers: frozenset[str]
     denied: bool = False
@@ -28,21 +30,22 @@ class Claim:
     added: bool = False
     past: bool = False
     former: Segment = ()
-    """What it says it was before, or is not: from tea to coffee; Bern, not Basel."""
+    """What it says was true before, or is not true: from tea to coffee; Bern, not Basel."""
     either_way: bool = False
-    """Its object is a list: the order means nothing."""
+    """Whether its object is a list whose order does not matter."""
     moved: bool = False
-    """`former` and `object` are of one kind: from one employer, town or drink to another."""
+    """Whether `former` and `object` are of one kind: from one employer, town or drink to another."""
     switched: bool = False
-    """Its object takes the place of what there was of its kind."""
+    """Whether its object replaces an earlier thing of the same kind."""
 
     @property
     def said(self) -> Segment:
-        """The words of the object, in order."""
+        """The words of the object in order."""
         return tuple(word for segment in self.object for word in segment)
 
 
 def asserts(claim: Claim) -> bool:
+    """Whether the claim says that something is true now."""
     return not (claim.denied or claim.hedged or claim.past)
 
 
@@ -57,6 +60,7 @@ def claim_of(
     *,
     value: str | None = None,
 ) -> Claim:
+    """Build the claim of a clause from its predicate, the tokens after the predicate and the rest."""
     spoken = [*after, *rest]
     things = tuple(tuple(token.word for token in segment) for segment in segments(spoken, pack))
     if value is not None:

@@ -1,6 +1,7 @@
-"""Markers of a clause: negations, endings, hedges, additions, and what it says that it was before.
+"""Markers of a clause: negations, endings, hedges, additions, and what was true before.
 
-They are taken out, so that what is left says only what the statement is about (memory-model §6, stage 3).
+The functions remove the markers, so that the remaining words only say what the statement is about
+(docs/explanation/conflicts.md).
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from .phrase_index import index_phrases, match_phrase
 from .tokenizer import Segment, Token, content
 
 _MARKERS_WITHIN = 5
-"""Negations and hedges stand this near to a clause's beginning, or they are said of something else."""
+"""Negations and hedges stand within so many words of a clause's beginning; later ones concern something else."""
 
 
 @dataclass(slots=True)
 class MarkedClause:
-    """A clause while its markers are taken out."""
+    """A clause from which markers are removed step by step."""
 
     tokens: list[Token]
     denied: bool = False
@@ -26,15 +27,16 @@ class MarkedClause:
     added: bool = False
     past: bool = False
     over: bool = False
-    """It was so, or never was: whichever its tense, it speaks of now."""
+    """Whether it is no longer true or never was. Whatever its tense, such a clause speaks of the present."""
     ongoing: bool = False
-    """`is moving`: of what happens once, it is still to come."""
+    """Whether a one-time event is still to come: `is moving`."""
     former: Segment = ()
     moved: bool = False
-    """`From tea to coffee`: what it was before is told with what it is now."""
+    """Whether the clause names the old value together with the new one: `from tea to coffee`."""
 
 
 def take_markers(clause: MarkedClause, pack: Locale) -> None:
+    """Remove markers from the clause and set its flags."""
     markers = pack.markers
     while _take(clause, markers.hedges, within=_MARKERS_WITHIN):
         clause.hedged = True
@@ -54,7 +56,8 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
 
 
 def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
-    """Has worked → worked, and not past; is working → working; did not work → past; had to give up → gave up."""
+    """Remove auxiliary verbs: has worked → worked, and not past; is working → working; did not work → past; had to give
+    up → gave up."""
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
     if not _take_auxiliary(clause, pack):
         clause.past = bool(clause.tokens) and clause.tokens[0].tense == "past"
@@ -81,7 +84,7 @@ def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:
 
 
 def _take_until(clause: MarkedClause, pack: Locale) -> None:
-    """`Was on leave until May`: it is over."""
+    """Handle `was on leave until May`: it is over."""
     found = clause.tokens
     over = next((place for place, token in enumerate(found) if place > 1 and token.text in pack.markers.until), None)
     if clause.over:
@@ -91,7 +94,7 @@ def _take_until(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _take_carrier(clause: MarkedClause, pack: Locale) -> bool:
-    """`Started dating`, `had to give up`: the verb that tells what was done, or is done from then on, stands behind."""
+    """Remove a verb before the main verb that says that it was done or began: `started dating`, `had to give up`."""
     found, shelves = clause.tokens, index_phrases(pack)
     begins = match_phrase(found, shelves.begins, pack)
     if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
@@ -109,6 +112,7 @@ def _goes_on(found: Sequence[Token], *tenses: str) -> bool:
 
 
 def take_former(clause: MarkedClause, pack: Locale) -> None:
+    """Remove the old value of `from X to Y` and keep it in `former`."""
     for before, after in pack.markers.former:
         if not starts(clause.tokens, before):
             continue
@@ -139,7 +143,7 @@ def starts(found: Sequence[Token], phrase: str) -> bool:
 
 
 def _take(clause: MarkedClause, phrases: Sequence[str], *, within: int) -> bool:
-    """Takes the longest of these phrases out, wherever it begins among the first words."""
+    """Remove the longest of these phrases that begins within the first `within` words; return whether there was one."""
     said = {word for token in clause.tokens for word in (token.base, token.text)}
     said_phrases = [phrase for phrase in phrases if phrase.partition(" ")[0] in said]
     for phrase in sorted(said_phrases, key=lambda each: -len(each.split())):
@@ -152,6 +156,6 @@ def _take(clause: MarkedClause, phrases: Sequence[str], *, within: int) -> bool:
 
 
 def _negatable(found: Sequence[Token]) -> int:
-    """A negation stands before the verb or right after it; later ones are about something else."""
+    """Return how far a negation may stand: before the verb or right after it. Later ones concern something else."""
     verb = next((place for place, token in enumerate(found) if token.tense is not None), 0)
     return verb + 2

@@ -1,7 +1,7 @@
-"""A text taken apart into claims, clause by clause, with a locale pack.
+"""Parses a text into claims, clause by clause, with a locale pack.
 
-"Left Google and now works at Stripe" is two claims of the subject. What is not known stays open, and the zones and the
-model decide.
+"Left Google and now works at Stripe" gives two claims about the subject. What the pack does not know stays open; zones
+and the model decide it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .predicates import attribute_claim, changed_attribute, extract_claims, is_v
 from .tokenizer import Segment, Token, content, tokens
 
 READ_KEPT = 2_048
-"""Texts."""
+"""Number of parsed texts in the cache."""
 _WHOSE_AT_MOST = 7
-"""Words before the verb that say of whom or of what it speaks."""
+"""Maximum number of words before the verb that say whom or what a clause is about."""
 
 _NOTHING = Claim((), None, "unsure", (), (), frozenset(), frozenset())
 
 
 @lru_cache(maxsize=READ_KEPT)
 def read(text: str, pack: Locale) -> tuple[Claim, ...]:
-    """At least one claim; the empty one where the text says nothing. Every new statement is held to several known
-    ones, so what was read lately is kept."""
+    """Return at least one claim; an empty claim when the text says nothing. Results are cached, because every new
+    statement is compared with several known ones."""
     claims: list[Claim] = []
     added = False
     for clause in _clauses(tokens(text, pack), pack):
@@ -46,13 +46,13 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
 
 
 def predicate_of(text: str, pack: Locale) -> str | None:
-    """The predicate that a fact of this text has: of its first claim that something is so."""
+    """Return the predicate of a fact with this text: that of its first asserting claim."""
     claims = read(text, pack)
     return next((_full_name(each) for each in claims if asserts(each) and each.predicate), None)
 
 
 def full_names(text: str, pack: Locale) -> tuple[str, ...]:
-    """The single-valued predicates that a text speaks of, as stored facts have them."""
+    """Return the single-valued predicates of a text, as stored facts name them."""
     names = (_full_name(each) for each in read(text, pack) if each.predicate and each.valued == "single")
     return tuple(dict.fromkeys(names))
 
@@ -62,7 +62,7 @@ def _full_name(claim: Claim) -> str:
 
 
 def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
-    """At breaks, and at `and` and `but` before a verb: what follows speaks of the subject again."""
+    """Split at breaks, and at `and` and `but` before a verb: the words after it speak of the subject again."""
     clause: list[Token] = []
     for place, token in enumerate(found):
         joins = token.text in pack.joins and _begins_clause(found[place + 1 :], pack)
@@ -86,13 +86,13 @@ def _begins_clause(rest: Sequence[Token], pack: Locale) -> bool:
 
 
 def _names_go_on(found: Sequence[Token], place: int) -> bool:
-    """`Hackney, London`: a name that tells where the one before it is, and nothing else."""
+    """Whether a name after a comma only says where the name before it is: `Hackney, London`."""
     after = list(itertools.takewhile(lambda token: not token.is_break, found[place + 1 :]))
     return place > 0 and found[place - 1].is_name and bool(after) and all(token.is_name for token in after)
 
 
 def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
-    """`…, not in Basel`: what it is not."""
+    """Return what the clause says is not true: `…, not in Basel`."""
     for phrase in pack.markers.contrasts:
         size = len(phrase.split())
         if [token.text for token in clause[:size]] == phrase.split() and not any(t.tense for t in clause[size:]):
@@ -101,7 +101,7 @@ def _contrast(clause: Sequence[Token], pack: Locale) -> Segment | None:
 
 
 def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
-    """`Besides Luca, …`"""
+    """Whether a clause is an aside: `besides Luca, …`."""
     return clause[0].text in pack.markers.additive and not any(token.tense in ("present", "past") for token in clause)
 
 
@@ -133,7 +133,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
 
 
 def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]]:
-    """What is said of the subject, and what is said beside it."""
+    """Split into what is said about the subject and what is said besides."""
     for place, token in enumerate(found):
         if place > 1 and token.text in pack.markers.others:
             return found[:place], found[place:]
@@ -150,7 +150,8 @@ def _strip_subject(clause: MarkedClause, pack: Locale) -> None:
 
 
 def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
-    """The words before the verb, where the clause does not begin with one: `sister` lives in Oslo, `rent` is 900."""
+    """Return the words before the verb, when the clause does not begin with a verb: `sister` lives in Oslo, `rent` is
+    900."""
     if not found or _is_verb(found, 0, pack) or begins_with_marker(found, pack):
         return ()
     joined = False

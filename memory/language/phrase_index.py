@@ -1,6 +1,6 @@
-"""Phrases of a locale pack at the beginning of a clause; pure.
+"""An index of a locale pack's phrases, matched at the beginning of a clause; pure.
 
-A pack has more than a thousand of them, so they lie under their first words.
+A pack has more than a thousand phrases, so the index groups them by their first words.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .locales import Locale, PredicateRule
 from .tokenizer import Token, counts, says_how
 
 _STAR_AT_MOST = 2
-"""Words that `*` stands for."""
+"""Maximum number of words that `*` matches."""
 _OPEN = frozenset(("#", "*"))
 
 
@@ -21,7 +21,7 @@ _OPEN = frozenset(("#", "*"))
 class Phrase:
     words: tuple[str, ...]
     needs: frozenset[str]
-    """Of the words those that stand for themselves: without them it need not be tried."""
+    """The literal words of the phrase: without all of them there is no match."""
     rule: PredicateRule | None = None
 
 
@@ -43,21 +43,22 @@ class PhraseIndex:
 
 @dataclass(frozen=True, slots=True)
 class PhraseMatch:
-    """A phrase that a clause begins with, and the words of the clause that are its object."""
+    """A phrase at the beginning of a clause, with the words of the clause that are its object."""
 
     phrase: Phrase
     end: int
-    """How many tokens it takes."""
+    """The number of tokens of the match."""
     object: tuple[Token, ...]
 
     @property
     def size(self) -> int:
+        """The number of words of the phrase."""
         return len(self.phrase.words)
 
 
 @lru_cache(maxsize=8)
 def index_phrases(pack: Locale) -> PhraseIndex:
-    """Of each pack once."""
+    """Build the index of a pack, once per pack."""
     return PhraseIndex(
         rules=_shelf(_phrase(each, rule) for rule in pack.rules for each in rule.phrases),
         ends=_shelf(_phrases(pack.ends)),
@@ -73,7 +74,8 @@ def index_phrases(pack: Locale) -> PhraseIndex:
 def match_phrase(
     found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda heard: True
 ) -> PhraseMatch | None:
-    """The longest phrase of the shelf that the clause begins with, of equally long ones the first, and that fits."""
+    """Return the longest phrase of the shelf that matches the beginning of the clause and fits; the first of equally
+    long ones."""
     if not found:
         return None
     said = {word for token in found for word in (token.base, token.text, token.word)}
@@ -108,7 +110,7 @@ def _shelf(phrases: Iterable[Phrase]) -> Shelf:
 
 
 def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tuple[Token, ...]:
-    """What stands within the phrase for `#` and `*`, or says how, and what follows it."""
+    """Return the object: tokens that match `#` and `*` or say how, and all tokens after the phrase."""
     spelled = zip(found, aligned, strict=False)
     captured = [token for token, word in spelled if word in ("#", "*", "") and counts(token, pack)]
     return (*captured, *found[len(aligned) :])
@@ -117,7 +119,8 @@ def _object(found: Sequence[Token], aligned: Sequence[str], pack: Locale) -> tup
 def _aligned(
     found: Sequence[Token], words: Sequence[str], pack: Locale, *, first: bool = True
 ) -> tuple[str, ...] | None:
-    """Which word of the phrase each token stands for ("" for one that is passed over); None: it does not fit."""
+    """Return for each token the word of the phrase that it matches ("" for a skipped token); None when the phrase does
+    not match."""
     if not words:
         return ()
     word, rest = words[0], words[1:]

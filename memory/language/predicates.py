@@ -1,6 +1,6 @@
-"""Which predicate a clause speaks of, and with which object, by the rules of the locale pack (memory-model §6, 4).
+"""Finds the predicate and the object of a clause by the rules of the locale pack.
 
-"X is V" makes X a predicate with one value; what no rule knows stays open (`predicate` None).
+"X is V" makes X a predicate with one value. Where no rule matches, the predicate stays None.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _size(found: PhraseMatch | None) -> int:
 
 
 def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
-    """`Sold honey`, not `sells honey`: in the present that is a habit."""
+    """Whether the clause ends something: `sold honey`, but not `sells honey`, which is a habit."""
     habit = bool(found) and found[0].tense == "present"
     return not habit or found[0].base in pack.copulas or found[0].base in pack.auxiliaries
 
@@ -56,25 +56,27 @@ def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
 
 
 def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Locale) -> list[Claim]:
-    """`Quit smoking` denies that one smokes, `quit the choir` whatever is known of the choir."""
+    """Return the claims of a clause that ends something. `Quit smoking` denies smoking; `quit the choir` denies
+    whatever is known of the choir."""
     after = list(ended.object)
     if len(after) > 1 and after[0].base in pack.auxiliaries and after[1].tense == "ongoing":
         after = after[1:]
     clause.denied, clause.past = True, False
     if after and after[0].tense == "ongoing":
         clause.tokens = after
-        return extract_claims(clause, whose, (), pack)  # why it ended is no part of it
+        return extract_claims(clause, whose, (), pack)  # the reason of the end is not part of the claim
     return [claim_of(clause, whose, None, "unsure", after, (), pack)]
 
 
 def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
-    """`Drinks`, `drinks heavily`, `drinks with friends`: it does not say what."""
+    """Whether a clause names no object: `drinks`, `drinks heavily`, `drinks with friends`."""
     said = [token for token in after if not says_how(token, pack) and not tells_when(token.word, pack)]
     return not said or said[0].text in pack.separators
 
 
 def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    """A known occupation after `is a`, or what takes the place of something; else nothing is known of the predicate."""
+    """Return the claims of a clause without a rule: a known occupation after `is a`, a replacement, or a claim without
+    a predicate."""
     found = clause.tokens
     if found and found[0].base in pack.copulas:
         first = segments(found[1:], pack)
@@ -92,7 +94,8 @@ def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: 
 
 
 def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) -> bool:
-    """Known, or by its ending: `is a beekeeper`, but not `is a perfectionist`, nor `is older`."""
+    """Whether the words name an occupation, known or by its ending: `is a beekeeper`, but not `is a perfectionist` nor
+    `is older`."""
     last = segment[-1]
     said = {last.text, last.text.removesuffix("s")}
     if said & pack.not_occupations:
@@ -104,8 +107,8 @@ def _is_occupation(segment: Sequence[Token], pack: Locale, *, indefinite: bool) 
 def _role_and_employer(
     clause: MarkedClause, whose: Segment, predicate: str, after: Sequence[Token], pack: Locale
 ) -> tuple[Sequence[Token], list[Claim]]:
-    """`Works at Google as a nurse` names a role too, `is a nurse at Google` an employer: what is left of the object,
-    and what the other claim is."""
+    """Split a role and an employer: `works at Google as a nurse` also names a role, `is a nurse at Google` also an
+    employer. Return the rest of the object and the other claim's parts."""
     for each in pack.implied:
         place = next((place for place, token in enumerate(after) if token.text in each.prepositions), None)
         if each.predicate != predicate or place is None:
@@ -117,13 +120,13 @@ def _role_and_employer(
 
 
 def _is_proper(after: Sequence[Token], pack: Locale) -> bool:
-    """Whether the first thing is named by names alone, and is no department."""
+    """Whether the first thing is a proper name and not a department."""
     thing = counted(list(itertools.takewhile(lambda token: token.text not in pack.separators, after)), pack)
     return bool(thing) and all(token.is_name and token.text not in pack.not_employers for token in thing)
 
 
 def rule_of(found: Sequence[Token], pack: Locale) -> PhraseMatch | None:
-    """The rule of the longest phrase that the clause begins with, and the words of its object."""
+    """Return the match of the longest rule at the beginning of the clause."""
     return match_phrase(found, index_phrases(pack).rules, pack, lambda each: _has_what_it_needs(each, pack))
 
 
@@ -137,13 +140,13 @@ def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
-    """`is Anna`: a copula before a name."""
+    """Whether a copula stands before a name: `is Anna`."""
     after = [token for token in found[1:] if token.text not in pack.separators]
     return bool(after) and found[0].base in pack.copulas and after[0].is_name
 
 
 def value_at(found: Sequence[Token], pack: Locale) -> int:
-    """Where V begins in `X is V`; 0: that is not what is said."""
+    """Return where V begins in `X is V`; 0 when the clause has another form."""
     if found[0].base in pack.copulas:
         return 1
     becomes = match_phrase(found, index_phrases(pack).becomes, pack)
@@ -151,7 +154,7 @@ def value_at(found: Sequence[Token], pack: Locale) -> int:
 
 
 def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequence[Token]] | None:
-    """X and V of `changed X to V`."""
+    """Return X and V of `changed X to V`."""
     for verb, before in pack.sets:
         if found and found[0].base == verb:
             place = next((place for place, token in enumerate(found) if token.text == before), 0)
@@ -163,7 +166,7 @@ def changed_attribute(found: Sequence[Token], pack: Locale) -> tuple[Sequence[To
 def attribute_claim(
     clause: MarkedClause, head: Sequence[Token], value: Sequence[Token], rest: Sequence[Token], pack: Locale
 ) -> Claim:
-    """`X is V`: one V at a time, whatever X is."""
+    """Return the claim of `X is V`: X has one value at a time."""
     clause.past = False
     named = [token for token in head if counts(token, pack)]
     if len(named) > 1 and named[-1].text == pack.name_word:

@@ -1,4 +1,4 @@
-"""Texts as prompts show them and as they are compared."""
+"""Texts as prompts show them and as quotes are compared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _ESCAPED_MARKER = re.compile(r"\\(?=\[[twcefp]\d+\])")
 
 
 def escape_markers(text: str) -> str:
-    """A line that looks like one of our own markers (`[t1]`, `[w2]` …) gets a backslash before the bracket, so that a
-    turn cannot pretend to be a heading of the prompt."""
+    """Put a backslash before the bracket of lines that look like our own markers (`[t1]`, `[w2]` …), so that a turn
+    cannot imitate a heading of the prompt."""
     return _LINE_MARKER.sub(r"\1\\", text)
 
 
@@ -20,22 +20,22 @@ def unescape_markers(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Line breaks and runs of white space as single spaces: one item, one line of the prompt."""
+    """Replace line breaks and runs of white space with single spaces: an item of a prompt takes one line."""
     return " ".join(text.split())
 
 
 def folded(text: str) -> str:
-    """NFC, case and space folded, without the backslashes that prompts add: what quotes are compared by."""
+    """Return the form in which quotes are compared: NFC, folded case and space, without the backslashes of prompts."""
     plain = unescape_markers(unicodedata.normalize("NFC", text))
     return " ".join(unicodedata.normalize("NFC", plain.casefold()).split())
 
 
 def quote_found(quote: str, text: str) -> bool:
-    """Whether the quote stands in the text, after folding (see text.folded). An empty quote proves nothing."""
+    """Whether the quote stands in the text, after folding. An empty quote proves nothing."""
     return quote_in_folded(quote, folded(text))
 
 
 def quote_in_folded(quote: str, text: str) -> bool:
-    """The same for a text that is folded already: many quotes, one text."""
+    """Do the same as `quote_found` for a folded text: many quotes are compared with one text."""
     wanted = folded(quote)
     return bool(wanted) and wanted in text

@@ -1,6 +1,7 @@
-"""A statement's words, so that spelling, inflection and number do not tell two of them apart; pure.
+"""The tokenizer: words of a statement, normalised so that spelling, inflection and number do not make a difference;
+pure.
 
-Which words those are is the locale pack's to say.
+The words and rules of the language come from the locale pack.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ _TOKEN = re.compile(r"\d+(?:[.:/]\d+)*|[^\W\d_]+(?:['.&@+-]?[^\W_]+)*(?:[+#]+(?!
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ABBREVIATION = 3
-"""A full stop after so few letters ends no sentence (Dr., St.)."""
+"""A full stop after at most so many letters does not end a sentence (Dr., St.)."""
 _SHORTEST_STEM = 3
+"""Minimum number of letters of a stem."""
 
 Segment = tuple[str, ...]
-"""Words that name one thing: what stands between two prepositions."""
+"""The words for one thing: those between two prepositions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """One word of a statement in the forms that the rules compare."""
+
     text: str
-    """Lower case."""
+    """The word in lower case."""
     base: str
-    """Of a verb its base form; else the text."""
+    """The base form of a verb; else the text."""
     word: str
-    """What it is compared by: its stem, or a number in digits."""
+    """The form that is compared: the stem, or a number in digits."""
     tense: str | None = None
-    """Of a verb: base, present, past, participle, ongoing."""
+    """Of a verb: base, present, past, participle or ongoing."""
     is_name: bool = False
     is_number: bool = False
 
@@ -76,7 +80,8 @@ def _token(part: str, place: int, pack: Locale) -> Token:
 
 
 def stem(word: str, pack: Locale) -> str:
-    """A word without its endings: smokes, smoking, smoked → smok. Not a word of the language; only compared."""
+    """Return a word without its endings: smokes, smoking, smoked → smok. A stem is only compared and need not be a
+    word."""
     for ending, instead in pack.suffixes:
         left = word.removesuffix(ending)
         if left != word and len(left) >= _SHORTEST_STEM - (len(ending) < 3):
@@ -88,13 +93,13 @@ def stem(word: str, pack: Locale) -> str:
 
 
 def akin(one: str, other: str, pack: Locale) -> bool:
-    """One word, or who does it: teach, teacher."""
+    """Whether two words are equal, or one names who does the other: teach, teacher."""
     short, long = sorted((one, other), key=len)
     return short == long or (len(short) > _SHORTEST_STEM and long.removeprefix(short) in pack.agents)
 
 
 def _number(text: str) -> str:
-    """1.80 is 1.8, 7:00 is 7."""
+    """Normalise a number: 1.80 → 1.8, 7:00 → 7."""
     plain = text.removesuffix(":00")
     return plain.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.\d+", plain) else plain.lstrip("0") or "0"
 
@@ -104,7 +109,7 @@ def _abbreviates(found: Sequence[Token], place: int) -> bool:
 
 
 def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
-    """twenty five → 25, 50 k → 50000."""
+    """Join numbers: twenty five → 25, 50 k → 50000."""
     done: list[Token] = []
     for token in found:
         last = done[-1] if done else None
@@ -127,7 +132,7 @@ def _numbers_joined(found: Sequence[Token], pack: Locale) -> list[Token]:
 
 
 def _named(found: Sequence[Token], pack: Locale) -> Iterator[Token]:
-    """New York is one name, and not York."""
+    """Join the words of a name: New York is one name, and not York."""
     before: Token | None = None
     for token in found:
         if before is not None:
@@ -162,7 +167,7 @@ def counts(token: Token, pack: Locale) -> bool:
 
 
 def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
-    """Split at prepositions, numbers and articles, without words that say nothing."""
+    """Split at prepositions, numbers and articles, without stop words."""
     things: list[list[Token]] = [[]]
     for token in found:
         if (
@@ -191,7 +196,7 @@ def tells_when(word: str, pack: Locale) -> bool:
 
 @lru_cache(maxsize=8)
 def generals(pack: Locale) -> Mapping[str, frozenset[str]]:
-    """What a thing is a kind of, as both are compared."""
+    """Return the kinds that a thing belongs to, in the compared form."""
     return {compared(each, pack): frozenset(compared(one, pack) for one in over) for each, over in pack.kinds.items()}
 
 
@@ -201,6 +206,6 @@ def compared_all(words: frozenset[str], pack: Locale) -> frozenset[str]:
 
 
 def compared(word: str, pack: Locale) -> str:
-    """What a word, no name, is compared by."""
+    """Return the compared form of a word that is not a name."""
     base, _ = pack.verbs.get(word, (word, None))
     return pack.same_words.get(word) or stem(base, pack)

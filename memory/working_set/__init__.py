@@ -1,1 +1,1 @@
-"""The working set of a session, and when to observe."""
+"""The working set of a session, and the trigger of its observation."""

@@ -1,5 +1,5 @@
-"""Is it time to observe this session? One question for company under backlog, token triggers, budgets and a model that
-is away."""
+"""The trigger of observation: whether a session's waiting turns go to the model now, given batches, token triggers,
+budgets and an unavailable model."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..policies import ObservePolicy
 
 WaitReason = Literal["nothing", "model_away", "budget", "few_tokens", "next_is_here", "backlog"]
 BATCH_WAITS: frozenset[WaitReason] = frozenset(("next_is_here", "backlog"))
-"""Nothing is wrong: the session has too few turns for a round, and more are likely."""
+"""Reasons of a normal wait: the session has too few turns for a batch, and more are likely."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnobservedTurns:
-    """What is known of a session when one of its events ends."""
+    """The state of a session when one of its events ends."""
 
     turns: int
-    """Turns that wait, the new one included."""
+    """Waiting turns, the new one included."""
     tokens: int = 0
-    """What a prompt would show of them."""
+    """Tokens that a prompt would show of them."""
     has_queued_successor: bool = False
-    """Another event of the session is queued in this worker; it will ask the same question."""
+    """Another event of the session is queued in this worker; it triggers the same decision."""
     behind: bool = False
-    """The worker has a backlog to read where the session's next turn would be (`is_behind`)."""
+    """The worker still has a backlog to read in the partition of the session's next turn (`is_behind`)."""
     ends_session: bool = False
     asked: bool = False
-    """A command `observe` asks for it."""
+    """A command `observe` asks for the session."""
     model_away: bool = False
-    """The breaker of the session's model is open, or its patience is used up."""
+    """The breaker of the session's model is open, or its deadline has passed."""
     budget_left: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ObserveNow:
     turns: int
-    """How many of the waiting turns, oldest first, make the next round."""
+    """Number of waiting turns for the next round, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,21 @@ class Wait:
 
 
 def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveNow | Wait:
-    """The answer for the next round; the caller asks again after each one, until it is Wait.
+    """Decide about the next round. The caller asks again after each round, until the answer is Wait.
 
-    A model that is away or may not be paid for is never called, not even at the end of a session. Otherwise every turn
-    is observed at once, except that a token trigger (`unobserved_tokens`) holds turns back until enough wait, and that
-    a session with too few turns for a round waits for company where company is likely: a prompt of eight turns costs
-    little more than one of a single turn. Neither holds back a session that ends or that someone asks for.
+    No call goes to a model that is unavailable or over budget, not even at the end of a session. Otherwise every turn
+    is observed at once, with two exceptions: a token trigger (`unobserved_tokens`) holds turns back until enough wait;
+    and a session with too few turns for a round waits for more turns when more are likely, because a prompt of eight
+    turns costs little more than a prompt of one. Neither exception holds back a session that ends or that a command
+    asks for.
 
-    What ends each Wait: `has_queued_successor` the event that is queued; `backlog` the end of the backlog;
-    `few_tokens` the
-    turn that makes them enough, or the session's falling idle; `budget` the next day; the others the model's breaker,
-    the next event, or the pause (agents/observer/deferral.py).
+    Each Wait ends by:
+
+    - `next_is_here`: the queued event;
+    - `backlog`: the end of the backlog;
+    - `few_tokens`: the turn that makes the tokens enough, or the idle time of the session;
+    - `budget`: the next day;
+    - others: the model's breaker, the next event, or the pause (agents/observer/deferral.py).
     """
     if session.turns <= 0:
         return Wait("nothing")
@@ -77,24 +81,24 @@ def time_to_observe(session: UnobservedTurns, policy: ObservePolicy) -> ObserveN
 
 
 def seconds_until_idle(last_turn: datetime, *, now: datetime, policy: ObservePolicy) -> float:
-    """When a session whose last turn came then has fallen idle."""
+    """Return the seconds until a session with this last turn counts as idle."""
     return max(0.0, policy.idle - (now - last_turn).total_seconds())
 
 
 def is_behind(unread: int, *, held: int, was: bool, waiting: int, policy: ObservePolicy) -> bool:
-    """Whether a partition has a backlog worth waiting in. `unread`: its events that the worker has not taken yet;
-    `held`: those that it has and that are not done; `waiting`: its sessions that wait for company already.
+    """Whether a partition has a backlog that is worth waiting in.
 
-    It begins beyond `policy.backlog` unread events, and goes on until there are none, or no more to come than sessions
-    wait. From there on each of these is more likely observed by its own last event, at the worker's speed, than helped
-    by another wait.
+    `unread`: events that the worker has not taken yet. `held`: events that it has taken and not finished. `waiting`:
+    sessions that already wait for more turns. The backlog begins beyond `policy.backlog` unread events. It ends when no
+    events are left, or no more than there are waiting sessions: from then on a waiting session is more likely to be
+    observed by its own last event than to gain another turn by waiting.
     """
     return unread > 0 and unread + held > waiting and (was or unread > policy.backlog)
 
 
 def turns_that_fit(tokens: Sequence[int], policy: ObservePolicy) -> int:
-    """How many of these turns, oldest first, a round shows: at least one, then as long as they have `round_size`
-    tokens together. A turn's size is bounded for itself (schemas/turns.py)."""
+    """Return how many of these turns a round shows, oldest first: at least one, then as many as fit into `round_size`
+    tokens. The size of one turn is bounded (schemas/turns.py)."""
     total = 0
     for place, size in enumerate(tokens):
         total += size

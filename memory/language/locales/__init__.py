@@ -1,7 +1,7 @@
-"""Locale packs: what a language's statements are taken apart by. A pack is data (`pack.py` says which), and a line in
-LOCALES.
+"""Locale packs: the words and phrases of a language, as data. `pack.py` defines a pack; LOCALES registers it.
 
-The rules that read a pack (`memory/language/tokenizer.py`, `claims.py`, `relations.py`) know no word of any language.
+The rules that use a pack (`memory/language/tokenizer.py`, `claims.py`, `memory/facts/relations.py`) contain no word of
+any language.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOCALES: Mapping[str, Locale] = {ENGLISH.name: ENGLISH}
 
 
 def locale(name: str) -> Locale:
-    """Raises ValueError for one that nobody has registered."""
+    """Return a registered pack. Raises ValueError for any other name."""
     found = LOCALES.get(name)
     if found is None:
         raise ValueError(f"there is no locale {name!r}; there is {', '.join(sorted(LOCALES))}")

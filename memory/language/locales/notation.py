@@ -1,4 +1,4 @@
-"""How packs write lists of words and phrases."""
+"""The notation in which packs write lists of words and phrases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """Phrases between bars; of alternatives in braces each one: `{start,begin} {at,with}` are four."""
+    """Return phrases that bars separate. Braces hold alternatives: `{start,begin} {at,with}` gives four phrases."""
     return tuple(dict.fromkeys(each for phrase in text.split("|") for each in _spelled(phrase)))
 
 

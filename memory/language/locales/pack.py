@@ -1,4 +1,4 @@
-"""What a locale pack holds. Words are lower case; in phrases verbs stand in their base form."""
+"""The parts of a locale pack. Words are in lower case; verbs in phrases are in their base form."""
 
 from __future__ import annotations
 
@@ -7,58 +7,61 @@ from dataclasses import dataclass
 from typing import Literal
 
 Valued = Literal["single", "multi", "unsure"]
-"""How many values a predicate has at one time: one (an employer), several (languages), or who knows (`prefers`)."""
+"""How many values a predicate has at one time: one (an employer), several (languages), or unknown (`prefers`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateRule:
-    """One predicate and the phrases that mean it. In a phrase `#` stands for a number and `*` for one or two words;
-    both belong to the object. Of rules whose phrases are equally long the first holds."""
+    """One predicate and the phrases that mean it.
+
+    In a phrase `#` matches a number and `*` one or two words; both belong to the object. Of rules with equally long
+    phrases the first one wins.
+    """
 
     predicate: str
     valued: Valued
     phrases: tuple[str, ...]
     value: str | None = None
-    """A word that the phrase itself says of the object: `is engaged to` says `engaged`."""
+    """A word that the phrase adds to the object: `is engaged to` adds `engaged`."""
     denied: bool = False
-    """The phrase says the contrary (dislikes), or that it is over (left)."""
+    """Whether the phrase denies the predicate (dislikes), or says that it is over (left)."""
     happened: bool = False
-    """Its past tells what is so now: moved to, joined."""
+    """Whether its past tense says what is true now: moved to, joined."""
     named: bool = False
-    """Only with a proper name in the object: one moves to Rome, or to another team."""
+    """Whether the object needs a proper name: one moves to Rome, or to another team."""
     among: frozenset[str] = frozenset()
-    """Only with one of these words in the object."""
+    """The object needs one of these words."""
     absent: str | None = None
-    """What it says where it names nothing: who drinks, drinks alcohol."""
+    """The object when the clause names none: who drinks, drinks alcohol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """What follows one of these prepositions in the object of `predicate` is the object of another, `other`."""
+    """A second claim: what follows one of these prepositions in the object of `predicate` is the object of `other`."""
 
     predicate: str
     prepositions: frozenset[str]
     other: str
     named: bool = False
-    """Only proper names: head *of* Acme, not of a department."""
+    """Whether only proper names count: head *of* Acme, not of a department."""
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """Phrases that change what a statement says. Each is looked for within the clause that speaks of the subject."""
+    """Phrases that change what a statement says. They are searched in the clause about the subject."""
 
     negations: tuple[str, ...]
     never: tuple[str, ...]
-    """Negations of all times."""
+    """Negations for all times."""
     endings: tuple[str, ...]
-    """It was so: no longer, used to."""
+    """It was true and is over: no longer, used to."""
     hedges: tuple[str, ...]
-    """Plans and guesses: they claim nothing."""
+    """Plans and guesses, which claim nothing."""
     additive: tuple[str, ...]
     contrasts: tuple[str, ...]
-    """What follows is what it is not: `Bern, not Basel`."""
+    """The words after them are denied: `Bern, not Basel`."""
     until: frozenset[str]
-    """After a past: it is over."""
+    """After a past tense they say that it is over."""
     former: tuple[tuple[str, str], ...]
     """(before the old value, before the new one): switched *from* tea *to* coffee."""
     others: frozenset[str]
@@ -66,93 +69,95 @@ class Markers:
 
     @property
     def words(self) -> frozenset[str]:
-        """Those that may stand before a verb."""
+        """Marker words that may stand before a verb."""
         return frozenset(" ".join((*self.negations, *self.never, *self.endings)).split())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Locale:
+    """A locale pack."""
+
     name: str
     rules: tuple[PredicateRule, ...]
     lasting: frozenset[str]
-    """Predicates that hold though what they speak of has ended: who drops a Dutch course, still speaks Dutch."""
+    """Predicates that stay true after an end: who drops a Dutch course still speaks Dutch."""
     ends: tuple[str, ...]
     """Phrases that end whatever their object was: quit, gave up, broke up with."""
     ends_work: tuple[str, ...]
-    """Phrases that end any occupation and employment, whichever it was."""
+    """Phrases that end any occupation and employment."""
     ended: tuple[str, ...]
-    """Said of a subject that is no more: the dog died."""
+    """Phrases about a subject that no longer exists: the dog died."""
     begins: tuple[str, ...]
-    """Before a verb: it is so from then on. *Started* dating."""
+    """Before a verb they say that it begins: *started* dating."""
     carriers: tuple[str, ...]
-    """Before a verb: it was done. *Had to* give up, *ended up* moving."""
+    """Before a verb they say that it was done: *had to* give up, *ended up* moving."""
     switches: tuple[str, ...]
-    """What follows takes the place of what there was of its kind: switched to day shifts."""
+    """The words after them replace an earlier thing of the same kind: switched to day shifts."""
     shells: frozenset[str]
-    """Words that add nothing to what was ended: the gym *membership*."""
+    """Words that add nothing to what ended: the gym *membership*."""
     sets: tuple[tuple[str, str], ...]
-    """(verb, what stands before the value): changed the password *to* walrus."""
+    """(verb, word before the value): changed the password *to* walrus."""
     becomes: tuple[str, ...]
     """Verb and preposition between X and its new V: the deadline moved to Monday."""
     markers: Markers
     contractions: Mapping[str, str]
     copulas: frozenset[str]
-    """Base forms of what joins X and V in "X is V"."""
+    """Base forms of the verbs that join X and V in "X is V"."""
     states: frozenset[str]
-    """Of the copulas those whose past is over: was, but not became."""
+    """Copulas whose past tense says that it is over: was, but not became."""
     auxiliaries: Mapping[str, frozenset[str]]
-    """Base form → the tenses of a verb before which it carries no meaning of its own: has worked, did not work."""
+    """Base form → the tenses of a main verb before which it has no meaning of its own: has worked, did not work."""
     joins: frozenset[str]
     """Before a verb they begin a clause."""
     verbs: Mapping[str, tuple[str, str]]
     """Form → (base form, one of base, present, past, participle, ongoing)."""
     subjects: frozenset[str]
-    """How a statement names the one that it is about."""
+    """Words by which a statement names its subject."""
     people: frozenset[str]
-    """Who has a life of their own: what is said of them is not said of the subject."""
+    """Persons: what is said about them is not said about the subject."""
     occupation: str
     """The predicate of "is a nurse"."""
     owning: str
     """The predicate of "has a dog"."""
     implied: tuple[Implied, ...]
-    """Works at X *as* Y. What ends one of these predicates without a word of its object ends all of them."""
+    """Works at X *as* Y. When one of these predicates ends without an object, all of them end."""
     not_employers: frozenset[str]
-    """Proper names that no employer has: head of Sales."""
+    """Proper names that are not employers: head of Sales."""
     occupations: frozenset[str]
     occupation_endings: tuple[str, ...]
     not_occupations: frozenset[str]
     stop_words: frozenset[str]
-    """Say nothing about whether two statements are the same."""
+    """Words that do not decide whether two statements are the same."""
     adverbs: frozenset[str]
-    """Of the stop words those that may stand before or between verbs."""
+    """Stop words that may stand before or between verbs."""
     manner: str
-    """Ending of words that say how (fluently): they are particulars, never what a thing is."""
+    """Ending of words that say how (fluently): they add detail and never name a thing."""
     not_manner: frozenset[str]
     articles: frozenset[str]
     aliases: Mapping[str, str]
-    """Short names, as they are written, and the long ones."""
+    """Short names as they are written → long names."""
     name_word: str
-    """`the son's name` is the son."""
+    """`the son's name` means the son."""
     separators: frozenset[str]
-    """Prepositions and the like: between two of them stands one thing."""
+    """Prepositions and the like: the words between two of them name one thing."""
     both_ways: frozenset[str]
-    """Of the separators those around which order means nothing: tea *and* coffee."""
+    """Separators around which order does not matter: tea *and* coffee."""
     name_makers: frozenset[str]
     """Before a name they make another name: York, New York."""
     times: frozenset[str]
-    """Words that say when: of a denial they are no object."""
+    """Words that say when: they are not the object of a denial."""
     reasons: frozenset[str]
-    """They begin what says why or when, not what: resigned *after* ten years."""
+    """They begin the part that says why or when: resigned *after* ten years."""
     numbers: Mapping[str, str]
     multiples: Mapping[str, int]
-    """Right after a number: 50 k."""
+    """Directly after a number: 50 k."""
     same_words: Mapping[str, str]
-    """Spellings, units and synonyms, each under one word."""
+    """Spellings, units and synonyms → one common word."""
     suffixes: tuple[tuple[str, str], ...]
-    """(ending, what stands in its place) in the order in which they are tried on a word."""
+    """(ending, replacement) in the order in which they are tried on a word."""
     agents: tuple[str, ...]
-    """Endings of who does something: a teacher teaches."""
+    """Endings of words for a person who does something: a teacher teaches."""
     kinds: Mapping[str, tuple[str, ...]]
-    """What a thing is a kind of, as one writes both: wine → alcohol."""
+    """Thing → the kinds that it belongs to, as one writes them: wine → alcohol."""
     altering: frozenset[str]
-    """Before a noun they make something else of it: a *deputy* head is no head."""
+    """Before a noun they make it another thing: a *deputy* head is not a head."""

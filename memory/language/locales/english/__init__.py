@@ -1,5 +1,6 @@
-"""The English pack, put together: verbs and the predicates that they name, markers, and the words that make no
-difference. A module a field of life; what belongs to none stands in `words.py` and `markers.py`.
+"""The English pack: verbs and their predicates, markers, and words that make no difference.
+
+One module per field of life; words of no field stand in `lexicon.py` and `markers.py`.
 """
 
 from __future__ import annotations

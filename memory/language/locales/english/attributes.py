@@ -56,7 +56,7 @@ RULES = (
     PredicateRule("has", "multi", phrases("have|own|possess|keep|be owner of|have get|be * owner|be proud owner of")),
     PredicateRule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
-"""Whatever one may have in any number comes last: a longer phrase goes before."""
+"""The rule for anything that one may own comes last: longer phrases win over it."""
 LASTING = frozenset(
     (
         "born_in",

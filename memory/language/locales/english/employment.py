@@ -1,4 +1,4 @@
-"""English: where and as what somebody works, and how that begins and ends."""
+"""English: where somebody works and in which occupation, and how that begins and ends."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ ENDS_WORK = phrases(
     "|{get,find,start,begin,have,land,take} new {job,position,role}"
     "|look for work"
 )
-"""Whichever occupation and employment it was."""
+"""They end any occupation and employment."""
 IMPLIED = (
     Implied("works_at", frozenset(("as",)), "works_as"),
     Implied("works_as", frozenset(("at", "for")), "works_at"),
@@ -212,4 +212,4 @@ technology innovation partnerships procurement logistics legal compliance qualit
 """
     )
 )
-"""After `of` no employer."""
+"""Departments: after `of` they are not employers."""

@@ -164,21 +164,21 @@ BEGINS = phrases(
     "|{return to,revert to,get into,get into habit of,fall back into,get used to}"
     "|{start,begin,continue} to|{take up,pick up}"
 )
-"""Before a verb that ends in -ing: what it says is so from then on."""
+"""Before a verb that ends in -ing: its action begins."""
 CARRIERS = phrases(
     "have to|manage to|end up|be force to|be make to|go ahead and|have finally|choose to|be compel to"
     "|be oblige to|succeed in|go on to"
 )
-"""Before a verb: it was done."""
+"""Before a verb: its action was done."""
 SWITCHES = phrases(
     "{switch,change,convert,go over,move over,swap over,upgrade,downgrade,transition,cross over,defect,move on} to"
     "|switch over to|make switch to|trade up to"
 )
-"""What follows takes the place of what there was of its kind."""
+"""The words after them replace an earlier thing of the same kind."""
 SHELLS = frozenset(
     words(
         "habit addiction membership subscription account collection course courses class classes lesson lessons"
         " routine profile plan contract app practice hobby"
     )
 )
-"""Said of what was ended they add nothing: the gym membership, the smoking habit."""
+"""They add nothing to what ended: the gym membership, the smoking habit."""

@@ -1,4 +1,4 @@
-"""English: words that say nothing, numbers, synonyms and kinds."""
+"""English: stop words, numbers, synonyms and kinds."""
 
 from __future__ import annotations
 
@@ -162,4 +162,4 @@ BECOMES = phrases(
 )
 """Verb and preposition between X and its new V: the deadline moved to Monday."""
 REASONS = frozenset(words("after during due because amid to over early despite thanks"))
-"""What follows says why or when, not what."""
+"""The words after them say why or when."""

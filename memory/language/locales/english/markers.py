@@ -1,4 +1,4 @@
-"""English: negations, plans and guesses, additions, contrasts: what changes what a statement says."""
+"""English: markers that change what a statement says: negations, plans and guesses, additions, contrasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""English: partners, family, friends and animals, and how such ties begin and end."""
+"""English: partners, family, friends and animals, and how such relationships begin and end."""
 
 from __future__ import annotations
 
