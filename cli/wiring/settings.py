@@ -80,8 +80,9 @@ class Settings(BaseSettings):
     """Where Qdrant is: `http://host:6333`, `https://…`, or `embedded:///folder`. Unset: the folder
     MEMSTREAM_DATADIR."""
     model: str = ""
-    """A model name, or several with commas (the others are fallbacks, asked while the first is away); `offline` is the
-    model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else `offline`."""
+    """A model name, or several with commas (the others are fallbacks, asked while the first does not answer).
+    `offline` is the model that is built in, and may be the last. Unset: `gpt-5-mini` with an OPENAI_API_KEY, else
+    `offline`."""
     embedder: Annotated[str, AfterValidator(_embedder)] = "hashing"
     """`hashing`, `fastembed:<name or folder>`, or `openai:<model>`."""
     datadir: Path = Path(".memstream")
