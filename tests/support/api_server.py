@@ -1,4 +1,4 @@
-"""The HTTP interface for tests: with services of their own behind it, called directly or over a real socket."""
+"""The HTTP API for tests, over fake services, called in process or over a real socket."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 class NoLog:
-    """A log that keeps what is appended. `away`: it does not answer; `hold`: only when it is set."""
+    """A log that keeps appended records. `away`: appends fail; `hold`: appends wait until it is set."""
 
     def __init__(self) -> None:
         self.appended: list[tuple[str, bytes | None, bytes | None, Mapping[str, bytes]]] = []
@@ -70,7 +70,7 @@ class NoLog:
 
 
 class NoCommands:
-    """Takes what it is told to; what came of it is what it is given."""
+    """A command port that records commands and returns the results that the test gives."""
 
     def __init__(self, result: Callable[[Command], CommandResult | None] = lambda command: None) -> None:
         self.result = result
@@ -82,7 +82,7 @@ class NoCommands:
 
 
 class NoRecall:
-    """Answers what it is told to, and keeps what it was asked."""
+    """A recall service that records requests and returns the answer that the test gives."""
 
     def __init__(self, answer: RecallResult | Exception | None = None) -> None:
         self.answer = answer or RecallResult((), ())
@@ -128,14 +128,14 @@ def app_over(
 
 
 def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:
-    """Without a socket. What a route raises becomes an answer, as a server makes it one."""
+    """A client that calls the app in process. An exception of a route becomes a response, as in a server."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://api", headers=bearer(token) if token else {})
 
 
 @asynccontextmanager
 async def served(app: FastAPI, *, limits: Limits = LIMITS, followers: TopicFanout | None = None) -> AsyncIterator[str]:
-    """On a real socket; its address. Ends as `memstream serve` does."""
+    """Serve the app on a real socket, yield its address, and end as `memstream serve` ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = Server(server_config(app, limits))
         serving = asyncio.create_task(server.serve([listening]))

@@ -1,4 +1,4 @@
-"""The command `memstream` as a user runs it: a process of its own, in a folder of its own, with a clean environment."""
+"""The command `memstream` as a process with a folder and a clean environment of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMAND = (sys.executable, "-m", "memstream.cli.main")
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended."""
+    """The exit code and the output of a command that has ended."""
 
     code: int
     out: str
@@ -39,13 +39,13 @@ class Done:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """Standard output as NDJSON."""
+        """Parse standard output as NDJSON."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 @dataclass
 class Memstream:
-    """`memstream …` in `folder`; `environment` is added to a clean one."""
+    """The command `memstream` in `folder`. `environment` is added to a clean one."""
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Memstream:
 
     @contextmanager
     def started(self, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on; killed at the end of the block when it still runs."""
+        """Start a command that keeps running. It is killed at the end of the block if it still runs."""
         process = subprocess.Popen(
             [*COMMAND, *arguments],
             cwd=self.folder,
@@ -87,7 +87,7 @@ class Memstream:
 
     @contextmanager
     def worker(self, *stages: str, env: Mapping[str, str] | None = None) -> Iterator[Worker]:
-        """A worker that is ready. Its log goes to a file, so that a full pipe never stops it."""
+        """Start a worker and wait until it is ready. Its log goes to a file, so that a full pipe never stops it."""
         port = free_port()
         log = self.folder / f"worker-{port}.log"
         with log.open("wb") as out:
@@ -111,7 +111,7 @@ class Memstream:
 
 @dataclass
 class InProcess(Memstream):
-    """The same without a process of its own: for what a command says and ends with, forty times as fast."""
+    """`Memstream` without a process of its own. It is about forty times as fast."""
 
     def __call__(
         self, *arguments: str, input: str | bytes = "", env: Mapping[str, str] | None = None, timeout: float = TIMEOUT
@@ -140,7 +140,7 @@ class Worker:
     log: Path
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body; 0 when nobody answers."""
+        """Return status and body of a GET; status 0 if no server answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -162,7 +162,7 @@ class Worker:
         )
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(TIMEOUT)
 

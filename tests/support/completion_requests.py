@@ -1,4 +1,4 @@
-"""Requests to a model as the agents make them, for tests that need one without an agent."""
+"""Model requests as the agents build them, for tests without an agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYSTEM = "You take notes for an assistant's memory."
 
 @dataclass
 class Ledger:
-    """`UsageSink` that remembers."""
+    """A `UsageSink` that keeps every record."""
 
     entries: list[tuple[str, str, str, Usage]] = field(default_factory=list)
 
@@ -28,7 +28,7 @@ class Ledger:
 
 
 def parse_list(name: str) -> Callable[[JsonValue], list[Json]]:
-    """A parser of the outer shape `{name: [objects]}`."""
+    """Return a parser of the outer shape `{name: [objects]}`."""
 
     def parse(value: JsonValue) -> list[Json]:
         if not isinstance(value, dict) or not isinstance(value.get(name), list):
@@ -55,7 +55,9 @@ def observe(
     context: Sequence[str] = (),
     tenant_id: str = "acme",
 ) -> CompletionRequest[list[Json]]:
-    """`turns` are the texts of t1, t2 …; `known` are working entries as (subject, content)."""
+    """Build an observation request. `turns` are the texts of t1, t2 …; `known` are working entries as (subject,
+    content).
+    """
     shown = [*_headed("w", known), *(f"[c{place}] {text}" for place, text in enumerate(context, 1))]
     texts = [line for place, text in enumerate(turns, 1) for line in (f"[t{place}]", text)]
     return _request("observations", ["Working set", *shown, "Turns", *texts], tenant_id)
@@ -80,7 +82,7 @@ def _request(task: str, lines: Sequence[str], tenant_id: str) -> CompletionReque
 
 
 def _headed(letter: str, shown: Sequence[tuple[str, str]]) -> list[str]:
-    """Ids counted through, under a heading per subject."""
+    """Number the entries under a heading per subject."""
     lines: dict[str, list[str]] = {}
     for place, (subject, content) in enumerate(shown, 1):
         lines.setdefault(subject, []).append(f"[{letter}{place}] {content}")

@@ -1,4 +1,4 @@
-"""Consolidation on the bench: a scripted model, the little world that it reads, and what it is handed in."""
+"""The consolidation stage in process, with a scripted model, stored memory and input records."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ KEY = OWNER.key("acme")
 
 
 class Scripted:
-    """A model that answers what the test says, from the text it was shown: `answer` to the task consolidation,
-    `answers` to others by their name."""
+    """A model that answers from the text it is shown: `answer` to the task consolidation, `answers` to other
+    tasks by name.
+    """
 
     def __init__(self) -> None:
         self.model = "scripted"
@@ -45,7 +46,7 @@ class Scripted:
         }
         self.away: Exception | None = None
         self.away_for: str | None = None
-        """The one task that `away` is about; None: all."""
+        """The one task that `away` concerns; None means all."""
         self.asked: list[str] = []
         self.tasks: list[str] = []
 
@@ -83,7 +84,7 @@ def proposal(action: str = "new", **fields: Any) -> dict[str, JsonValue]:
 
 
 class Consolidating:
-    """A bench with consolidation on it, and the little world that it reads."""
+    """A stage bench with the consolidation stage and the memory that it reads."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -133,7 +134,7 @@ class Consolidating:
         return await self.store(*(stored_fact(content, turn=f"f{n}") for n, content in enumerate(contents)))
 
     async def store(self, *facts: StoredFact) -> list[StoredFact]:
-        """Rows as they are given, over what stands."""
+        """Write these rows over the stored ones."""
         vectors = await self.bench.embedder.embed([each.content for each in facts], tenant_id="acme")
         await self.bench.store.put(
             "facts",
@@ -169,7 +170,7 @@ class Consolidating:
         return self.bench.record(COMMANDS.name, made.key, made)
 
     async def due(self) -> Record:
-        """Three turns, and the fourth, not yet handed in, that makes a run due."""
+        """Deliver three turns and return the fourth, which makes a run due."""
         for _ in range(3):
             await self.bench.run(self.turn(2))
         return self.turn(0)
@@ -179,7 +180,7 @@ class Consolidating:
         return [each for each in commands if each.kind == "facts.apply"]
 
     def changes(self) -> list[Change]:
-        """All that was proposed, in its order."""
+        """All proposed changes, in order."""
         return [change for each in self.proposed() for change in FactsApply.from_payload(each.args).changes]
 
     def reminders(self, kind: str = "consolidate") -> list[Command]:
@@ -198,7 +199,7 @@ class Consolidating:
         return sum(each.payload.get("consolidated_at") is not None for each in found)
 
     async def remind(self) -> None:
-        """Let the timers look once."""
+        """Let the reminders check once what is due."""
         task = asyncio.create_task(self.stage.background())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -208,7 +209,7 @@ class Consolidating:
 async def in_session_log(
     it: Consolidating, turns: Mapping[str, Mapping[str, Any]], *, session: str = "s1", **fields: Any
 ) -> None:
-    """What the recorder puts there: of each turn, by its id, one message with these fields."""
+    """Store one message per turn id with these fields, as the recorder does."""
     messages = [
         StoredMessage(
             **{

@@ -1,4 +1,4 @@
-"""A conversation, what a scripted model observes in it, and the memory that must come of it."""
+"""A conversation, the observations that a scripted model makes of it, and the memory that must result."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ AGAIN = ", said again"
 
 
 def different_each_time(ask: Ask) -> Json:
-    """A model that answers an ask that comes again with other words and numbers, and knows its own words again."""
+    """Answer a repeated question with other words and numbers, and recognise its own earlier words."""
     if ask.task == "consolidation":
         return consolidated(ask)
     plain = {key: [dict(item, replaces=None) for item in items] for key, items in KNOWN.items()}
@@ -78,7 +78,7 @@ def different_each_time(ask: Ask) -> Json:
 
 
 def consolidated(ask: Ask) -> Json:
-    """One fact out of all episodes that are shown; other words when it is asked again."""
+    """Propose one fact from all shown episodes, in other words each time."""
     content = CONSOLIDATED + (AGAIN if ask.seen_before else "")
     fact = {
         "subject": "user", "content": content, "confidence": 0.6, "category": "pattern", "action": "new",
@@ -88,8 +88,11 @@ def consolidated(ask: Ask) -> Json:
 
 
 def expected_actions(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """ACTIONS, for a process that was killed while the model had a question of its own in hand: the answer was lost
-    with it, the turn is asked again, and what is said again in more words is the same statement with more detail."""
+    """Return ACTIONS for a process that was killed during a model call.
+
+    The answer was lost with the process and the turn is asked again. Its second answer has more words and counts as the
+    same statement with more detail.
+    """
     teas = {content for _, content in told if content.startswith("Likes green tea")}
     return [*ACTIONS[:-1], ("updated" if len(teas) == 2 else "reinforced", "Likes green tea")]
 

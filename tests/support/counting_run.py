@@ -1,4 +1,4 @@
-"""A run of counting workers on a log: processes that are killed and started again, and what is left afterwards."""
+"""Counting workers on a log: processes that tests kill and start again, and a check of what they wrote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LETTERS = "memory.turns.dlq"
 
 
 class CountingRun:
-    """`log` is open. `sent` is what was produced: per key the ids in their order, each once."""
+    """One run. `log` is open. `sent` has the produced ids by key, in order, each once."""
 
     def __init__(self, *, log: Log, broker: str, folder: Path, partitions: int) -> None:
         self.log, self.broker, self.folder, self.partitions = log, broker, folder, partitions
@@ -41,7 +41,7 @@ class CountingRun:
 
     # ------------------------------------------------------------------------------------------------ in
     async def produce(self, count: int, *, keys: int = 6, duplicates: bool = True) -> None:
-        """`count` new records over `keys` keys; every tenth comes twice."""
+        """Produce `count` new records over `keys` keys; send every tenth twice."""
         for n in range(count):
             key = f"k{n % keys}"
             await self.send(key, str(len(self.sent[key])))
@@ -91,7 +91,7 @@ class CountingRun:
         return code
 
     async def stop(self, process: subprocess.Popen[bytes]) -> None:
-        """SIGTERM, and a clean end."""
+        """Send SIGTERM and require exit code 0."""
         process.send_signal(signal.SIGTERM)
         assert await self.ended(process) == 0, self.output()
 
@@ -109,7 +109,7 @@ class CountingRun:
     async def wait_for(
         self, probe: Probe[T], what: str, *, until: Callable[[T], object] = bool, deadline: float = 40
     ) -> T:
-        """As `polling.wait_for`; the message ends with the worker's output."""
+        """Call `polling.wait_for` with a message that ends with the worker's output."""
         return await wait_for(probe, what, until=until, deadline=deadline, detail=lambda: self.output()[-5000:])
 
     async def handled(self, count: int) -> None:
@@ -140,7 +140,9 @@ class CountingRun:
             return list(sink.execute("SELECT id, payload FROM point"))
 
     async def check(self) -> None:
-        """Nothing lost, nothing counted twice, order of each key kept; what came twice is equal in every byte."""
+        """Check that nothing is lost or counted twice, that each key keeps its order, and that duplicates are
+        equal in every byte.
+        """
         forms: dict[str, set[str]] = defaultdict(set)
         order: dict[str, list[str]] = defaultdict(list)
         counts: dict[str, list[int]] = defaultdict(list)

@@ -1,8 +1,8 @@
-"""A stage that counts: the machinery alone, with nothing of memory in it.
+"""A stage that counts records and knows nothing of memory.
 
-Reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row is the count and
-the last outcome, with a row before it, one after it and one that is cleaned up; each counted record becomes one point
-and one record. A value `poison` or `odd` fails.
+It reads memory.turns and memory.commands.session like the observer, keyed by the record's key. Its row holds the count
+and the last outcome. It also writes one row before, one row after, and one that is deleted again. Each counted record
+becomes one point and one output record. The values `poison` and `odd` fail.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Counted:
 
 
 class Counting:
-    """`store_sink(point id, payload)` is the outside world; it may raise Transient."""
+    """The stage. `store_sink(point id, payload)` stands for the store; it may raise Transient."""
 
     name: Literal["observer"] = "observer"
     reads: tuple[Topic, ...] = (TURNS, COMMANDS_SESSION)

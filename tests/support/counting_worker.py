@@ -1,9 +1,10 @@
-"""A worker of the counting stage as a process of its own: `python -m tests.support.counting_worker JSON`.
+"""A worker of the counting stage as a process: `python -m tests.support.counting_worker JSON`.
 
-Writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While there is a file `wedge`
-in the folder, the store refuses the key in it.
-Option `slow_restore`: seconds that it waits after each batch of a restore. Option `file_limit`: bytes; none of its
-files may grow beyond, as on a full disk.
+It writes each point into SQLite (`sink`), so that a test sees what a killed worker has done. While the folder has a
+file `wedge`, the store refuses the key in that file.
+
+Option `slow_restore`: seconds to wait after each batch of a restore. Option `file_limit`: the greatest size of its
+files in bytes, as on a full disk.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass
 class SlowChangelog:
-    """Waits after each batch of a restore, and says that it has one."""
+    """A changelog source that waits after each batch of a restore and writes a note about it."""
 
     changelog: ChangelogSource
     pause: float
@@ -57,7 +58,7 @@ class SlowChangelog:
 
 
 def slow_restore(pause: float) -> None:
-    """From now on restores of this process take their time, so that a test meets one in the middle."""
+    """Slow down the restores of this process, so that a test can interrupt one."""
 
     async def load(wanted: BulkLoad, *, changelog: ChangelogSource, **rest: Any) -> int:
         return await bulk_load.load(wanted, changelog=SlowChangelog(changelog, pause), **rest)

@@ -1,6 +1,6 @@
-"""One stage on a bench: the real handler and the real engine in a folder; rows and topics are dictionaries.
+"""One stage with its real handler and a real engine in a folder; rows and topics are dictionaries.
 
-`crash_after` ends an event as a killed worker would; what was durable stays. `again` hands a record in once more.
+`crash_after` ends an event as a killed worker would: durable writes stay. `killed` delivers the event again after that.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PARTITIONS = 4
 
 
 class Killed(Exception):
-    """The worker died here."""
+    """The simulated end of the worker."""
 
 
 class MemoryRows:
-    """A table in a dictionary. `broken` makes the next put fail after it reached the local store."""
+    """A table in a dictionary. `lost_after_put` makes the next put fail after it reached the local store."""
 
     def __init__(self) -> None:
         self.rows: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ class MemoryRows:
 
 
 class CrashAfter:
-    """Ends the handler after one step, once."""
+    """A crash point that ends the handler once, after one step."""
 
     def __init__(self, step: Step) -> None:
         self.step: Step | None = step
@@ -77,7 +77,7 @@ class CrashAfter:
 
 
 class Clock:
-    """A second later at each look."""
+    """A clock that advances one second with each reading."""
 
     def __init__(self) -> None:
         self.moment = NOW + timedelta(days=1)
@@ -88,7 +88,7 @@ class Clock:
 
 
 class Bench:
-    """`stage` is set by the test once the bench's parts are there to build it from."""
+    """The parts of one stage. The test builds `stage` from them."""
 
     stage: Stage[Any]
 
@@ -113,7 +113,7 @@ class Bench:
         return asyncio.sleep(0)
 
     def record(self, topic: str, key: str, value: Contract | bytes, **fields: Any) -> Record:
-        """The next record of its partition."""
+        """Return the next record of its partition."""
         partition = fields.pop("partition", partition_for(key.encode(), PARTITIONS))
         offset = self._offsets.get((topic, partition), 0)
         self._offsets[topic, partition] = offset + 1
@@ -121,7 +121,7 @@ class Bench:
         return Record(Position(topic, partition, offset), key.encode(), raw, **fields)
 
     async def run(self, record: Record, *, crash_after: Step | None = None) -> None:
-        """One event to its end, or to where the worker is killed."""
+        """Process one event to its end, or to the step after which the worker is killed."""
         handler = Handler(
             stage=self.stage,
             rows=self.rows,
@@ -141,7 +141,7 @@ class Bench:
         self._committed[where] = max(self._committed.get(where, 0), record.position.offset + 1)
 
     async def killed(self, record: Record, step: Step) -> None:
-        """The worker dies after `step`; the event comes again."""
+        """Kill the worker after `step` and deliver the event again."""
         try:
             await self.run(record, crash_after=step)
         except Killed:
@@ -163,19 +163,19 @@ class Bench:
         return [CommandResult.read(value) for value in self.values(RESULTS.name)]
 
     def changes(self) -> list[dict[str, Any]]:
-        """The verdicts of the last result."""
+        """The changes in the last command result."""
         result = self.results()[-1].result
         assert result is not None
         return json.loads(json.dumps(result["changes"]))  # type: ignore[no-any-return]
 
     async def facts(self, tenant: str = "acme") -> dict[str, StoredFact]:
-        """Rows by content."""
+        """The stored facts by content."""
         found = await self.store.select("facts", tenant_id=tenant)
         rows = [StoredFact.from_payload(each.payload) for each in found]
         return {row.content: row for row in rows}
 
     async def agree(self, tenant: str = "acme") -> None:
-        """The fold of the events, the last states on memory.facts, and Qdrant say the same."""
+        """Check that the folded events, the last states on memory.facts and the store agree."""
         folded: dict[str, Fact] = {}
         for event in self.events():
             known = folded.get(event.fact.fact_id)
@@ -200,7 +200,7 @@ async def open_bench(folder: Path, stage_name: str) -> Bench:
 
 
 class AwayFor:
-    """Fails so many times, then passes on."""
+    """A call that fails `times` times and then passes."""
 
     def __init__(self, component: str, times: int) -> None:
         self.component = component

@@ -1,5 +1,4 @@
-"""Facts with a past: as they stand in the store, and their events and observations in the log, as the stages write
-them."""
+"""Facts with a history: rows in the store, events and observations in the log, as the stages write them."""
 
 from __future__ import annotations
 
@@ -22,7 +21,9 @@ MINUTE = timedelta(minutes=1)
 
 
 class Past:
-    """Writes to both. Every fact was heard in the session s1 of a user, in turns t1, t2 … a minute apart."""
+    """Writes facts with their history. Each fact comes from session s1 of a user, from turns t1, t2 … a minute
+    apart.
+    """
 
     def __init__(self, store: VectorStore, log: Log) -> None:
         self.store = store
@@ -40,7 +41,7 @@ class Past:
         stored: bool = True,
         **changes: Any,
     ) -> StoredFact:
-        """One that was heard `versions` times."""
+        """Write a fact that was stated `versions` times."""
         owner = owner or Owner(scope="user", id=user)
         key = owner.key(tenant)
         session = ids.session_key(tenant, user, "s1")
@@ -100,6 +101,6 @@ class Past:
         await self.log.append(topic, key=whose.owner_key.encode(), value=value, timestamp=stamp)
 
     async def noise(self, topic: str, count: int, at: datetime, key: str = "acme/user/another") -> None:
-        """Records of somebody else."""
+        """Append records of another user."""
         for _ in range(count):
             await self.log.append(topic, key=key.encode(), value=b"{}", timestamp=int(at.timestamp() * 1_000))

@@ -1,4 +1,4 @@
-"""The reflector's side of a subscription: changes of facts on the log, in the reflector's order and with its bytes."""
+"""The reflector's side of a subscription: fact changes on the log, in the reflector's order and with its bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memstream.streams.log.port import Log, TopicWanted
 from tests.support.record_builders import NOW, stored_fact
 
 Told = tuple[str, int]
-"""fact_id, version"""
+"""fact id and version"""
 
 
 async def make_topics(log: Log, *, partitions: int) -> None:
@@ -30,12 +30,14 @@ async def make_topics(log: Log, *, partitions: int) -> None:
 
 @dataclass
 class Teller:
-    """`change` is a whole publish step; `event` and `state` are its halves, `again` what a redelivery sends."""
+    """Publishes fact changes. `change` is a whole publish step; `event` and `state` are its halves; `again`
+    repeats an event.
+    """
 
     log: Log
     tenant: str = "acme"
     told: list[Told] = field(default_factory=list)
-    """Each change once, in the order of its telling."""
+    """Each change once, in publishing order."""
     _facts: dict[str, StoredFact] = field(default_factory=dict)
     _events: list[OutRecord] = field(default_factory=list)
 
@@ -45,7 +47,7 @@ class Teller:
         return told
 
     async def event(self, name: str = "tea", *, user: str = "u1") -> Told:
-        """The next version of the fact `name`."""
+        """Publish the event of the next version of the fact `name`."""
         key = f"{user}/{name}"
         before = self._facts.get(key)
         if before is None:
@@ -73,7 +75,7 @@ class Teller:
         await self._append(fact_state(self._facts[f"{user}/{name}"].public(), at=NOW))
 
     async def again(self, back: int = 1) -> None:
-        """The event of `back` changes ago once more, every byte equal."""
+        """Publish the event of `back` changes ago once more, equal in every byte."""
         await self._append(self._events[-back])
 
     def states(self) -> dict[str, int]:

@@ -22,7 +22,7 @@ RESULTS = pytest.StashKey["Rows"]()
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """What the marker says."""
+    """The arguments of the marker."""
 
     broken: str
     holds: str
@@ -49,7 +49,7 @@ def row_of(item: pytest.Item) -> FaultRow | None:
 
 
 def chosen(nodeid: str, *, seed: int, share: int) -> bool:
-    """Whether this row is in the seed's share; over `share` seeds in turn about each row comes once."""
+    """Return whether this row is in the share of this seed. Over `share` seeds in turn each row comes about once."""
     digest = hashlib.sha256(nodeid.encode()).digest()
     return (int.from_bytes(digest[:8], "big") + seed) % share == 0
 
@@ -100,12 +100,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def fault_seed(request: pytest.FixtureRequest) -> int:
-    """For whatever is random in a row."""
+    """The seed for random choices in a row."""
     return int(request.config.getoption("faults_seed"))
 
 
 class Rows:
-    """Collects what became of each row; with several processes in the one that they report to."""
+    """Collects the result of each row, in the main process when there are several."""
 
     def __init__(self) -> None:
         self.results: dict[str, Result] = {}
@@ -124,7 +124,7 @@ class Rows:
 
 # ---------------------------------------------------------------------------------------------- the page
 def table(results: dict[str, Result], *, seed: int, at: datetime) -> str:
-    """Rows of one test with several parameters stand in one line: how many of them hold."""
+    """Build the table. The parameters of one test are one line, with the number that passed."""
     lines: dict[tuple[str, str, str], list[Result]] = {}
     for nodeid, result in sorted(results.items()):
         test = nodeid.split("[", 1)[0].removeprefix("tests/")

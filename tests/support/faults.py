@@ -1,4 +1,4 @@
-"""What rows of the fault matrix have in common: a conversation for every user, and the memory that must come of it."""
+"""Common parts of the fault matrix: a conversation for every user, and the memory that must result."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ GROUP_WITHIN = 60.0
 
 
 async def written_since(pipeline: Pipeline, topic: str) -> list[Record]:
-    """What was written to a topic since the pipeline began."""
+    """Records written to a topic since the pipeline began."""
     return [record async for record in pipeline.log.read(topic, start=pipeline.began.get(topic))]
 
 
 async def written_by(pipeline: Pipeline, stage: StageName) -> dict[str, int]:
-    """By topic that this stage writes, its changelog too, how many records there are."""
+    """Count the records of each topic that this stage writes, its changelog included."""
     return {topic.name: sum(await pipeline.log.ends(topic.name)) for topic in catalogue() if stage in topic.written_by}
 
 
 async def has_members(pipeline: Pipeline, stage: StageName, count: int) -> None:
-    """Until the group of a stage is made of so many workers, and stands."""
+    """Wait until the stage's group is stable with this number of members."""
     await _group(pipeline, stage, lambda state, members: state == "Stable" and members == count, f"{count} members")
 
 
 async def is_joined(pipeline: Pipeline, stage: StageName) -> None:
-    """Until a worker asks to be let into the group, and the others have to join again."""
+    """Wait until a worker asks to join the group and the others have to join again."""
     await _group(pipeline, stage, lambda state, members: state == "PreparingRebalance", "a rebalance")
 
 
@@ -69,7 +69,7 @@ async def _group(pipeline: Pipeline, stage: StageName, holds: Callable[[str, int
 
 
 def said_by(user: str) -> list[Json]:
-    """The conversation of this user. Its texts name the user, so that no two users ask the model the same."""
+    """Return the conversation of this user. Its texts name the user, so that no two users ask the model the same."""
     turns: list[Json] = [{**turn, "user_id": user, "session_id": f"of-{user}"} for turn in conversation()]
     for turn in turns:
         turn["messages"][0]["content"] += f" ({user})"
@@ -77,8 +77,9 @@ def said_by(user: str) -> list[Json]:
 
 
 def repeated(asks: Sequence[Ask]) -> Counter[str]:
-    """How often the model was asked again, by what it was asked: a turn's text (several may be in one call), or the
-    whole of a consolidation's prompt."""
+    """Count repeated model calls, by a turn's text (one call may show several turns) or by a whole consolidation
+    prompt.
+    """
     counts = Counter(asked for ask in asks for asked in asked_in(ask))
     return Counter({asked: n - 1 for asked, n in counts.items() if n > 1})
 
@@ -88,10 +89,10 @@ def asked_in(ask: Ask) -> Collection[str]:
 
 
 class Load:
-    """Conversations of many users, a few side by side, turn by turn, until told to stop; then they are finished.
+    """Conversations of many users, a few side by side, turn by turn, until stopped; the begun ones are then finished.
 
-    Each user says the whole CONVERSATION, so that the memory to come is known (`all_is_remembered`). While the broker
-    is away a turn is tried again: it may come twice.
+    Each user says the whole CONVERSATION, so that the expected memory is known (`all_is_remembered`). While the broker
+    is away a turn is sent again, so it may arrive twice.
     """
 
     def __init__(self, pipeline: Pipeline, *, at_once: int = 3, pause: float = 0.4, name: str = "u") -> None:
@@ -112,7 +113,7 @@ class Load:
                 await asyncio.sleep(self._pause)
 
     async def goes_on(self, rounds: int = 1, *, deadline: float = 60.0) -> None:
-        """Until so many more rounds are said whole."""
+        """Wait until this number of further rounds is complete."""
         until = len(self.users) + (rounds + 1) * self._at_once
         await wait_for(lambda: len(self.users), "load", until=at_least(until), deadline=deadline)
 
@@ -126,7 +127,7 @@ class Load:
 
 @asynccontextmanager
 async def loaded(pipeline: Pipeline, **options: Any) -> AsyncIterator[Load]:
-    """Load while the block runs; at its end every conversation is whole."""
+    """Produce load while the block runs; finish every conversation at its end."""
     load = Load(pipeline, **options)
     running = asyncio.create_task(load.run())
     try:
@@ -138,7 +139,7 @@ async def loaded(pipeline: Pipeline, **options: Any) -> AsyncIterator[Load]:
 
 
 async def all_is_remembered(pipeline: Pipeline, users: Collection[str], *, consolidated: bool = False) -> None:
-    """Of every user's conversation exactly the expected memory, whichever of its answers the model gave."""
+    """Check that each user has exactly the expected memory of the conversation, whichever answer the model gave."""
     facts = await pipeline.consistent()
     updates = await pipeline.updates()
     learnt: dict[str, dict[str, Json]] = defaultdict(dict)

@@ -1,7 +1,7 @@
-"""Scripted parts under Faust's classes: what aiokafka would answer, without a broker.
+"""Scripted stand-ins for aiokafka under Faust's classes, without a broker.
 
-Each test that shows a mend runs the same script against Faust's own class (`stock`) and is expected to fail there, so
-that it is known to see the fault.
+Each test of a fix runs the same script against Faust's own class (`stock`) and is expected to fail there. That shows
+that the test can see the fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOBODY = "kafka://127.0.0.1:1"  # nothing connects in a unit test
 
 
 def stage_app(folder: Path, **settings: Any) -> StageApp:
-    """An app that is not started; ending the process is recorded in `app.exits` instead."""
+    """Build an app without starting it. It records ends of the process in `app.exits`."""
     defaults: dict[str, Any] = {"partitions": 2, "crash_grace": 0, "stop_grace": 0}
     app = create_app(
         name="memory-test", broker=NOBODY, datadir=folder, settings=AppSettings(**{**defaults, **settings})
@@ -35,7 +35,7 @@ def stage_app(folder: Path, **settings: Any) -> StageApp:
 
 
 def record(offset: int, partition: int = 0, topic: str = TOPIC) -> SimpleNamespace:
-    """A consumer record of aiokafka as far as Faust looks at it."""
+    """A consumer record of aiokafka with the fields that Faust reads."""
     return SimpleNamespace(
         topic=topic,
         partition=partition,
@@ -61,8 +61,9 @@ class ScriptedState:
 
 
 class ScriptedFetcher:
-    """aiokafka's rules (`consumer/fetcher.py:1208`): handing records out moves the position, and no partitions means
-    all of them."""
+    """A fetcher with aiokafka's rules (`consumer/fetcher.py:1208`): returning records moves the position, and an
+    empty set of partitions means all of them.
+    """
 
     def __init__(self, log: Mapping[TP, list[Any]]) -> None:
         self.log = dict(log)
@@ -101,7 +102,7 @@ class ScriptedFetcher:
 
 
 class ScriptedConsumer:
-    """aiokafka's consumer, all partitions of the log assigned."""
+    """aiokafka's consumer with all partitions of the log assigned."""
 
     def __init__(self, log: Mapping[TP, list[Any]]) -> None:
         self._fetcher = ScriptedFetcher(log)
@@ -137,7 +138,7 @@ class ScriptedConsumer:
 
 
 def scripted(consumer: Any, log: Mapping[TP, list[Any]]) -> ScriptedConsumer:
-    """Puts a scripted aiokafka consumer under a Faust consumer; calls into its thread are made at once."""
+    """Put a scripted aiokafka consumer under a Faust consumer, and call its thread's functions directly."""
     inner = ScriptedConsumer(log)
 
     async def call_thread(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -153,7 +154,7 @@ def scripted(consumer: Any, log: Mapping[TP, list[Any]]) -> ScriptedConsumer:
 
 @dataclass
 class ScriptedCoordinator:
-    """aiokafka's group coordinator: answers in turn, and remembers that it would join again."""
+    """aiokafka's group coordinator with scripted answers. It records that it would join again."""
 
     answers: list[Any] = field(default_factory=list)
     member_id: str = "m-1"
@@ -178,7 +179,7 @@ class ScriptedCoordinator:
 
 
 class ScriptedProducer:
-    """Faust's producer: keeps what is to be sent; the test says what becomes of it."""
+    """Faust's producer, which keeps what is to be sent. The test decides each result."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -188,7 +189,7 @@ class ScriptedProducer:
 
 
 class Lanes:
-    """A `Drainable` that does what it is told."""
+    """A `Drainable` that the test controls."""
 
     def __init__(self, *, busy: bool = False, on_drain: Callable[[], Awaitable[None]] | None = None) -> None:
         self.busy, self.on_drain = busy, on_drain
@@ -212,7 +213,7 @@ class Lanes:
 
 
 def event(app: Any, *, partition: int = 0, offset: int = 0, topic: str = TOPIC) -> Any:
-    """An event with as much of a message as tables look at. Keep it alive: Faust holds it weakly."""
+    """An event with the parts of a message that tables read. Keep a reference: Faust holds it weakly."""
 
     class Event:
         message = SimpleNamespace(partition=partition, offset=offset, topic=topic, tp=TP(topic, partition))
@@ -221,7 +222,7 @@ def event(app: Any, *, partition: int = 0, offset: int = 0, topic: str = TOPIC) 
 
 
 async def spin(times: int = 20) -> None:
-    """Let everything that can run, run."""
+    """Let every task run that can run."""
     for _ in range(times):
         await asyncio.sleep(0)
 

@@ -1,8 +1,7 @@
-"""Processes of the command `memstream`, forked from one that has read the code already.
+"""Processes of the command `memstream`, forked from one that has already imported the code.
 
-Reading it takes seconds of a core (Qdrant's client alone two), and a test of the pipeline starts five to ten processes.
-What runs in them is the command all the same: its arguments, environment, folder and exit code; tests/e2e starts it as
-a user's shell does.
+The import takes seconds of a core (two for Qdrant's client alone), and a pipeline test starts five to ten processes.
+Arguments, environment, folder and exit code are those of the command. tests/e2e starts it as a user's shell does.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 READ_BEFORE = ["__main__", "memstream.cli.main", "memstream.cli.commands.worker"]
-"""`__main__` is pytest's, which every child would read anew."""
+"""`__main__` is pytest's; without it here, every child would import it again."""
 LOOK_EVERY = 0.02
 _READING = threading.Lock()
-"""An exit code can be read once, and whoever comes second would read another. Starting a process reads those of all."""
+"""An exit code can be read only once, and starting a process reads the codes of all. This lock keeps them apart."""
 STOPS_AT_CRASH_POINT = "TESTS_STOP_AT_CRASH_POINT"
-"""In the environment of a worker: at its crash point it is stopped (SIGSTOP), and goes on after a SIGCONT."""
+"""Environment variable of a worker that makes its crash point stop it (SIGSTOP) instead. SIGCONT lets it go on."""
 
 
 def _context() -> ForkServerContext:
@@ -37,7 +36,7 @@ def _context() -> ForkServerContext:
 def _commands(
     commands: Sequence[Sequence[str]], between: str, cwd: Path, env: Mapping[str, str], files: Sequence[Path]
 ) -> None:
-    """In the child: one command after the other; `files` are its stdin, stdout and stderr."""
+    """Run the commands one after the other in the child. `files` are its stdin, stdout and stderr."""
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
@@ -60,7 +59,9 @@ def _commands(
 
 
 class Warm:
-    """What `subprocess.Popen` has. With `between` several commands run one after the other, that line after each."""
+    """A process with the interface of `subprocess.Popen`. With `between`, several commands run one after the
+    other, and this line follows each.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a worker's orchestrator sees: its /livez and /readyz, looked at again and again."""
+"""The health of a worker as its orchestrator sees it: /livez and /readyz, read again and again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from .kafka import free_port
 
 LOOK_EVERY = 0.2
 ANSWER_WITHIN = 5.0
-"""Seconds; an orchestrator's time-out. On a busy machine an event loop with work may take one."""
+"""Seconds; the time-out of an orchestrator. On a busy machine an event loop with work may need one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look. `why`: by part that is not ready; `notes`: what ready parts say."""
+    """One reading of the health. `why`: the reason of each part that is not ready; `notes`: remarks of ready
+    parts.
+    """
 
     at: float
     alive: bool
@@ -32,7 +34,7 @@ class Look:
 
 @dataclass(slots=True)
 class Watched:
-    """A worker's health since it first answered. `port`: for its MEMSTREAM_HEALTH_PORT."""
+    """The readings since the worker first answered. `port` is for its MEMSTREAM_HEALTH_PORT."""
 
     port: int
     looks: list[Look] = field(default_factory=list)
@@ -60,7 +62,7 @@ class Watched:
         return found
 
     def always_alive(self) -> None:
-        """It answered /livez with 200, every time."""
+        """Check that every reading of /livez was 200."""
         assert self.looks
         dead = [look for look in self.looks if not look.alive]
         assert not dead, dead[:3]
@@ -68,7 +70,7 @@ class Watched:
 
 @contextlib.asynccontextmanager
 async def watched() -> AsyncIterator[Watched]:
-    """Looks at a worker that is about to start, while the block runs."""
+    """Read the health of a worker that is about to start, while the block runs."""
     found = Watched(free_port())
     looking = asyncio.create_task(_look(found))
     try:

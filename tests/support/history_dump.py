@@ -1,7 +1,7 @@
-"""A whole run as data: every record of every topic, every point of every collection, as the checker reads them.
+"""A whole run as data: every record of every topic and every point of every collection, as the checker reads them.
 
-`real_run` makes one: all stages in this process, on a folder, the model scripted on the wire. Tests then take
-something away from a copy, or put something in, and the checker has to see it.
+`real_run` makes one: all stages in this process, on a folder, with a scripted model. Tests remove something from a
+copy, or add something, and the checker has to report it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Fields = dict[str, Any]
 
 @dataclass(repr=False)
 class Dump:
-    """See the module. Offsets are those of the run; `ends` do not move when a record is taken out."""
+    """The records and points of a run. Offsets are those of the run; `ends` stay when a record is taken out."""
 
     records: dict[str, list[Record]] = field(default_factory=dict)
     ends: dict[str, list[int]] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class Dump:
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For hypothesis, which would print all of it."""
+        """Shorten the representation, because hypothesis would print the whole dump."""
         printer.text("Dump()")
 
     # ------------------------------------------------------------------------------------------------ planting
     def drop(self, topic: str, which: Callable[[Fields], bool] = lambda fields: True) -> Record:
-        """Take out the first record whose value fits: as if it had never arrived."""
+        """Remove the first record whose value fits, as if it had never arrived."""
         at = self.find(topic, which)
         return self.records[topic].pop(at)
 
@@ -80,7 +80,7 @@ class Dump:
         self.records[topic][at] = replace(record, value=json.dumps(fields).encode())
 
     def append(self, record: Record, *, partition: int | None = None) -> Record:
-        """One more at the end of its partition, acknowledged by all who read it."""
+        """Append a record at the end of its partition, committed by all readers."""
         topic = record.position.topic
         part = record.position.partition if partition is None else partition
         at = Position(topic, part, self.ends[topic][part])
@@ -105,12 +105,12 @@ class Dump:
         return {verdict.invariant: verdict for verdict in verify(history, Expected(**{"tier": "standard"} | expected))}
 
     async def broken(self, **expected: Any) -> set[str]:
-        """The invariants that do not hold."""
+        """Return the names of the violated invariants."""
         return {name for name, verdict in (await self.verdicts(**expected)).items() if not verdict.ok}
 
 
 class DumpLog:
-    """The reading part of `Log` over a dump."""
+    """The reading methods of `Log` over a dump."""
 
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
@@ -136,7 +136,7 @@ class DumpLog:
 
 
 class DumpStore:
-    """The reading part of `VectorStore` over a dump."""
+    """The reading methods of `VectorStore` over a dump."""
 
     def __init__(self, dump: Dump) -> None:
         self._dump = dump
@@ -158,7 +158,7 @@ def parsed(value: bytes | None) -> Fields:
 
 
 async def taken(log: Log, store: VectorStore) -> Dump:
-    """The dump of what stands in a log and a store."""
+    """Return a dump of a log and a store."""
     dump = Dump()
     for topic in catalogue():
         if await log.partitions(topic.name) is not None:
@@ -176,15 +176,18 @@ async def taken(log: Log, store: VectorStore) -> Dump:
 
 # ------------------------------------------------------------------------------------------------ a real run
 def script(ask: Ask) -> Answer:
-    """What the conversation says is observed, episodes are consolidated, one text is refused."""
+    """Answer as the model: observe the conversation, consolidate episodes, refuse one text."""
     if any(REFUSED in text for text in ask.turns.values()):
         return garbage()
     return observing(KNOWN, otherwise=consolidated)(ask)
 
 
 async def real_run(folder: Path) -> Dump:
-    """Two tenants with the same ids; three sessions each; duplicates, a turn that lies wrong, records that nobody can
-    decode, a turn that the model refuses and that is put back, and a session whose turns still wait."""
+    """Run two tenants with the same ids, three sessions each.
+
+    The run has duplicates, a misplaced turn, undecodable records, a turn that the model refuses and that is requeued,
+    and a session whose turns still wait.
+    """
     with ModelServer(script) as model:
         settings = Settings(
             broker=f"embedded://{folder}",

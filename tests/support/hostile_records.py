@@ -1,4 +1,4 @@
-"""What may lie on a topic that anyone can write to: bytes, shapes and headers, and what must become of each."""
+"""Hostile records for topics that anyone can write to, and the reason of the dead letter that each must cause."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from .whole_worker import parsed
 
 KIB = 1024
 TOPIC_TAKES = 1_048_588
-"""`max.message.bytes` where nobody set it."""
+"""The default of `max.message.bytes`."""
 HUGE_VERSION = b"memstream.turn.v" + b"9" * 5_000
-"""More digits than Python turns into a number."""
+"""More digits than Python converts to a number."""
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """One record. `reason` of its dead letter; None: it is taken. `key` None: that of the good records."""
+    """One record. `reason` is that of its dead letter; None means that it is accepted. `key` None means the key
+    of the good records.
+    """
 
     name: str
     value: bytes | None
@@ -38,7 +40,7 @@ def encoded(fields: object) -> bytes:
 
 
 def bytes_of_no_use(good: Mapping[str, Any]) -> Iterator[Hostile]:
-    """What no stage can decode, whatever topic it lies on. `good` is a value that would be taken."""
+    """Values that no stage can decode on any topic. `good` is a value that is accepted."""
     plain = encoded(good)
     yield Hostile("garbage", b"\x00\xff\xfe\x80 garbage \xc3", "undecodable")
     yield Hostile("null", None, "undecodable")
@@ -70,7 +72,7 @@ def bytes_of_no_use(good: Mapping[str, Any]) -> Iterator[Hostile]:
 
 
 def ids_of_no_use(good: Json, *names: str) -> Iterator[Hostile]:
-    """Given ids: 1-128 code points, none of category Cc or Cs."""
+    """Invalid ids: valid ones have 1-128 code points, none of category Cc or Cs."""
     for name in names:
         for what, bad in (
             ("nul", "a\0b"), ("newline", "a\nb"), ("delete", "\x7f"), ("c1", "\x85"), ("empty", ""),
@@ -126,7 +128,7 @@ def nested(depth: int) -> object:
 
 
 def odd_turns(good: Json) -> Iterator[Hostile]:
-    """Odd, and taken: each says what `good` says."""
+    """Unusual turns that are accepted. Each has the content of `good`."""
     message = good["messages"][0]
     said = message["content"]
 
@@ -165,7 +167,7 @@ def odd_turns(good: Json) -> Iterator[Hostile]:
 
 @dataclass(frozen=True)
 class Sent:
-    """A hostile record that was sent, and where it lies."""
+    """A hostile record and its position in the log."""
 
     hostile: Hostile
     key: bytes
@@ -173,7 +175,7 @@ class Sent:
 
 
 class Attacked:
-    """One topic under attack; `stage` writes its dead letters."""
+    """One topic that receives hostile records; `stage` writes its dead letters."""
 
     def __init__(self, pipeline: Pipeline, topic: str, stage: str) -> None:
         self._pipeline = pipeline
@@ -187,7 +189,7 @@ class Attacked:
         return self
 
     async def send(self, hostile: Hostile, *, key: bytes) -> None:
-        """On the partition of the good records, unless its own key is what is wrong with it."""
+        """Send it to the partition of the good records, unless the test concerns its own key."""
         given = key if hostile.key is None else hostile.key
         partitions = await self._pipeline.log.partitions(self.topic) or 1
         right = partition_for(key, partitions)
@@ -204,7 +206,7 @@ class Attacked:
         await self._pipeline.log.append(self.topic, key=key, value=value)
 
     async def refused_exactly(self) -> None:
-        """Its dead letters are those that were to be expected, whole, with their reasons and places."""
+        """Check that the dead letters are exactly the expected ones, complete, with reasons and positions."""
         letters = await self._pipeline.letters(self.topic)
         own = {(each.position.partition, each.position.offset): each for each in self.sent}
         found: dict[tuple[int, int], Record] = {}
@@ -242,7 +244,7 @@ def reason_of(letter: Record | None) -> str | None:
 
 # ------------------------------------------------------------------------------------------------ between stages
 def with_field(good: Json, path: str, value: object) -> bytes:
-    """`good` with another value at `a.b.0.c`; of a list the first is meant."""
+    """Return `good` with another value at a path such as `a.b.0.c`; in a list the first element is used."""
     fields: Json = json.loads(json.dumps(good))
     at: Any = fields
     *way, last = path.split(".")
@@ -303,7 +305,7 @@ def observed_of_no_use(good: Json) -> Iterator[Hostile]:
 
 
 def odd_observed(good: Json) -> Iterator[Hostile]:
-    """Odd, and taken: each makes a fact."""
+    """Unusual observations that are accepted. Each makes a fact."""
     first = good["observations"][0]
     for name, path, value in (
         ("year-9999", "occurred_at", "9999-12-31T23:59:59.999999Z"),
@@ -350,7 +352,7 @@ def recorded_of_no_use(good: Json) -> Iterator[Hostile]:
 
 
 def commands_of_no_use(good: Json, *, addressed: str) -> Iterator[Hostile]:
-    """`addressed`: owner or session."""
+    """Invalid commands. `addressed` is owner or session."""
     other = {"session": {"user_id": "u", "session_id": "s"}, "owner": {"scope": "user", "id": "u"}}
     other.pop(addressed)
     without = {name: value for name, value in good.items() if name != addressed}

@@ -1,4 +1,4 @@
-"""A pipeline alone on a broker that tests share: what those before it left is nobody's any more."""
+"""Isolation of a pipeline on a shared broker from what earlier tests left there."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from tests.support.polling import wait_for
 from tests.support.verification import ends_of
 
 GONE_WITHIN = 40.0
-"""Seconds until workers that were killed are out of their group."""
+"""Seconds until killed workers have left their group."""
 EMPTY_WITHIN = 15.0
-"""Seconds until the broker takes a commit for a group without members."""
+"""Seconds until the broker accepts a commit for a group without members."""
 
 
 async def alone(log: Log, servers: Sequence[str]) -> None:
-    """Every group stands at the end of what it reads, and its table is empty (a row may wait for its model, and a
-    worker reminds itself of it): workers, model and crash points meet the events of this pipeline alone."""
+    """Move every group to the end of its topics and empty its table.
+
+    A row of an earlier test may wait for its model, and a worker reminds itself of it. After this call, workers, models
+    and crash points meet only events of this pipeline.
+    """
     for stage in STAGES:
         await _gone(log, stage)
     ends = await ends_of(log)
@@ -59,8 +62,10 @@ async def _gone(log: Log, stage: StageName) -> None:
 
 
 async def _begin_changelog(log: Log, stage: StageName) -> None:
-    """A marker in each partition that has none: a worker would take what was committed for it, before it ever ran, for
-    a sign that its changelog was lost."""
+    """Write a marker into each partition that has none.
+
+    Without it a worker would take the offsets committed before it ever ran for a sign that its changelog was lost.
+    """
     changelog = changelog_of(stage)
     if changelog is None:
         return
@@ -71,7 +76,7 @@ async def _begin_changelog(log: Log, stage: StageName) -> None:
 
 
 async def _empty_table(log: Log, stage: StageName) -> None:
-    """A tombstone for every row that the stage's changelog has."""
+    """Write a tombstone for every row of the stage's changelog."""
     changelog = changelog_of(stage)
     if changelog is None:
         return
@@ -86,7 +91,7 @@ async def _empty_table(log: Log, stage: StageName) -> None:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
-    """Commit as a stranger to the group; the broker accepts that once the group is empty."""
+    """Commit as a consumer outside the group; the broker accepts that once the group is empty."""
 
     async def refused() -> KafkaError | None:
         try:

@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests: the one that is given, one in a container, or plain jars on this machine's Java.
+"""A real Kafka broker for tests: a given one, one in a container, or plain jars on this machine's Java.
 
 Order of choice (`session_broker`): `MEMSTREAM_TEST_KAFKA=host:port`; a Docker engine that answers (testcontainers);
-`java` and `mvn` on the path; none. Source of the recipe: Apache Kafka's own quick start (KRaft, one node).
+`java` and `mvn` on the path; none. The configuration follows Apache Kafka's quick start (KRaft, one node).
 """
 
 from __future__ import annotations
@@ -71,37 +71,37 @@ log.initial.task.delay.ms=500
 
 
 class BrokerFailed(RuntimeError):
-    """The broker did not come up; the message ends with the last lines of its log."""
+    """The broker did not start. The message ends with the last lines of its log."""
 
 
 class Broker(Protocol):
-    """One broker on one folder (or container): `stop` or `kill`, then `start`, keeps address and data."""
+    """One broker on one folder or container. After `stop` or `kill`, `start` keeps address and data."""
 
     @property
     def bootstrap(self) -> str:
-        """`host:port`, the same through all restarts."""
+        """`host:port`, unchanged by restarts."""
         ...
 
     def start(self) -> None:
-        """Returns when a metadata call has been answered. Blocks: in a test that is a coroutine use a thread."""
+        """Start the broker and return when it answers a metadata call. Blocks: a coroutine uses a thread."""
         ...
 
     def stop(self) -> None:
-        """A clean end (SIGTERM). Harmless when it is not running."""
+        """End it with SIGTERM. Does nothing when it is not running."""
         ...
 
     def kill(self) -> None:
-        """The end without a warning (SIGKILL). Harmless when it is not running."""
+        """End it with SIGKILL. Does nothing when it is not running."""
         ...
 
     def close(self) -> None:
-        """Ends it and takes away what it left."""
+        """End it and delete its data."""
         ...
 
 
 # --------------------------------------------------------------------------- small tools
 def free_port() -> int:
-    """A port that is free now and lies below the ephemeral range.
+    """Return a free port below the ephemeral range.
 
     Inside that range a client that keeps connecting while the broker is away ends up connected to itself, and the
     broker cannot bind again.
@@ -122,7 +122,9 @@ def free_port() -> int:
 
 
 def answers_metadata(bootstrap: str, timeout: float = 5.0) -> bool:
-    """Whether a metadata call is answered. In a thread of its own, since the caller may be inside an event loop."""
+    """Return whether a metadata call is answered. It runs in a thread, since the caller may be inside an event
+    loop.
+    """
     result: list[bool] = []
 
     async def call() -> bool:
@@ -153,7 +155,9 @@ def wait_until_it_answers(bootstrap: str) -> None:
 
 # --------------------------------------------------------------------------- plain jars
 def kafka_jars() -> Path:
-    """The folder with Kafka's jars, fetched once per version and machine (44 MB), outside the checkout."""
+    """Return the folder with Kafka's jars. They are fetched once per version and machine (44 MB), outside the
+    checkout.
+    """
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memstream-tests"
     home = root / f"kafka-{KAFKA_VERSION}"
     libs = home / "libs"
@@ -175,7 +179,7 @@ def kafka_jars() -> Path:
 
 
 class JarBroker:
-    """KRaft broker and controller in one JVM, its folder kept between `start`s."""
+    """KRaft broker and controller in one JVM. Its folder stays between starts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -275,14 +279,14 @@ class JarBroker:
 
 
 def _guard(pid: int) -> subprocess.Popen[bytes]:
-    """Kills the broker when this process ends without saying so (a test that timed out ends by os._exit)."""
+    """Kill the broker when this process ends without closing it (a test that timed out ends by os._exit)."""
     script = 'read _; kill -9 "$1" 2>/dev/null'
     return subprocess.Popen(["sh", "-c", script, "guard", str(pid)], stdin=subprocess.PIPE, start_new_session=True)
 
 
 # --------------------------------------------------------------------------- container
 def docker_answers() -> bool:
-    """Whether a Docker engine answers here."""
+    """Return whether a Docker engine answers here."""
     import docker  # type: ignore[import-untyped,unused-ignore]
     from docker.errors import DockerException  # type: ignore[import-untyped,unused-ignore]
 
@@ -297,7 +301,7 @@ def docker_answers() -> bool:
 
 
 class ContainerBroker:
-    """The same in a container: the host's port is fixed, so that a restart keeps the address."""
+    """A broker in a container. The host's port is fixed, so that a restart keeps the address."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -350,7 +354,7 @@ CONTAINER_TAG = "8.1.0"  # Kafka 4.1 in Confluent's counting
 
 # --------------------------------------------------------------------------- choice
 class GivenBroker:
-    """Somebody else's broker: it is used, never stopped."""
+    """A broker that somebody else runs. Tests use it and never stop it."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -372,13 +376,13 @@ class GivenBroker:
 
 
 def session_broker(folder: Path) -> Broker | None:
-    """The broker that all tests of a run share, not started yet; None when there is no way to get one."""
+    """Return the broker that all tests of a run share, not started yet; None if there is no way to get one."""
     given = os.environ.get("MEMSTREAM_TEST_KAFKA")
     return GivenBroker(given) if given else own_broker(folder)
 
 
 def own_broker(folder: Path) -> Broker | None:
-    """A broker that the caller may stop and kill, not started yet; None when there is no way to get one."""
+    """Return a broker that the caller may stop and kill, not started yet; None if there is no way to get one."""
     if docker_answers():
         return ContainerBroker()
     if shutil.which("java") and shutil.which("mvn"):

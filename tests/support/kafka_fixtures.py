@@ -13,7 +13,7 @@ from .kafka import NO_BROKER, Broker, own_broker, session_broker
 
 
 def or_skip(broker: Broker | None) -> Broker:
-    """The broker, or the end of the test: skipped, and in CI failed."""
+    """Return the broker. Without one, skip the test; in CI, fail it."""
     if broker is None:
         if os.environ.get("CI"):
             pytest.fail(NO_BROKER, pytrace=False)
@@ -23,7 +23,9 @@ def or_skip(broker: Broker | None) -> Broker:
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`host:port` of the one broker that a run's tests share. Use topics with a prefix of your own (`topic_prefix`)."""
+    """`host:port` of the broker that all tests of a run share. A test uses topics with its own prefix
+    (`topic_prefix`).
+    """
     broker = or_skip(session_broker(tmp_path_factory.mktemp("kafka")))
     try:
         broker.start()
@@ -45,5 +47,5 @@ def own_kafka(tmp_path: Path) -> Iterator[Broker]:
 
 @pytest.fixture
 def topic_prefix() -> str:
-    """A prefix that no other test uses, for topics and consumer groups on the shared broker."""
+    """A unique prefix for topics and consumer groups on the shared broker."""
     return f"t{uuid.uuid4().hex[:10]}-"

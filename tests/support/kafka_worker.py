@@ -1,10 +1,10 @@
-"""A worker for fault tests on a real broker: counts per key in a durable table, one event at a time.
+"""A worker for fault tests on a real broker. It counts per key in a durable table, one event at a time.
 
     python -m tests.support.kafka_worker '{"broker": "kafka://127.0.0.1:9092", "name": …, "datadir": …, "note": …}'
 
-Each event's value is a sequence number within its key. The row keeps how many were seen, the last one, and how often
-one came out of order; the same goes to the topic `<name>-out`. Lines of JSON in the file `note` say what happened. With
-`gate` an event stays in hand until there is a file of that name.
+Each event's value is a sequence number within its key. The row has the number of events, the last one, and how often
+one was out of order; the same goes to the topic `<name>-out`. The worker writes what happened to the file `note` as
+JSON lines. With `gate` it holds an event until a file of that name exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from memstream.streams.faust.app import AppSettings, create_app
 from memstream.streams.faust.table import TableRows, event_scope, open_rows
 
 DRAIN = 20.0
-"""Seconds, as long as a stage's lanes wait."""
+"""Seconds; the same as a stage's lanes wait."""
 
 
 class OneAtATime:
@@ -34,7 +34,7 @@ class OneAtATime:
         self.app = app
         self.epoch = 0
         self.draining: int | None = None
-        """The epoch whose last event is being waited for."""
+        """The epoch whose last event the drain waits for."""
         self.running = asyncio.Event()
         self.done: dict[Any, int] = {}
 
@@ -42,7 +42,7 @@ class OneAtATime:
         return not self.running.is_set()
 
     async def finish(self) -> None:
-        """One event at a time: nothing lies before the one that runs."""
+        """Return at once, since there is never an event before the running one."""
 
     async def drain(self, revoked: frozenset[tuple[str, int]]) -> None:
         self.draining, self.epoch = self.epoch, self.epoch + 1
@@ -100,7 +100,7 @@ def main() -> None:
                 event.ack()
 
     async def handled(event: Any, epoch: int) -> bool:
-        """False when the partition went to another worker meanwhile."""
+        """Handle the event; return False if the partition went to another worker meanwhile."""
         while True:
             try:
                 await handle(event, rows)

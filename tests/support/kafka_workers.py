@@ -1,4 +1,6 @@
-"""Worker processes on a real broker (tests/support/kafka_worker.py), fed and audited: what was lost or doubled."""
+"""Worker processes on a real broker (tests/support/kafka_worker.py), their input, and an audit for lost or
+repeated records.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Workers:
-    """Worker processes of one test; all are gone when it ends. `static`: each a member of its own name."""
+    """Worker processes of one test; `close` ends them all. `static`: each is a static member with its own name."""
 
     def __init__(self, *, folder: Path, broker: str, name: str, static: bool = False, **options: Any) -> None:
         self.folder, self.name, self.static = folder, name, static
@@ -52,7 +54,7 @@ class Workers:
             raise AssertionError(f"{worker} did not end in {timeout} s\n{self.errors(worker)}") from None
 
     async def supervise(self, stop: asyncio.Event) -> None:
-        """Starts again what ends with "a server cannot be reached"; anything else stays ended."""
+        """Restart workers that end with exit 3 (a server cannot be reached); any other end is final."""
         while not stop.is_set():
             for worker, process in list(self.running.items()):
                 if process.poll() == 3:
@@ -110,7 +112,7 @@ async def drained(log: KafkaLog, name: str, timeout: float = 60) -> None:
 
 
 async def audit(log: KafkaLog, name: str, counts: Counter[str], *, table: bool = True) -> dict[str, int]:
-    """Lost, out of order (first arrivals per key), doubled; and how the changelog's last rows differ."""
+    """Count lost, disordered (first arrivals per key) and repeated records, and wrong last rows of the changelog."""
     seen: dict[str, list[int]] = {}
     doubles = disorder = 0
     async for record in log.read(f"{name}-out"):

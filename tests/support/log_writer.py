@@ -1,7 +1,7 @@
-"""Appends to a log on disk from a process of its own: `python -m tests.support.log_writer JSON`.
+"""A process that appends to a log on disk: `python -m tests.support.log_writer JSON`.
 
-Options: `folder`, `topic`, `name`, `writers` (concurrent), `count` (of each; 0: for ever), `limit` (bytes that a file
-may have: the disk is full beyond). Each acknowledged append is told on stdout: `writer number partition offset`.
+Options: `folder`, `topic`, `name`, `writers` (concurrent), `count` (of each writer; 0: for ever), `limit` (greatest
+size of a file in bytes, as on a full disk). It prints each acknowledged append: `writer number partition offset`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Tests marked `long` start many processes one after the other. They run with `--long` (`make long`, and in CI); the
-default run leaves them out, so that it stays one that people wait for."""
+"""The marker `long` for tests that start many processes one after the other.
+
+They run with `--long` (`make long`, and in CI). The default run leaves them out and stays short.
+"""
 
 from __future__ import annotations
 

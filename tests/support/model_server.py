@@ -43,9 +43,9 @@ class Ask:
     """One chat completion that a client asks for."""
 
     number: int
-    """From 1, over all chat completions of this server."""
+    """Number from 1 over all chat completions of this server."""
     task: str
-    """Name of the JSON schema; in the fallback formats from the schema in the prompt."""
+    """Name of the JSON schema; without a schema in the request, the name in the prompt."""
     model: str
     messages: tuple[tuple[str, str], ...]
     response_format: str
@@ -67,7 +67,7 @@ class Ask:
 
 # ------------------------------------------------------------------------------------------------ how it is answered
 class Gate:
-    """Holds answers until it is opened; opened by the server when it stops."""
+    """Holds answers until a test opens it. The server opens it when it stops."""
 
     def __init__(self) -> None:
         self._open = threading.Event()
@@ -82,7 +82,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Reply:
-    """Anything that a server may say. `content` is the message's text; `raw` replaces the whole body."""
+    """Any answer of a server. `content` is the message's text; `raw` replaces the whole body."""
 
     content: str | None = None
     status: int = 200
@@ -93,7 +93,7 @@ class Reply:
     code: str | None = None
     """Error code in the body of an error status."""
     gate: Gate | None = None
-    """Answer when it opens; the request is in hand meanwhile."""
+    """The server answers when it opens; the request is in hand until then."""
     delay: float = 0.0
     cut_body: bool = False
     """Close the connection in the middle of the body."""
@@ -133,13 +133,13 @@ def refusal(text: str = "I'm sorry, I can't help with that.") -> Reply:
 
 
 def held(gate: Gate, answer: Answer) -> Reply:
-    """`answer`, when `gate` opens."""
+    """Return `answer` once `gate` opens."""
     reply = as_reply(answer)
     return Reply(**{**reply.__dict__, "gate": gate})
 
 
 def hang() -> Reply:
-    """Never answered while the server runs."""
+    """Leave the request unanswered while the server runs."""
     return held(Gate(), {})
 
 
@@ -151,18 +151,18 @@ def as_reply(answer: Answer) -> Reply:
 
 # ------------------------------------------------------------------------------------------------ scripts
 def nothing(ask: Ask) -> Answer:
-    """Nothing worth remembering, whatever was asked."""
+    """Answer that nothing is worth remembering."""
     if ask.task == "observations":
         return {"observations": []}
     return {"facts": []} if ask.task == "consolidation" else {}
 
 
 def observing(known: Mapping[str, Sequence[Mapping[str, JsonValue]]], *, otherwise: Script = nothing) -> Script:
-    """Observations by what the user said: `{"I work at Google": [{"content": "Works at Google"}]}`.
+    """Observe by what the user said: `{"I work at Google": [{"content": "Works at Google"}]}`.
 
-    A turn gets the observations of every key that stands in its user's text; absent fields have defaults, evidence is
-    the key. `replaces` may be given as the text of what it replaces: a shown working entry, or an earlier observation
-    of the same answer; what is not shown becomes null, as a good model would.
+    A turn gets the observations of every key in its user's text. Absent fields have defaults; the evidence is the key.
+    `replaces` may be the text of what it replaces: a shown working entry, or an earlier observation of the same answer.
+    Text that is not shown becomes null, as a good model would answer.
     """
 
     def script(ask: Ask) -> Answer:
@@ -189,7 +189,7 @@ def _observation(ask: Ask, turn: str, key: str, item: Mapping[str, JsonValue], e
 
 
 def in_turn(*answers: Answer | Script, then: Script = nothing) -> Script:
-    """The first answer to the first ask, and so on; `then` for the rest."""
+    """Give the first answer to the first ask, and so on; `then` answers the rest."""
 
     def script(ask: Ask) -> Answer:
         if ask.number > len(answers):
@@ -202,7 +202,7 @@ def in_turn(*answers: Answer | Script, then: Script = nothing) -> Script:
 
 # ------------------------------------------------------------------------------------------------ the server
 class ModelServer:
-    """Serves `script` on a loopback port until closed. All methods may be called from any thread."""
+    """A server that answers with `script` on a loopback port. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class ModelServer:
         """Response formats (json_schema, json_object) that are answered with 400, before the script is asked."""
         self.latency = latency
         self.embedding_script: Callable[[Json], Reply | None] = lambda _body: None
-        """May answer an embeddings call with an error; None = the vectors."""
+        """May answer an embeddings call with an error; None means the vectors."""
         self._port = port
         self._asks: list[Ask] = []
         self._embedding_calls: list[Json] = []
@@ -254,14 +254,14 @@ class ModelServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """A script that failed fails its test."""
+        """Close the server; an exception of the script fails the test."""
         self.close()
         if error is None and self._errors:
             raise AssertionError(f"the test's script failed: {self._errors}") from self._errors[0]
 
     @property
     def base_url(self) -> str:
-        """For OPENAI_BASE_URL."""
+        """The value for OPENAI_BASE_URL."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     # ---- what happened
@@ -277,26 +277,26 @@ class ModelServer:
 
     @property
     def in_hand(self) -> int:
-        """Requests that were taken and are not yet answered."""
+        """Number of received requests without an answer yet."""
         with self._change:
             return self._in_hand
 
     @property
     def script_errors(self) -> tuple[BaseException, ...]:
-        """What the script itself raised; the client saw 500."""
+        """Exceptions of the script; the client got 500."""
         with self._change:
             return tuple(self._errors)
 
     def wait_in_hand(self, count: int = 1, *, timeout: float = 30.0) -> None:
-        """Until `count` requests are in hand at once."""
+        """Wait until `count` requests are in hand at once."""
         self._wait(lambda: self._in_hand >= count, f"{count} requests in hand", timeout)
 
     def wait_asks(self, count: int, *, timeout: float = 30.0) -> None:
-        """Until `count` chat completions have been asked for, since the start."""
+        """Wait until `count` chat completions have been asked for since the start."""
         self._wait(lambda: len(self._asks) >= count, f"{count} asks", timeout)
 
     def wait_idle(self, *, timeout: float = 30.0) -> None:
-        """Until no request is in hand: all are answered, or their clients are gone."""
+        """Wait until no request is in hand: all are answered, or their clients are gone."""
         self._wait(lambda: self._in_hand == 0, "rest", timeout)
 
     def _wait(self, condition: Callable[[], bool], what: str, timeout: float) -> None:
@@ -396,7 +396,7 @@ class ModelServer:
 
 
 def bag_of_words(text: str, dimension: int) -> list[float]:
-    """A vector that is near for texts with common words; not of length 1 on purpose."""
+    """Return a vector that is near for texts with common words. Its length is not 1 on purpose."""
     vector = [0.0] * dimension
     for word in re.findall(r"\w+", text.lower()) or [text]:
         digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
@@ -440,7 +440,7 @@ def _dicts(value: JsonValue) -> list[Json]:
 def main() -> None:
     """Serve rules from a file: `{"observations": {"I work at Google": [{"content": "Works at Google"}]}}`.
 
-    Prints `ready <base_url>`; `GET /asks` tells what was asked and how many requests are in hand.
+    Prints `ready <base_url>`; `GET /asks` lists what was asked and how many requests are in hand.
     """
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0)

@@ -44,7 +44,7 @@ TIMESTAMP = 1_763_632_800_000
 
 
 class Points:
-    """The part of a vector store that observer and recorder use, in dictionaries."""
+    """The methods of a vector store that observer and recorder use, over dictionaries."""
 
     def __init__(self) -> None:
         self.collections: dict[str, dict[str, Point]] = {}
@@ -80,7 +80,7 @@ class Points:
     async def last(
         self, collection: str, *, tenant_id: str, where: models.Filter, order_by: str, limit: int
     ) -> list[StoredPoint]:
-        """Of the conditions it knows what the recorder asks for: equal, below, and not equal."""
+        """Return the last points by `order_by`. It knows the conditions of the recorder: equal, below, not equal."""
         self.calls += 1
         found = [
             StoredPoint(point.id, point.payload)
@@ -111,7 +111,7 @@ def _holds(condition: models.FieldCondition, payload: Mapping[str, JsonValue]) -
 
 
 class ScriptedModel:
-    """`Completions` without a wire. The script may raise what the port may raise."""
+    """`Completions` without HTTP. The script may raise what the port may raise."""
 
     model = "scripted"
     costs_money = True
@@ -142,7 +142,7 @@ class ScriptedModel:
 
 
 class Clock:
-    """The time of the test, seconds; every look at `now` is a millisecond later."""
+    """The test's clock in seconds. Each reading of `now` is a millisecond later."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -157,7 +157,7 @@ class Clock:
 
 
 class ObserverWorld:
-    """One observer; its process may die. `session` is (tenant, user, session) wherever it is left out."""
+    """One observer whose process may be killed. `session` is (tenant, user, session), by default SESSION."""
 
     def __init__(
         self,
@@ -176,9 +176,9 @@ class ObserverWorld:
         self.policy = policy or MemoryPolicy(observe=ObservePolicy(patience=0.02))
         self._store = store or self.points
         self.queued: Counter[str] = Counter()
-        """By session key: events of it that are queued in the worker behind the one that is delivered."""
+        """By session key: number of queued events behind the delivered one."""
         self.unread: int | None = 0
-        """Turns of the partition that the worker has not taken yet; None: not known yet."""
+        """Turns of the partition that the worker has not fetched yet; None means unknown."""
         self.held = 0
         self.harness = StageHarness(
             name="observer",
@@ -220,7 +220,7 @@ class ObserverWorld:
         timestamp: int = TIMESTAMP,
         **fields: Any,
     ) -> Record:
-        """The next record of its partition. `text` is the user's, or the messages."""
+        """Return the next record of its partition. `text` is the user's text, or the messages."""
         tenant, user, name = session
         messages: Any = [{"role": "user", "content": text}] if isinstance(text, str) else list(text or ())
         value = turn_value(
@@ -268,7 +268,7 @@ class ObserverWorld:
         return self.topics.record(topic, raw, value, partition=where, headers=headers, timestamp=timestamp)
 
     def again(self, out: OutRecord) -> Record:
-        """What the stage sent comes back: a re-sent turn, a reminder."""
+        """Return a record that the stage sent (a re-sent turn, a reminder) as input."""
         assert out.key is not None
         return self.topics.record(
             out.topic,
@@ -310,7 +310,7 @@ class ObserverWorld:
         return sorted(str(p.payload["content"]) for p in points if all(p.payload[f] == mine[f] for f in fields))
 
     def observed(self) -> list[Observed]:
-        """What is on memory.observations, each once."""
+        """The records of memory.observations, each once."""
         return [Observed.read(value or b"") for value in self.harness.once(OBSERVATIONS.name).values()]
 
     def contents(self) -> list[list[str]]:
@@ -320,12 +320,12 @@ class ObserverWorld:
         return [CommandResult.read(value or b"") for value in self.harness.once(RESULTS.name).values()]
 
     def letters(self) -> list[dict[str, str]]:
-        """Headers of the dead letters, in their order, each place once."""
+        """Headers of the dead letters, in order, each position once."""
         found = [{name: value.decode() for name, value in out.headers} for out in self.harness.on(LETTERS)]
         return list({(each["kafka_dlt-original-offset"], each["memstream-reason"]): each for each in found}.values())
 
     def counted(self) -> Counter[str]:
-        """What the stage counted by name."""
+        """The stage's counters by name."""
         metrics = self.harness.metrics._metrics
         return Counter(
             {
@@ -337,7 +337,7 @@ class ObserverWorld:
         )
 
     async def reminders(self) -> list[OutRecord]:
-        """What the stage would send itself now."""
+        """The reminders that the stage would send now."""
         before = len(self.harness.on(COMMANDS_SESSION.name))
         for record in self.observer._deferred.due(1_000):
             await self.harness.send_durably(record)
@@ -350,13 +350,15 @@ def item(turn: str, content: str, evidence: str = "word", **fields: Any) -> dict
 
 
 class AwayModel:
-    """Away for tenants in `away`; `answers` by number of the answered ask, else nothing."""
+    """A model that fails for tenants in `away`. `answers` go by number of the answered ask; after them it
+    observes nothing.
+    """
 
     def __init__(self, *answers: list[dict[str, Any]]) -> None:
         self.away: set[str] = set()
         self.answers = list(answers)
         self.shown: list[list[str]] = []
-        """The texts of each call that was answered."""
+        """The texts of each answered call."""
 
     def __call__(self, ask: Ask) -> Answer:
         texts = list(ask.turns.values())
@@ -374,7 +376,7 @@ def policy(**fields: Any) -> MemoryPolicy:
 
 
 async def deferred(model: AwayModel, *texts: str, **fields: Any) -> ObserverWorld:
-    """A session whose turns t1, t2 … all wait."""
+    """Return a world with a session whose turns t1, t2 … all wait."""
     world = ObserverWorld(model, policy=fields.pop("policy", policy()), **fields)
     model.away = {"word"}
     for n, text in enumerate(texts, 1):

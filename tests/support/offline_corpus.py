@@ -1,8 +1,8 @@
-"""The corpus of the offline model and how an answer is scored against it.
+"""The corpus of the offline model, and the score of an answer.
 
-tests/data/offline.jsonl: a line holds a message of a user, what should be learnt of it and, for changes and
-corrections, the working entries that the prompt shows. It was written before the rules; odd lines tune them, even
-lines measure. To see where the tuning lines fail: `python -m tests.support.offline_corpus`.
+A line of tests/data/offline.jsonl has a user's message, the expected observations and, for changes and corrections, the
+working entries that the prompt shows. It was written before the rules; odd lines tune them, even lines measure. `python
+-m tests.support.offline_corpus` shows which tuning lines fail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.completion_requests import Json, Ledger, observe
 
 CORPUS = Path(__file__).resolve().parent.parent / "data" / "offline.jsonl"
 Learnt = tuple[str, str, str, str | None, bool]
-"""subject, content, category, content of what it replaces, is_correction."""
+"""subject, content, category, content of the replaced entry, is_correction"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ async def answered(line: Line) -> frozenset[Learnt]:
 
 
 async def score(chosen: Sequence[Line]) -> tuple[Score, list[str]]:
-    """The score, and a line of text for each difference."""
+    """Return the score, and a line of text for each difference."""
     right = given = expected = 0
     differences: list[str] = []
     for line in chosen:

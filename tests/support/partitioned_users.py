@@ -1,4 +1,4 @@
-"""Users whose keys lie on every partition, so that each of several workers has its share, whoever gets which."""
+"""Users whose keys cover every partition, so that each of several workers has its share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from memstream.streams.log.partitioner import partition_for
 
 PARTITIONS = 12
-"""Of every topic on the tests' broker."""
+"""Partitions of every topic on the tests' broker."""
 
 
 def on_every_partition(key_of: Callable[[str], str], *, each: int = 1) -> list[str]:
-    """`each` users a partition, by the keys that `key_of` makes of them."""
+    """Return `each` users per partition, by the keys that `key_of` makes of them."""
     found: dict[int, list[str]] = defaultdict(list)
     for n in itertools.count():
         user = f"u{n}"

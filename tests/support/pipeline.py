@@ -1,5 +1,6 @@
-"""The whole product as a user runs it: `memstream worker …` as processes, on Kafka and a Qdrant server, or on a folder;
-the model scripted over the OpenAI wire. Reads what came out, as subscribers and readers would.
+"""The whole product as a user runs it: `memstream worker …` as processes, on Kafka and Qdrant or on a folder.
+
+The model is scripted over the OpenAI protocol. `Pipeline` also reads the output, as subscribers and readers do.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ from tests.support.verification import ends_of, name_of, violations
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVING = ("strength", "retrieval_count", "last_accessed_at")
-"""Live in Qdrant only, change without version or event: comparisons leave them out."""
+"""Fields that exist in Qdrant only and change without version or event. Comparisons leave them out."""
 
 
 class Pipeline(Processes):
-    """A deployment with a tenant of its own, and what goes in and comes out."""
+    """A deployment with a tenant of its own, its input and its output."""
 
     def __init__(
         self,
@@ -77,11 +78,11 @@ class Pipeline(Processes):
             policy=policy,
         )
         self.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
-        """Tests share a broker and a Qdrant, so each has a tenant; reads are of this one."""
+        """Each test has its own tenant, since tests share broker and Qdrant. Reads are limited to it."""
         self._letters_before: dict[str, dict[int, int]] = {}
-        """Where the dead letters of others end, on a broker that is shared."""
+        """The ends of the dead-letter topics before this pipeline, on a shared broker."""
         self.began: Offsets = {}
-        """Where every topic ended when this pipeline began."""
+        """The ends of all topics when this pipeline began."""
         self._acknowledged: set[TurnName] = set()
         self.log: Log = (
             EmbeddedLog(folder=embedded_folder(broker))
@@ -91,7 +92,9 @@ class Pipeline(Processes):
 
     # ------------------------------------------------------------------------------------------------ in
     async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:
-        """As a chat service with the right key and partitioner does. A turn without a tenant gets the pipeline's."""
+        """Produce turns as a chat service does, with the right key and partitioner. A turn without a tenant gets
+        the pipeline's.
+        """
         for turn in turns:
             turn.setdefault("tenant_id", self.tenant)
             key = ids.session_key(turn["tenant_id"], turn["user_id"], turn["session_id"])
@@ -103,7 +106,7 @@ class Pipeline(Processes):
     async def command(
         self, kind: str, *, user: str = "u1", issued_at: datetime | None = None, **args: JsonValue
     ) -> str:
-        """About a user, as a tool sends it; its id."""
+        """Send a command about a user, as a tool does; return its id."""
         command = Command(
             command_id=str(uuid.uuid4()),
             kind=kind,
@@ -116,7 +119,7 @@ class Pipeline(Processes):
         return command.command_id
 
     def forget(self, *turns: Json) -> None:
-        """Of these nothing is expected: the log lost them before anybody read them."""
+        """Expect nothing of these turns: the log lost them before anybody read them."""
         self._acknowledged -= {name for turn in turns if (name := name_of(json.dumps(turn).encode())) is not None}
 
     # ------------------------------------------------------------------------------------------------ out
@@ -155,30 +158,30 @@ class Pipeline(Processes):
         return [record async for record in self.log.read(topic)]
 
     async def updates(self) -> list[FactUpdated]:
-        """memory.facts.updated, in order within an owner."""
+        """Read memory.facts.updated, in order within an owner."""
         told = [FactUpdated.read(record.value or b"") for record in await self.records(FACTS_UPDATED.name)]
         return [event for event in told if event.tenant_id == self.tenant]
 
     async def observed(self) -> list[bytes]:
-        """The values on memory.observations, in log order."""
+        """Read the values of memory.observations, in log order."""
         values = [record.value or b"" for record in await self.records(OBSERVATIONS.name)]
         return [value for value in values if tenant_of(value) == self.tenant]
 
     async def letters_begin(self) -> None:
-        """`letters` are those from now on, and so is what is verified."""
+        """Begin the range of `letters` and of `verified` at this moment."""
         self.began = await ends_of(self.log)
         for topic in catalogue():
             if topic.name.endswith(DEAD_LETTER_SUFFIX) and await self.log.partitions(topic.name) is not None:
                 self._letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
 
     async def letters(self, topic: str = TURNS.name) -> list[Record]:
-        """The dead letters since this pipeline began, by place of the record that was refused."""
+        """Read the dead letters since this pipeline began, by position of the refused record."""
         name = f"{topic}{DEAD_LETTER_SUFFIX}"
         found = [record async for record in self.log.read(name, start=self._letters_before.get(name))]
         return sorted(found, key=refused_at)
 
     async def folded(self) -> dict[str, Json]:
-        """What a subscriber who folds memory.facts.updated believes: per fact the highest version."""
+        """Fold memory.facts.updated as a subscriber does: the highest version of each fact."""
         state: dict[str, Fact] = {}
         for event in await self.updates():
             held = state.get(event.fact.fact_id)
@@ -187,14 +190,16 @@ class Pipeline(Processes):
         return {fact_id: comparable(fact.to_payload()) for fact_id, fact in state.items()}
 
     async def compacted(self) -> dict[str, Json]:
-        """memory.facts as compaction leaves it: the last record of each key."""
+        """Read memory.facts as compaction leaves it: the last record of each key."""
         state: dict[bytes | None, Json] = {}
         for record in await self.records(FACTS.name):
             state[record.key] = comparable(json.loads(record.value or b"{}"))
         return {fact["fact_id"]: fact for fact in state.values() if fact.get("tenant_id") == self.tenant}
 
     def shown(self, *kinds: str, tenants: Sequence[str] = ()) -> dict[str, dict[str, list[Json]]]:
-        """By tenant (this pipeline's unless told) and kind what `memstream show` prints, facts of all states."""
+        """Return what `memstream show` prints, by tenant (default: this pipeline's) and kind, facts of all
+        states.
+        """
         wanted = [(tenant, kind) for tenant in tenants or [self.tenant] for kind in kinds]
         found = self.several(
             *(
@@ -208,12 +213,14 @@ class Pipeline(Processes):
         return shown
 
     def stored(self) -> dict[str, Json]:
-        """Qdrant's facts, all states."""
+        """Return Qdrant's facts in all states."""
         rows = self.json_lines("show", "facts", "--tenant", self.tenant, "--state", "all")
         return {row["fact_id"]: comparable(row) for row in rows}
 
     async def consistent(self) -> dict[str, Json]:
-        """The three views agree, and every version of every fact was told once, in order. Returns the facts."""
+        """Check that the three views agree and that every version of every fact was published in order. Return
+        the facts.
+        """
         await self.versions_are_told_once()
         stored = self.stored()
         assert await self.folded() == stored, "memory.facts.updated and Qdrant disagree"
@@ -227,9 +234,11 @@ class Pipeline(Processes):
         refused_by_model: Collection[TurnName] | None = None,
         invariants: Collection[str] | None = None,
     ) -> None:
-        """Every invariant holds (memstream.verification) for what this pipeline has done since it began, as far as
-        these stages go (default: all). Call it when it has settled. `invariants`: only these, where a test writes what
-        stages would."""
+        """Check the invariants of memstream.verification for these stages (default: all) since the pipeline began.
+
+        Call it when the pipeline has settled. `invariants` limits the check, for tests that write what stages would
+        write.
+        """
         mine = tenant or self.tenant
         shared = self._qdrant is not None
         broken = await violations(
@@ -246,7 +255,7 @@ class Pipeline(Processes):
         assert not broken, "\n".join([f"{len(broken)} violations", *broken[:20], self.logs()])
 
     async def versions_are_told_once(self) -> None:
-        """Events may come twice, then equal in every byte; versions of a fact go up by one."""
+        """Check that repeated events are equal in every byte and that versions of a fact go up by one."""
         values: dict[str, set[bytes]] = defaultdict(set)
         versions: dict[str, list[int]] = defaultdict(list)
         for record in await self.records(FACTS_UPDATED.name):
@@ -260,7 +269,7 @@ class Pipeline(Processes):
 
 
 def refused_at(letter: Record) -> tuple[int, int]:
-    """Partition and offset of the record that became this dead letter."""
+    """Return partition and offset of the record that became this dead letter."""
     headers = dict(letter.headers)
     return int(headers["kafka_dlt-original-partition"]), int(headers["kafka_dlt-original-offset"])
 
@@ -271,7 +280,7 @@ def comparable(fact: Json) -> Json:
 
 @contextlib.asynccontextmanager
 async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
-    """Topics made, log open, alone on its broker; everything is killed at the end."""
+    """Create topics, open the log and isolate the pipeline; kill everything at the end."""
     await pipeline.log.start()
     try:
         pipeline.cli("topics", "create")
@@ -285,7 +294,7 @@ async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
 
 
 def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", **fields: Any) -> Json:
-    """A turn of one user message, a minute after the one before; the tenant is the pipeline's unless given."""
+    """Return a turn with one user message, a minute after the one before. `produce` adds the pipeline's tenant."""
     return {
         "user_id": user,
         "session_id": session,
@@ -296,7 +305,7 @@ def turn(text: str, n: int, *, session: str = "s1", user: str = "u1", **fields: 
 
 
 def actions(updates: Sequence[FactUpdated]) -> list[tuple[str, str]]:
-    """(action, content), each event once, in log order."""
+    """Return (action, content) of each event once, in log order."""
     seen: set[str] = set()
     told: list[tuple[str, str]] = []
     for event in updates:

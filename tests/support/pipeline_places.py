@@ -1,4 +1,4 @@
-"""Where a pipeline runs: on the run's broker and Qdrant, or in a folder of its own."""
+"""The two places of a pipeline: the run's broker and Qdrant, or a folder of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROKERS = [pytest.param("kafka", marks=pytest.mark.kafka), pytest.param("embedde
 
 @dataclass(frozen=True)
 class Place:
-    """`qdrant` None: the engine in the folder."""
+    """A folder, a broker and a Qdrant. `qdrant` None means the embedded engine in the folder."""
 
     folder: Path
     broker: str
@@ -42,7 +42,7 @@ def on_kafka(tmp_path: Path, kafka_broker: str, shared_qdrant: QdrantServer) -> 
 
 
 def place_for(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """For a fixture with the parameters BROKERS."""
+    """Return the place for a fixture with the parameters BROKERS."""
     folder = tmp_path_factory.mktemp("pipeline")
     if request.param == "embedded":
         return Place.in_folder(folder)

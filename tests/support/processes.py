@@ -1,4 +1,4 @@
-"""The commands and the workers of a deployment, as processes: where they run, with which settings, and their ends."""
+"""Commands and workers of a deployment as processes: where they run, with which settings, and how they end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from tests.support.supervisor import Supervised
 Json = dict[str, Any]
 END_OF_COMMAND = "\x1e"
 NOTHING_FOLLOWS = "after_run = 3_600"
-"""What follows a run of consolidation comes seconds after a test thought that all was done; it has its own tests."""
+"""Policy without the steps that follow a consolidation run: they come seconds later and have their own tests."""
 
 
 class Processes:
-    """Addresses and processes. `env` are further settings for every process; `consolidation` is the table
-    [memory.consolidation] of their memstream.toml, `policy` the rest of it."""
+    """The addresses and processes of a deployment.
+
+    `env` adds settings for every process. `consolidation` is the table [memory.consolidation] of memstream.toml,
+    `policy` the rest of that file.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Processes:
         self._spawned = 0
 
     def configure(self, policy: str) -> None:
-        """For processes that start from now on."""
+        """Write memstream.toml for processes that start from now on."""
         text = f"[memory.consolidation]\n{self._consolidation}\n{policy}"
         (self.folder / "memstream.toml").write_text(text)
 
@@ -69,7 +72,7 @@ class Processes:
         return env | self._env | more
 
     def cli(self, *args: str, expect: int | None = 0, stdin: str = "", timeout: float = 60, **env: str) -> str:
-        """Run a command to its end; its stdout."""
+        """Run a command to its end and return its stdout."""
         code, stdout, stderr = self._run(args, stdin=stdin, timeout=timeout, env=env)
         if expect is not None and code != expect:
             raise AssertionError(f"memstream {' '.join(args)}: exit {code}\n{stdout}\n{stderr}")
@@ -83,7 +86,7 @@ class Processes:
         timeout: float = 60,
         between: str = "",
     ) -> tuple[int, str, str]:
-        """Exit code, stdout, stderr of one process."""
+        """Run commands in one process; return exit code, stdout, stderr."""
         with TemporaryDirectory() as made:
             given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
             for path, text in ((given, stdin), (out, ""), (err, "")):
@@ -106,7 +109,7 @@ class Processes:
         return [json.loads(line) for line in self.cli(*args, "--json", **options).splitlines() if line.strip()]
 
     def several(self, *commands: Sequence[str], **env: str) -> list[list[Json]]:
-        """What each command prints with --json, run one after the other in one process, which imports once."""
+        """Return what each command prints with --json. All run in one process, which imports once."""
         code, stdout, stderr = self._run(
             *([*command, "--json"] for command in commands), env=env, between=END_OF_COMMAND
         )
@@ -115,7 +118,7 @@ class Processes:
         return [[json.loads(line) for line in part.splitlines() if line.strip()] for part in parts]
 
     def spawn(self, *stages: str, **env: str) -> Supervised:
-        """A worker process under supervision; its log goes to a file in the folder."""
+        """Start a supervised worker. Its log goes to a file in the folder."""
         worker = Supervised(
             ["worker", *stages],
             cwd=self.folder,
@@ -127,20 +130,20 @@ class Processes:
         return worker
 
     async def crashes(self, *stages: str, at: str, deadline: float = 60.0, **env: str) -> None:
-        """A worker that dies at this crash point."""
+        """Start a worker and wait until it dies at this crash point."""
         worker = self.spawn(*stages, MEMSTREAM_CRASH_POINT=at, **env)
         await wait_for(worker.poll, f"the crash at {at}", until=has_ended, deadline=deadline, detail=self.logs)
         assert worker.returncode == CRASHED, f"{at}: exit {worker.returncode}\n{self.logs()}"
 
     def logs(self) -> str:
-        """The ends of the workers' logs, for a failing test."""
+        """Return the ends of the workers' logs, for the message of a failing test."""
         return "\n".join(
             f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}"
             for path in sorted(self.folder.glob("worker-*.log"))
         )
 
     def stop(self) -> None:
-        """SIGTERM to all; each must exit 0."""
+        """Send SIGTERM to all workers; each must exit with 0."""
         alive = [worker for worker in self.workers if worker.poll() is None]
         for worker in alive:
             worker.send_signal(signal.SIGTERM)
@@ -149,7 +152,7 @@ class Processes:
         self.workers.clear()
 
     def end(self, worker: Supervised) -> None:
-        """SIGTERM to one; it must exit 0."""
+        """Send SIGTERM to one worker; it must exit with 0."""
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0, f"exit {worker.returncode}\n{self.logs()}"
         self.workers.remove(worker)

@@ -1,6 +1,6 @@
-"""What a prompt shows a model, read back from its messages as docs/reference/models.md fixes it.
+"""The contents of a prompt, read back from its messages (docs/reference/models.md).
 
-Written apart from the offline model's own reader, so that the two check each other.
+It is independent of the offline model's own reader, so that the two check each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPEAKER = re.compile(r"^(user|assistant|tool|system): ?", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Shown:
-    """One line that the model may refer to: its short id, the heading that it stands under, its content."""
+    """One line that the model may refer to: its short id, its heading, its content."""
 
     id: str
     heading: str
@@ -25,7 +25,7 @@ class Shown:
 
     @property
     def subject(self) -> str:
-        """The heading's last word: headings are subjects, perhaps with a few words before them."""
+        """The heading's last word. Headings are subjects, perhaps with a few words before them."""
         words = re.sub(r"[#*:]", " ", self.heading).split()
         return words[-1].lower() if words else "user"
 
@@ -40,7 +40,7 @@ class PromptView:
     facts: dict[str, Shown] = field(default_factory=dict)
 
     def id_of(self, content: str) -> str | None:
-        """The short id under which `content` is shown among working entries, facts or episodes."""
+        """Return the short id of `content` among working entries, facts or episodes."""
         for shown in (*self.working.values(), *self.facts.values(), *self.episodes.values()):
             if shown.content == content:
                 return shown.id
@@ -48,7 +48,7 @@ class PromptView:
 
 
 def view(messages: Sequence[tuple[str, str]]) -> PromptView:
-    """`messages` are (role, content). System messages hold instructions, perhaps with examples: they are not read."""
+    """Parse messages, given as (role, content). System messages are skipped: they hold instructions and examples."""
     shown: dict[str, dict[str, Shown]] = {"w": {}, "c": {}, "e": {}, "f": {}, "p": {}}
     turns: dict[str, list[str]] = {}
     users = [content for role, content in messages if role == "user"]
@@ -69,7 +69,7 @@ def view(messages: Sequence[tuple[str, str]]) -> PromptView:
 
 
 def user_text(turn: str) -> str:
-    """What the user said in a turn's text: its `user:` messages, or all of it when nobody is named."""
+    """Return what the user said in a turn's text: its `user:` messages, or all of it if no role is named."""
     if not SPEAKER.search(turn):
         return turn
     parts = SPEAKER.split(turn)[1:]

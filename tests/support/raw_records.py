@@ -10,7 +10,7 @@ from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from memstream.streams.log.port import Position
 
 GZIP = 1
-"""As a batch says how it is compressed."""
+"""The code of each compression in a batch."""
 NONE = 0
 BATCH_MAX = 1 << 20
 Header = tuple[bytes, bytes | None]
@@ -19,7 +19,7 @@ Odd = tuple[bytes | None, bytes | None, Sequence[Header]]
 
 
 class _Name(str):
-    """A header's name that is written as these bytes."""
+    """A header name that is written as these bytes."""
 
     def __new__(cls, raw: bytes) -> _Name:
         name = super().__new__(cls, raw.decode("latin-1"))
@@ -40,14 +40,14 @@ def _builder(records: Sequence[Odd], compression: int) -> _DefaultRecordBatchBui
 
 
 def batch_of(records: Sequence[Odd], *, compression: int = NONE) -> bytes:
-    """One batch as it lies on a broker's disk."""
+    """Return one batch as it is stored on a broker's disk."""
     return bytes(_builder(records, compression).build())
 
 
 async def send_odd(
     server: str, topic: str, partition: int, records: Sequence[Odd], *, compression: int = NONE
 ) -> list[Position]:
-    """Write these as one batch; where they lie."""
+    """Write these records as one batch; return their positions."""
     producer = AIOKafkaProducer(
         bootstrap_servers=server, max_batch_size=BATCH_MAX, compression_type="gzip" if compression else None
     )

@@ -1,4 +1,4 @@
-"""A recall service over the real engine, with a memory of its own for each test; and what makes parts of it fail."""
+"""A recall service over a real engine, with its own memory for each test, and stand-ins that fail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHORT = RecallPolicy(patience=0.2)
 
 @pytest.fixture(scope="module")
 def recall_loop() -> Iterator[Run]:
-    """One loop for the module: the store lives as long."""
+    """One event loop for the module, since the store lives as long."""
     with asyncio.Runner() as runner:
         yield runner.run
 
@@ -48,7 +48,7 @@ def recall_store(recall_loop: Run, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 class World:
-    """A memory of its own for each test: tenants are emptied before."""
+    """A memory of its own for each test: the tenants are emptied before."""
 
     def __init__(self, store: VectorStore, run: Run) -> None:
         self.store = store
@@ -93,17 +93,17 @@ def remembering(recall_store: VectorStore, recall_loop: Run) -> World:
 
 
 class Faulty:
-    """A store of which some reads are away, refused, or never come; the rest is the real one's."""
+    """A store in which some reads fail or never return; the rest goes to the real store."""
 
     def __init__(
         self, store: VectorStore, *, of: Sequence[str], fault: Exception | None, times: int | None = None
     ) -> None:
-        """`times`: how many of these reads, the first; None: all."""
+        """`times`: how many of these reads fail, from the first; None means all."""
         self._store = store
         self._left = times
         self._of = frozenset(of)
         self._fault = fault
-        """None: it never answers."""
+        """None means that the read never returns."""
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._store, name)
@@ -131,7 +131,7 @@ class AwayEmbedder:
 
 @pytest.fixture
 def stripe(remembering: World) -> World:
-    """Each tier remembers one thing of Stripe."""
+    """A memory with one record about Stripe in each tier."""
 
     async def remembered() -> None:
         await remembering.memory.fact("Works at Stripe")

@@ -1,4 +1,4 @@
-"""Observations and other records of the memory, short to write in tests."""
+"""Builders of observations and other records, with defaults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ NOW = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
 
 
 def observation(content: str = "Works at Stripe", **fields: Any) -> Observation:
-    """One about the user, permanent and important unless told otherwise; its id is derived as the contracts say."""
+    """Return an observation about the user, permanent and important by default, with the derived id
+    (docs/reference/ids.md).
+    """
     session = fields.pop("session", ids.session_key("acme", "u1", "s1"))
     turn = fields.pop("turn", "t1")
     subject = fields.setdefault("subject", "user")
@@ -57,7 +59,7 @@ def statement(content: str, *, turn: str = "t1", number: int = 1, episode: bool 
 
 
 def stored_fact(content: str = "Works at Google", **fields: Any) -> StoredFact:
-    """As a first observation makes it."""
+    """Return a fact as its first observation makes it."""
     changes = fields.pop("changes", {})
     made = create(
         statement(content, **fields),

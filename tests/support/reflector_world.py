@@ -1,4 +1,4 @@
-"""The reflector on the bench, and records for it, short to write in tests."""
+"""The reflector on the stage bench, and short builders of its records."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Talk:
         return self.bench.record(OBSERVATIONS.name, record.owner.key(record.tenant_id), record)
 
     async def tell(self, content: str, **fields: Any) -> Observation:
-        """A turn with one observation, reflected."""
+        """Deliver a turn with one observation to the reflector."""
         said = self.says(content, **fields)
         await self.bench.run(self.turn(said))
         return said

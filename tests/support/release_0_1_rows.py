@@ -1,4 +1,4 @@
-"""Rows of tables as version 0.1.0 wrote them: its fields, and none that came later."""
+"""Table rows as version 0.1.0 wrote them, without later fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS: dict[str, frozenset[str]] = {
         "consolidation.SessionTurns": "turn_number",
     }.items()
 }
-"""By stage and kind of row. Recalls had no row."""
+"""Fields by stage and kind of row. Recall counts had no row."""
 RUN = frozenset(
     ("run_id", "status", "at", "episodes", "facts_shown", "changes", "dropped", "command_ids", "model", "prompt",
      "usage")
@@ -27,7 +27,7 @@ WAITING = frozenset(("tenant_id", "owner", "run_id", "attempt"))
 
 
 def of_first_release(row: str, fields: Json) -> Json:
-    """`row`: a name of FIELDS. `fields`: of such a row, as this version writes it."""
+    """Remove the later fields. `row` is a name of FIELDS; `fields` are of such a row as this version writes it."""
     kept = _only(fields, FIELDS[row])
     if "counters" in kept:
         kept["counters"] = _only(kept["counters"], COUNTERS)

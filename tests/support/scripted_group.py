@@ -1,4 +1,4 @@
-"""aiokafka's own group coordinator as the member of a scripted group: what a broker would answer, without one."""
+"""aiokafka's group coordinator as the member of a scripted group, without a broker."""
 
 from __future__ import annotations
 
@@ -27,27 +27,30 @@ from tests.support.polling import wait_for
 OK, ILLEGAL_GENERATION, REBALANCING = 0, 22, 27
 MEMBER = "m-1"
 WITHIN = 5.0
-"""Seconds for what comes at once."""
+"""Seconds within which the requests of a member arrive."""
 
 
 class ScriptedGroup:
-    """The client of one member, and the group behind it, as far as Kafka's classic protocol goes: one request of a
-    connection after the other, so that what is sent after a JoinGroup waits until the group is whole."""
+    """The client of one member and the group behind it, as far as Kafka's classic protocol goes.
+
+    Requests of one connection are answered in order, so that a request after a JoinGroup waits until the group is
+    complete.
+    """
 
     def __init__(self, tps: Collection[TopicPartition]) -> None:
         self.cluster = ClusterMetadata()
         self.generation = 0
         self.whole = asyncio.Event()
-        """Every other member has joined."""
+        """Set when every other member has joined."""
         self.whole.set()
         self.seen: list[str] = []
-        """Requests in the order in which they arrived, and what became of commits."""
+        """Requests in arrival order, and the results of commits."""
         self.rebalancing = False
         self._tps = tps
         self._connection = asyncio.Lock()
 
     def rebalance(self) -> None:
-        """Another member joins or leaves; the group waits for the rest."""
+        """Start a rebalance: another member joins or leaves, and the group waits for the rest."""
         self.rebalancing = True
         self.whole.clear()
 
@@ -98,7 +101,7 @@ class ScriptedGroup:
 
 
 class Member:
-    """A member of such a group. `coordinator` is aiokafka's."""
+    """A member of the scripted group. `coordinator` is aiokafka's."""
 
     def __init__(self, group: ScriptedGroup, tps: Collection[TopicPartition], *, instance_id: str | None) -> None:
         self.group, self.tps = group, tps
@@ -120,7 +123,7 @@ class Member:
             await self._subscription.wait_for_assignment()
 
     async def commit(self, offset: int) -> None:
-        """As aiokafka's consumer commits: the same offset for each partition."""
+        """Commit the same offset for each partition, as aiokafka's consumer does."""
         offsets = {tp: OffsetAndMetadata(offset, "") for tp in self.tps}
         await self.coordinator.commit_offsets(self._subscription.subscription.assignment, offsets)
 
@@ -129,7 +132,7 @@ class Member:
 async def member_of(
     group: ScriptedGroup, tps: Collection[TopicPartition], *, instance_id: str | None = None
 ) -> AsyncIterator[Member]:
-    """Not joined yet. At the end it has left, whatever the group was waiting for."""
+    """Yield a member that has not joined yet; make it leave at the end."""
     member = Member(group, tps, instance_id=instance_id)
     try:
         yield member

@@ -1,4 +1,4 @@
-"""What several users of a tenant know, short to write in tests."""
+"""Builders of facts that several users of a tenant share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OFFICE = "Office is in Vienna"
 
 
 def known_by(user: str, content: str = OFFICE, *, tenant: str = "acme", **changes: Any) -> StoredFact:
-    """A fact of this user that a group may know too, unless told otherwise; said in a session of the user's own."""
+    """Return a fact of this user that a group may share by default, from a session of the user's own."""
     fact = stored_fact(content, subject=changes.pop("subject", "fixpoint-labs"), category="knowledge")
     owner = changes.pop("owner", Owner(scope="user", id=user))
     said = fact.evidence[0].model_copy(update={"session_id": f"session of {user}", "quote": f"{user} says so"})

@@ -1,6 +1,6 @@
-"""A small stage app for tests of a transport: counts per key in a durable table, passes every value on.
+"""A small stage app for transport tests: it counts per key in a durable table and forwards every value.
 
-In a test: `SmallApp(...)`, `start`, `stop`. As a process with several apps in one Faust worker:
+A test uses `SmallApp(...)`, `start` and `stop`. As a process with several apps in one Faust worker:
 
     python -m tests.support.small_app '{"broker": "embedded:///folder", "datadir": …, "apps": [{"name": …, …}]}'
 """
@@ -38,8 +38,10 @@ class Seen:
 
 
 class SmallApp:
-    """`reads` → row `count` of the key, +1, and the value to `writes`. From offset `holds_from` on, nothing is
-    acknowledged. A value `del <key>` deletes that row."""
+    """An app that adds 1 to the row `count` of each record's key and forwards the value to `writes`.
+
+    From offset `holds_from` on it acknowledges nothing. A value `del <key>` deletes that row.
+    """
 
     def __init__(
         self,

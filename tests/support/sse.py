@@ -1,4 +1,4 @@
-"""Server-sent events as a client reads them."""
+"""A reader of server-sent events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 
 @dataclass(frozen=True)
 class Block:
-    """One block; a comment alone has neither event nor data."""
+    """One block. A block with only a comment has neither event nor data."""
 
     id: str | None = None
     event: str | None = None
@@ -28,7 +28,7 @@ class Block:
 
 @dataclass
 class Stream:
-    """An open stream. `last` is what a client sends as Last-Event-ID."""
+    """An open stream. `last` is the value for Last-Event-ID."""
 
     answer: httpx.Response
     blocks: list[Block] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Stream:
             yield block
 
     async def changes(self, count: int, *, within: float = 30.0) -> list[Block]:
-        """The next changes; heartbeats are passed over. Fails when the stream ends before."""
+        """Read the next changes and skip heartbeats. Fails if the stream ends before."""
         taken: list[Block] = []
         async with asyncio.timeout(within):
             while len(taken) < count:
@@ -60,7 +60,7 @@ class Stream:
         return taken
 
     async def ended(self, *, within: float = 30.0) -> Block:
-        """The block that ends it; what comes before is passed over."""
+        """Skip to the block that ends the stream and return it."""
         async with asyncio.timeout(within):
             async for block in self.iterator:
                 if block.event == "end":
@@ -75,7 +75,7 @@ class Stream:
 async def streaming(
     url: str, *, last: str | None = None, headers: Mapping[str, str] | None = None, **query: str
 ) -> AsyncIterator[Stream]:
-    """A stream of `/v1/facts/updates`, begun: its first block is read. `begin` stands for `from`."""
+    """Open `/v1/facts/updates` and read its first block. `begin` stands for `from`."""
     if "begin" in query:
         query["from"] = query.pop("begin")
     given = dict(headers or {}) | ({"Last-Event-ID": last} if last is not None else {})
