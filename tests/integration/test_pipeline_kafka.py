@@ -119,7 +119,7 @@ async def test_facts_come_back_by_rebuild(pipeline: Pipeline) -> None:
     await pipeline.produce(*conversation())
     await pipeline.settled("observer", "reflector")
     before = await pipeline.consistent()
-    assert "reflector" in pipeline.cli("rebuild", "facts", expect=2) + "reflector"
+    pipeline.cli("rebuild", "facts", expect=2)  # while the reflector runs
     reflector.send_signal(signal.SIGTERM)
     assert reflector.wait(60) == 0
     await delete_collection(pipeline)
@@ -132,7 +132,9 @@ async def delete_collection(pipeline: Pipeline) -> None:
     from qdrant_client import AsyncQdrantClient
 
     env = pipeline.environment()
-    client = AsyncQdrantClient(url=env["MEMSTREAM_QDRANT"], api_key=env["QDRANT_API_KEY"], check_compatibility=False)
+    client = AsyncQdrantClient(
+        url=env["MEMSTREAM_QDRANT"], api_key=env.get("QDRANT_API_KEY"), check_compatibility=False
+    )
     try:
         for collection in (await client.get_collections()).collections:
             if collection.name.startswith("facts"):
