@@ -44,9 +44,9 @@ class Services:
     followers: TopicFanout
     recall: RecallPort
     contexts: ContextService
-    reading: RecordReader
-    tracing: FactTracer
-    rehydrating: VerbatimReader
+    record_reader: RecordReader
+    fact_tracer: FactTracer
+    verbatim_reader: VerbatimReader
     readiness: Readiness
     registry: CollectorRegistry
     recall_limit: int = 10
@@ -77,8 +77,12 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         context.router(contexts=services.contexts, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(updates.router(followers=services.followers, credentials=credentials, limits=limits))
-    app.include_router(records.router(reading=services.reading, tracing=services.tracing, credentials=credentials))
-    app.include_router(verbatim.router(rehydrating=services.rehydrating, credentials=credentials, now=services.now))
+    app.include_router(
+        records.router(record_reader=services.record_reader, fact_tracer=services.fact_tracer, credentials=credentials)
+    )
+    app.include_router(
+        verbatim.router(verbatim_reader=services.verbatim_reader, credentials=credentials, now=services.now)
+    )
     app.include_router(
         maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
     )

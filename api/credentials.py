@@ -50,20 +50,20 @@ class Caller:
         if scope not in self.scopes:
             raise forbidden(f"the token {self.name!r} lacks the scope {scope}")
 
-    def tenant(self, asked: str | None) -> str:
+    def tenant(self, requested: str | None) -> str:
         """Return the tenant of this request: the one in the request, otherwise the token's only tenant."""
-        if asked is not None:
-            if self.tenants is not None and asked not in self.tenants:
+        if requested is not None:
+            if self.tenants is not None and requested not in self.tenants:
                 raise forbidden(f"the token {self.name!r} has no access to the tenant of this request")
-            return asked
+            return requested
         only = _only(self.tenants)
         if only is None:
             raise wrong("tenant", "is required, because the token does not have exactly one tenant")
         return only
 
-    def user(self, asked: str | None) -> str:
+    def user(self, requested: str | None) -> str:
         """Return the user of this request: the one in the request, otherwise the token's only user."""
-        user = asked if asked is not None else _only(self.users)
+        user = requested if requested is not None else _only(self.users)
         if user is None:
             raise wrong("user", "is required, because the token does not have exactly one user")
         self.check_owner(Owner(scope="user", id=user))

@@ -27,9 +27,9 @@ def bare_app() -> FastAPI:
         followers=nothing,
         recall=nothing,
         contexts=nothing,
-        reading=nothing,
-        tracing=nothing,
-        rehydrating=nothing,
+        record_reader=nothing,
+        fact_tracer=nothing,
+        verbatim_reader=nothing,
         readiness=nothing,
         registry=CollectorRegistry(),
     )
@@ -44,13 +44,13 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: python -m memstream.api.generate [--check]", file=sys.stderr)
         return 2
-    wanted = text(bare_app())
+    expected = text(bare_app())
     if arguments == ["--check"]:
-        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != wanted:
+        if not FILE.is_file() or FILE.read_text(encoding="utf-8") != expected:
             print(f"{FILE.name}: differs from the code\nmend: python -m memstream.api.generate", file=sys.stderr)
             return 1
         return 0
-    FILE.write_text(wanted, encoding="utf-8")
+    FILE.write_text(expected, encoding="utf-8")
     return 0
 
 

@@ -107,6 +107,6 @@ def _answer(result: CommandResult) -> ReflectAnswer:
     if result.status != "applied":
         why = result.error.message if result.error is not None else result.status
         raise Problem(HTTPStatus.CONFLICT, "not-run", f"the run was {result.status}: {why}")
-    told = result.result or {}
-    counts = {name: n for name in COUNTS if isinstance(n := told.get(name), int)}
-    return ReflectAnswer(command_id=result.command_id, run_id=str(told.get("run_id", "")), **counts)
+    outcome = result.result or {}
+    counts = {name: n for name in COUNTS if isinstance(n := outcome.get(name), int)}
+    return ReflectAnswer(command_id=result.command_id, run_id=str(outcome.get("run_id", "")), **counts)

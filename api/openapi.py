@@ -65,7 +65,7 @@ def document(app: FastAPI) -> Json:
     for schema in schemas.values():
         for name, field in schema.get("properties", {}).items():
             if name.endswith("_id"):
-                _tell_control_characters(field)
+                _exclude_control_characters(field)
     return made
 
 
@@ -95,9 +95,9 @@ def _add_errors(operation: Json) -> None:
         return
     errors = ERRORS | (BODY_ERRORS if "requestBody" in operation else {})
     responses: Json = operation["responses"]
-    told = {status: each["description"] for status, each in responses.items() if not status.startswith("2")}
+    described = {status: each["description"] for status, each in responses.items() if not status.startswith("2")}
     content = {MEDIA_TYPE: {"schema": {"$ref": REF.format(model=ProblemDetails.__name__)}}}
-    for status, description in sorted((told | errors).items()):
+    for status, description in sorted((described | errors).items()):
         responses[status] = {"description": description, "content": content}
     retry = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
     responses["503"] |= {"headers": retry}
@@ -105,7 +105,7 @@ def _add_errors(operation: Json) -> None:
     responses["401"] |= {"headers": challenge}
 
 
-def _tell_control_characters(field: Json) -> None:
+def _exclude_control_characters(field: Json) -> None:
     """Add the pattern that excludes control characters from given ids. The JSON Schemas of records leave this to the
     code."""
     for each in (field, *field.get("anyOf", ())):

@@ -54,7 +54,7 @@ class RecordsQuery(PageQuery):
     as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
     known_at: Annotated[Moment | None, Field(description="Return what was believed at this time.")] = None
 
-    def wanted(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
+    def selection(self, caller: Caller, *, state: FactState | Literal["all"] | None = None) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
         return RecordSelection(
             self.tenant_of(caller),
@@ -96,7 +96,7 @@ class SessionQuery(BaseModel):
     user: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
     ceiling: Ceiling = "internal"
 
-    def wanted(self, caller: Caller, session_id: str) -> RecordSelection:
+    def selection(self, caller: Caller, session_id: str) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
         return RecordSelection(
             caller.tenant(self.tenant), user_id=caller.user(self.user), session_id=session_id, ceiling=self.ceiling
@@ -185,19 +185,19 @@ class WorkingSetAnswer(_Answer):
 
 
 # ------------------------------------------------------------------------------------------------ routes
-def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentials) -> APIRouter:
+def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials: Credentials) -> APIRouter:
     routes = APIRouter(responses={404: {"description": "The caller may see no such record."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
     @routes.get("/v1/facts", tags=["facts"], summary="Facts, the newest first")
     async def facts(query: Annotated[FactsQuery, Query()], caller: Caller = reader) -> FactsPage:
-        wanted = query.wanted(caller, state=query.state)
-        page = await within_bounds(reading.facts(wanted, limit=query.limit, cursor=query.cursor))
+        selection = query.selection(caller, state=query.state)
+        page = await within_bounds(record_reader.facts(selection, limit=query.limit, cursor=query.cursor))
         return FactsPage(items=list(page.items), next=page.next)
 
     @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact")
     async def fact(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
-        found = await tracing.fact(query.ref(caller, fact_id))
+        found = await fact_tracer.fact(query.ref(caller, fact_id))
         if found is None:
             raise _no_fact(fact_id)
         return found
@@ -207,7 +207,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
         fact_id: RecordId, query: Annotated[HistoryQuery, Query()], caller: Caller = reader
     ) -> HistoryAnswer:
         ref = query.ref(caller, fact_id)
-        found = await within_bounds(tracing.history(ref, limit=query.limit, cursor=query.cursor))
+        found = await within_bounds(fact_tracer.history(ref, limit=query.limit, cursor=query.cursor))
         if found is None:
             raise _no_fact(fact_id)
         return _history(found)
@@ -215,15 +215,15 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
     @routes.get("/v1/facts/{fact_id}/trace", tags=["facts"], summary="Why a fact is believed")
     async def trace(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> TraceAnswer:
         """Returns the versions of the fact, the decisions, the observations and the turns with their exact words."""
-        found = await tracing.trace(query.ref(caller, fact_id))
+        found = await fact_tracer.trace(query.ref(caller, fact_id))
         if found is None:
             raise _no_fact(fact_id)
         return _trace(found)
 
     @routes.get("/v1/episodes", tags=["episodes"], summary="Episodes, the newest first")
     async def episodes(query: Annotated[RecordsQuery, Query()], caller: Caller = reader) -> EpisodesPage:
-        wanted = query.wanted(caller)
-        page = await within_bounds(reading.episodes(wanted, limit=query.limit, cursor=query.cursor))
+        selection = query.selection(caller)
+        page = await within_bounds(record_reader.episodes(selection, limit=query.limit, cursor=query.cursor))
         return EpisodesPage(items=list(page.items), next=page.next)
 
     @routes.get("/v1/digest", tags=["digest"], summary="The digest: a summary of facts and episodes")
@@ -231,7 +231,7 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
         """At most 400 tokens of prose. Consolidation rewrites it when facts or episodes have changed."""
         caller.check_ceiling(query.ceiling)
         owner = query.owner(caller)
-        found = await reading.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
+        found = await record_reader.digest(query.tenant_of(caller), owner, ceiling=query.ceiling)
         if found is None:
             raise not_found(f"there is no digest of {owner.scope} {owner.id} yet, or it may not be read")
         return found
@@ -240,15 +240,15 @@ def router(*, reading: RecordReader, tracing: FactTracer, credentials: Credentia
     async def turns(
         session_id: SessionId, query: Annotated[SessionTurnsQuery, Query()], caller: Caller = reader
     ) -> SessionTurnsPage:
-        wanted = query.wanted(caller, session_id)
-        page = await within_bounds(reading.log(wanted, limit=query.limit, cursor=query.cursor))
+        selection = query.selection(caller, session_id)
+        page = await within_bounds(record_reader.log(selection, limit=query.limit, cursor=query.cursor))
         return SessionTurnsPage(items=[_turn(each) for each in page.items], next=page.next)
 
     @routes.get("/v1/sessions/{session_id:path}/working", tags=["sessions"], summary="The working set of a session")
     async def working(
         session_id: SessionId, query: Annotated[SessionQuery, Query()], caller: Caller = reader
     ) -> WorkingSetAnswer:
-        page = await reading.working(query.wanted(caller, session_id))
+        page = await record_reader.working(query.selection(caller, session_id))
         return WorkingSetAnswer(items=list(page.items))
 
     return routes

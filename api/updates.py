@@ -120,10 +120,10 @@ async def events(following: TopicReader, *, heartbeat: float) -> AsyncIterator[S
     at = following.begins
     yield _block(comment="memstream", id=at.token(), retry=RECONNECT_MILLISECONDS)
     while following.ended is None:
-        told = await following.next(within=heartbeat)
-        if told is not None:
-            at = told.places
-            yield _block(id=at.token(), event=CHANGE, data=_line(told.record.value or b""))
+        update = await following.next(within=heartbeat)
+        if update is not None:
+            at = update.places
+            yield _block(id=at.token(), event=CHANGE, data=_line(update.record.value or b""))
         elif following.ended is None:
             now = following.place()
             yield _block(comment="heartbeat", id=None if now == at else now.token())

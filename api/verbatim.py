@@ -31,7 +31,7 @@ class VerbatimAnswer(BaseModel):
     was stored."""
 
 
-def router(*, rehydrating: VerbatimReader, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
+def router(*, verbatim_reader: VerbatimReader, credentials: Credentials, now: Callable[[], datetime]) -> APIRouter:
     routes = APIRouter(tags=["episodes"], responses={404: {"description": "The caller may see no such record."}})
     reader = Depends(caller_with(credentials, "memory:read"))
 
@@ -43,7 +43,7 @@ def router(*, rehydrating: VerbatimReader, credentials: Credentials, now: Callab
     ) -> VerbatimAnswer:
         """Each access is logged before the text is returned, and extends the time that the text is kept."""
         ref = EpisodeRef(query.tenant_of(caller), episode_id, caller.sees, query.ceiling)
-        found = await rehydrating.rehydrate(ref, now=now())
+        found = await verbatim_reader.rehydrate(ref, now=now())
         if found is None:
             raise not_found(f"there is no episode {episode_id} here, or it may not be read")
         return VerbatimAnswer(

@@ -20,7 +20,7 @@ FACTS_MAX = 1_000
 """Facts that are read. An observation makes one fact, and is evidence of few others."""
 
 
-async def outlived(
+async def find_disbelieved(
     episodes: Mapping[str, Payload],
     *,
     store: VectorStore,
@@ -31,17 +31,17 @@ async def outlived(
     """Return the ids of the episodes that no longer hold (memory/facts/belief.py). Store errors pass through."""
     observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
     summaries = {identity: turns for identity, payload in episodes.items() if (turns := summarised_by(payload))}
-    told: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
+    with_evidence: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
     if summaries:
         turn_ids = {turn for turns in summaries.values() for _, turn in turns}
-        told.append(any_of("evidence[].turn_id", sorted(turn_ids)))
+        with_evidence.append(any_of("evidence[].turn_id", sorted(turn_ids)))
     found = await store.select(
         FACTS,
         tenant_id=request.tenant_id,
         where=models.Filter(
             must=[
                 any_of("owner_key", request.owner_keys),
-                models.Filter(should=told),
+                models.Filter(should=with_evidence),
                 any_of("state", ("active", *DENIED)),
             ]
         ),
@@ -49,13 +49,13 @@ async def outlived(
         fields=SAYING,
     )
     known = request.known_at or now
-    sayings = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
+    claims = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
 
-    def stand(identity: str, payload: Payload) -> bool:
+    def is_believed(identity: str, payload: Payload) -> bool:
         if identity in summaries:
-            return is_summary_believed(summaries[identity], sayings)
+            return is_summary_believed(summaries[identity], claims)
         return is_episode_believed(
-            content_of(payload), observations[identity], sayings, more_than=policy.duplicate_overlap
+            content_of(payload), observations[identity], claims, more_than=policy.duplicate_overlap
         )
 
-    return frozenset(identity for identity, payload in episodes.items() if not stand(identity, payload))
+    return frozenset(identity for identity, payload in episodes.items() if not is_believed(identity, payload))

@@ -28,9 +28,9 @@ class CollectionCache:
     async def of(self, collections: Collection[str]) -> frozenset[str]:
         """Return those of `collections` that exist, asked for in parallel. A collection whose question fails counts as
         existing: the read of it then reports what is missing."""
-        asked = [each for each in collections if each not in self._seen]
-        answers = await asyncio.gather(*(self._may_be(each) for each in asked))
-        absent = {each for each, there in zip(asked, answers, strict=True) if not there}
+        unseen = [each for each in collections if each not in self._seen]
+        answers = await asyncio.gather(*(self._may_be(each) for each in unseen))
+        absent = {each for each, there in zip(unseen, answers, strict=True) if not there}
         return frozenset(collections) - absent
 
     async def _may_be(self, collection: str) -> bool:

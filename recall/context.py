@@ -78,13 +78,13 @@ class ContextRequest:
         unknown = self.switches - set(get_args(Switch))
         if unknown:
             raise ValueError(f"unknown section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
-        self.asking(TIERS_OF_SECTIONS)
+        self.recall_request(TIERS_OF_SECTIONS)
 
     @property
     def sections(self) -> frozenset[Section]:
         return frozenset(section for section in get_args(Section) if section in self.switches)
 
-    def asking(self, tiers: tuple[Tier, ...]) -> RecallRequest:
+    def recall_request(self, tiers: tuple[Tier, ...]) -> RecallRequest:
         return RecallRequest(
             tenant_id=self.tenant_id,
             owner=self.owner,
@@ -133,7 +133,7 @@ class ContextService:
         *,
         recall: RecallPort,
         digests: DigestReader | None = None,
-        teller: RecallPublisher | None = None,
+        publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
@@ -142,7 +142,7 @@ class ContextService:
         model does."""
         self._recall = recall
         self._digests = digests
-        self._teller: RecallPublisher = teller or NullRecallPublisher()
+        self._publisher: RecallPublisher = publisher or NullRecallPublisher()
         self._mark = mark
         self._count = count
 
@@ -161,8 +161,8 @@ class ContextService:
         policy = ContextPolicy(max_tokens=request.max_tokens, sections=request.sections, ceiling=request.ceiling)
         rendered = self._rendered(memories, policy)
         if shown := {each.id for each in rendered.shown}:
-            told = (each for each in recalled.items if each.item.id in shown)
-            self._teller.tell(answered(request.asking(TIERS_OF_SECTIONS), told, now))
+            items = (each for each in recalled.items if each.item.id in shown)
+            self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
         missing = (*recalled.missing, *parts.missing)
         return PromptContext(
             text=rendered.text,
@@ -176,7 +176,7 @@ class ContextService:
         )
 
     async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> RecallResult:
-        return await self._recall.recall(request.asking(tiers), now=now) if tiers else RecallResult((), ())
+        return await self._recall.recall(request.recall_request(tiers), now=now) if tiers else RecallResult((), ())
 
     async def _digest(self, request: ContextRequest, parts: DeadlineReads) -> Digest | None:
         digests = self._digests

@@ -31,7 +31,7 @@ def where(tier: Tier, request: RecallRequest, *, now: datetime) -> models.Filter
 def _facts(request: RecallRequest, now: datetime) -> models.Filter:
     """Match active facts that have not ended. For a time in the past, match facts that were valid then, also if they
     were replaced later. Invalidated facts were never true."""
-    conditions = _of_owners(request) + _said_of(request)
+    conditions = _of_owners(request) + _about(request)
     if request.known_at is not None:
         conditions += believed(request.known_at, valid=request.as_of or request.known_at)
     elif request.as_of is not None:
@@ -67,11 +67,11 @@ def _working(request: RecallRequest) -> models.Filter | None:
     if request.session is None or request.past is not None:
         return None
     session = [equals("user_id", request.session.user_id), equals("session_id", request.session.session_id)]
-    return models.Filter(must=[*session, _ceiling(request), *_said_of(request)])
+    return models.Filter(must=[*session, _ceiling(request), *_about(request)])
 
 
 def _episodes(request: RecallRequest) -> models.Filter:
-    conditions = _of_owners(request) + _said_of(request)
+    conditions = _of_owners(request) + _about(request)
     conditions.append(is_empty("deleted_at"))
     if request.past is not None:
         conditions.append(valid_at(request.past))
@@ -83,15 +83,15 @@ def _episodes(request: RecallRequest) -> models.Filter:
 def _turns(request: RecallRequest) -> models.Filter | None:
     """Match messages in all sessions of the owner. A message has no subject and no category, and without a cue it has
     no rank."""
-    if request.asked is None or request.subject is not None or request.category is not None:
+    if request.search_text is None or request.subject is not None or request.category is not None:
         return None
     conditions: list[models.Condition] = [
         equals("owner_key", request.owner.key(request.tenant_id)),
         _ceiling(request),
     ]
-    heard = [moment for moment in (request.as_of, request.known_at) if moment is not None]
-    if heard:
-        conditions.append(until("occurred_at", min(heard)))
+    moments = [moment for moment in (request.as_of, request.known_at) if moment is not None]
+    if moments:
+        conditions.append(until("occurred_at", min(moments)))
     return models.Filter(must=conditions)
 
 
@@ -130,6 +130,6 @@ def _ceiling(request: RecallRequest) -> models.Condition:
     return any_of("sensitivity", up_to(request.ceiling))
 
 
-def _said_of(request: RecallRequest) -> list[models.Condition]:
+def _about(request: RecallRequest) -> list[models.Condition]:
     named = (("subject", request.subject), ("category", request.category))
     return [equals(field, value) for field, value in named if value is not None]

@@ -94,8 +94,8 @@ class SelectionPrompt:
             heading = one_line(each.subject or NO_SUBJECT)
             by_subject.setdefault(heading, []).append(f"[{name}] {one_line(each.text)[:CHARS_MAX]}")
         shown = "\n".join("\n".join((f"## {subject}", *lines)) for subject, lines in by_subject.items())
-        asked = f"Memories:\n{shown}\n\nWhat is asked for:\n{escape_markers(self.cue)}"
-        return Message("system", RULES), Message("user", asked)
+        question = f"Memories:\n{shown}\n\nWhat is asked for:\n{escape_markers(self.cue)}"
+        return Message("system", RULES), Message("user", question)
 
     def parse(self, value: JsonValue) -> SelectionAnswer:
         """Parse the answer. ValueError: it has another shape. An id that was not shown, or that comes again, is

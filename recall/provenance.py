@@ -248,8 +248,8 @@ class FactTracer:
         ]
         found = await self._store.select(TURNS, tenant_id=ref.tenant_id, where=models.Filter(must=conditions))
         messages = (StoredMessage.from_payload(each.payload) for each in found)
-        kept = [each for each in messages if _is_of(each, user_of) and ref.may_show(each.sensitivity)]
-        return tuple(sorted(kept, key=said_in_order))
+        own = [each for each in messages if _is_of(each, user_of) and ref.may_show(each.sensitivity)]
+        return tuple(sorted(own, key=said_in_order))
 
 
 class _Changes:

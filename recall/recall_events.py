@@ -53,7 +53,7 @@ class AnsweredRecall:
 
 
 class RecallPublisher(Protocol):
-    def tell(self, answered: AnsweredRecall) -> None:
+    def publish(self, answered: AnsweredRecall) -> None:
         """Queue an answer. Returns at once, and raises nothing."""
         ...
 
@@ -61,7 +61,7 @@ class RecallPublisher(Protocol):
 class NullRecallPublisher:
     """A publisher that publishes nothing."""
 
-    def tell(self, answered: AnsweredRecall) -> None:
+    def publish(self, answered: AnsweredRecall) -> None:
         return None
 
 
@@ -70,17 +70,17 @@ class PublishingRecall:
     """`RecallPort` that publishes the answers of another one."""
 
     inner: RecallPort
-    teller: RecallPublisher
+    publisher: RecallPublisher
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         recalled = await self.inner.recall(request, now=now)
-        self.teller.tell(answered(request, recalled.items, now))
+        self.publisher.publish(answered(request, recalled.items, now))
         return recalled
 
 
 def answered(request: RecallRequest, items: Iterable[RecalledMemory], at: datetime) -> AnsweredRecall:
     named = tuple((each.item.tier, each.item.id) for each in items)
-    return AnsweredRecall(request.tenant_id, request.owners, request.asked, named, at)
+    return AnsweredRecall(request.tenant_id, request.owners, request.search_text, named, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,12 @@ class PublisherMetrics:
     def on(cls, registry: CollectorRegistry) -> PublisherMetrics:
         return cls(
             Counter("memstream_recalled_sent_total", "Records on memory.recalled", registry=registry),
-            Counter("memstream_recalled_dropped_total", "Recalls not told, by why", ["why"], registry=registry),
+            Counter(
+                "memstream_recalled_dropped_total",
+                "Recalls that were not published, by reason",
+                ["why"],
+                registry=registry,
+            ),
         )
 
 
@@ -121,11 +126,11 @@ def records_of(answered: AnsweredRecall) -> list[RecallTold]:
     ]
 
 
-async def send(told: RecallTold, *, to: Log) -> None:
+async def send(record: RecallTold, *, to: Log) -> None:
     """Append the record; when this returns, it is durable. Raises Transient."""
-    key = told.owner.key(told.tenant_id)
-    event = CloudEvent(told.recall_id, SOURCE, "memstream.recalled.v1", key, told.at)
-    await to.append(RECALLED.name, key=key.encode(), value=told.to_bytes(), headers=event.headers())
+    key = record.owner.key(record.tenant_id)
+    event = CloudEvent(record.recall_id, SOURCE, "memstream.recalled.v1", key, record.at)
+    await to.append(RECALLED.name, key=key.encode(), value=record.to_bytes(), headers=event.headers())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,7 +147,7 @@ class LogRecallPublisher:
     _away_until: float = 0.0
     _closing: bool = False
 
-    def tell(self, answered: AnsweredRecall) -> None:
+    def publish(self, answered: AnsweredRecall) -> None:
         if len(self._waiting) >= self.waiting_max:
             self.metrics.dropped.labels("full").inc()
             return
@@ -175,16 +180,16 @@ class LogRecallPublisher:
     async def _send_waiting(self) -> None:
         """Send answers one after the other, because the same log also takes turns."""
         while self._waiting:
-            for told in records_of(self._waiting.popleft()):
-                await self._send(told)
+            for record in records_of(self._waiting.popleft()):
+                await self._send(record)
 
-    async def _send(self, told: RecallTold) -> None:
+    async def _send(self, record: RecallTold) -> None:
         clock = asyncio.get_running_loop().time
         if clock() < self._away_until:
             self._dropped(1)
             return
         try:
-            await send(told, to=self.log)
+            await send(record, to=self.log)
         except asyncio.CancelledError:
             self._dropped(1)
             raise

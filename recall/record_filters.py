@@ -54,76 +54,76 @@ class RecordSelection:
                 raise ValueError(f"{name} needs a time zone")
 
 
-def facts_filter(wanted: RecordSelection) -> models.Filter:
-    conditions = _owned(wanted) + _said_of(wanted)
-    if wanted.known_at is not None and wanted.state is None:
-        conditions += believed(wanted.known_at, valid=wanted.as_of or wanted.known_at)
+def facts_filter(selection: RecordSelection) -> models.Filter:
+    conditions = _owned(selection) + _about(selection)
+    if selection.known_at is not None and selection.state is None:
+        conditions += believed(selection.known_at, valid=selection.as_of or selection.known_at)
     else:
-        states = _states(wanted)
+        states = _states(selection)
         conditions += [] if states is None else [any_of("state", states)]
-        conditions += _when(wanted)
-    if wanted.session_id is not None:
-        conditions.append(equals("evidence[].session_id", wanted.session_id))
+        conditions += _when(selection)
+    if selection.session_id is not None:
+        conditions.append(equals("evidence[].session_id", selection.session_id))
     return models.Filter(must=conditions)
 
 
-def episodes_filter(wanted: RecordSelection) -> models.Filter:
-    conditions = _owned(wanted) + _said_of(wanted) + _when(wanted)
-    if wanted.session_id is not None:
-        conditions.append(equals("session_id", wanted.session_id))
-    if wanted.state != ALL:
+def episodes_filter(selection: RecordSelection) -> models.Filter:
+    conditions = _owned(selection) + _about(selection) + _when(selection)
+    if selection.session_id is not None:
+        conditions.append(equals("session_id", selection.session_id))
+    if selection.state != ALL:
         conditions.append(_empty("deleted_at"))
     return models.Filter(must=conditions)
 
 
-def working_filter(wanted: RecordSelection) -> models.Filter:
-    return models.Filter(must=[*_in_session(wanted), *_said_of(wanted)])
+def working_filter(selection: RecordSelection) -> models.Filter:
+    return models.Filter(must=[*_in_session(selection), *_about(selection)])
 
 
-def digests_filter(wanted: RecordSelection) -> models.Filter:
-    return models.Filter(must=_owned(wanted))
+def digests_filter(selection: RecordSelection) -> models.Filter:
+    return models.Filter(must=_owned(selection))
 
 
-def messages_filter(wanted: RecordSelection) -> models.Filter:
-    return models.Filter(must=_in_session(wanted))
+def messages_filter(selection: RecordSelection) -> models.Filter:
+    return models.Filter(must=_in_session(selection))
 
 
 # ------------------------------------------------------------------------------------------------ conditions
-def _states(wanted: RecordSelection) -> tuple[FactState, ...] | None:
+def _states(selection: RecordSelection) -> tuple[FactState, ...] | None:
     """Return the states to match; None: any. For a time in the past, match facts that are active now or were replaced
     since."""
-    if wanted.state == ALL:
+    if selection.state == ALL:
         return None
-    if wanted.state is not None:
-        return (wanted.state,)
-    return ("active",) if wanted.as_of is None else ("active", "superseded")
+    if selection.state is not None:
+        return (selection.state,)
+    return ("active",) if selection.as_of is None else ("active", "superseded")
 
 
-def _when(wanted: RecordSelection) -> list[models.Condition]:
+def _when(selection: RecordSelection) -> list[models.Condition]:
     """Return the conditions on times. A read with `known_at` alone also takes that time as world time."""
-    recorded = [] if wanted.known_at is None else [until("recorded_at", wanted.known_at)]
-    at = wanted.as_of or wanted.known_at
+    recorded = [] if selection.known_at is None else [until("recorded_at", selection.known_at)]
+    at = selection.as_of or selection.known_at
     return [*recorded, *([] if at is None else [valid_at(at)])]
 
 
-def _owned(wanted: RecordSelection) -> list[models.Condition]:
-    owned = [] if wanted.owner is None else [equals("owner_key", wanted.owner.key(wanted.tenant_id))]
-    return [*owned, *_shown(wanted)]
+def _owned(selection: RecordSelection) -> list[models.Condition]:
+    owned = [] if selection.owner is None else [equals("owner_key", selection.owner.key(selection.tenant_id))]
+    return [*owned, *_shown(selection)]
 
 
-def _in_session(wanted: RecordSelection) -> list[models.Condition]:
-    pairs = (("user_id", wanted.user_id), ("session_id", wanted.session_id))
-    return [*_owned(wanted), *(equals(field, value) for field, value in pairs if value is not None)]
+def _in_session(selection: RecordSelection) -> list[models.Condition]:
+    pairs = (("user_id", selection.user_id), ("session_id", selection.session_id))
+    return [*_owned(selection), *(equals(field, value) for field, value in pairs if value is not None)]
 
 
-def _said_of(wanted: RecordSelection) -> list[models.Condition]:
-    pairs = (("subject", wanted.subject), ("category", wanted.category))
+def _about(selection: RecordSelection) -> list[models.Condition]:
+    pairs = (("subject", selection.subject), ("category", selection.category))
     return [equals(field, value) for field, value in pairs if value is not None]
 
 
-def _shown(wanted: RecordSelection) -> list[models.Condition]:
+def _shown(selection: RecordSelection) -> list[models.Condition]:
     """Return the condition on sensitivity. A caller who may read everything needs none."""
-    levels = up_to(wanted.ceiling)
+    levels = up_to(selection.ceiling)
     return [] if levels == SENSITIVITIES else [any_of("sensitivity", levels)]
 
 

@@ -86,37 +86,37 @@ class RecordReader:
 
     # -------------------------------------------------------------------------------------------- pages
     async def facts(
-        self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+        self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Fact]:
         """Read a page of facts, the most recently recorded first."""
-        return await self._page(_FACT, wanted, limit, cursor)
+        return await self._page(_FACT, selection, limit, cursor)
 
     async def episodes(
-        self, wanted: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+        self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
     ) -> Page[Episode]:
         """Read a page of episodes, the newest first by `occurred_at`."""
-        return await self._page(_EPISODE, wanted, limit, cursor)
+        return await self._page(_EPISODE, selection, limit, cursor)
 
     async def working(
-        self, wanted: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
+        self, selection: RecordSelection, *, limit: int = ENTRIES_MAX, cursor: str | None = None
     ) -> Page[StoredWorkingEntry]:
         """Read a page of working entries by id; within the page they are ordered by session, the most salient first.
         The entries of one session fit into one page."""
-        page = await self._page(_ENTRY, wanted, limit, cursor)
+        page = await self._page(_ENTRY, selection, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
 
-    async def log(self, wanted: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
+    async def log(self, selection: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
         """Read a page of turns, the newest first, at most 50. A turn is never divided between pages."""
         if not 1 <= limit <= TURNS_MAX:
             raise ValueError(f"the limit must be 1 to {TURNS_MAX} turns, not {limit}")
         if not await self._existing.has(TURNS):
             return Page(())
         first = equals("message_index", 0)
-        where = messages_filter(wanted)
+        where = messages_filter(selection)
         heads = await page_of(
             self._store,
             TURNS,
-            tenant_id=wanted.tenant_id,
+            tenant_id=selection.tenant_id,
             where=models.Filter(must=[where, first]),
             order_by=_MESSAGE.order_by,
             limit=limit,
@@ -126,7 +126,7 @@ class RecordReader:
         for head in heads.items:
             message = StoredMessage.from_payload(head.payload)
             turns[_turn(message)] = [message]
-        for message in await self._further(wanted, where, turns):
+        for message in await self._further(selection, where, turns):
             turns[_turn(message)].append(message)
         return Page(tuple(_logged(messages) for messages in turns.values()), heads.next)
 
@@ -155,51 +155,51 @@ class RecordReader:
         digest = _DIGEST.record(found[digest_id].payload)
         return digest if digest.sensitivity in up_to(ceiling) else None
 
-    async def every_digest(self, wanted: RecordSelection) -> list[Digest]:
+    async def every_digest(self, selection: RecordSelection) -> list[Digest]:
         """Read all digests, by owner."""
-        found = await self._every(_DIGEST, wanted)
+        found = await self._every(_DIGEST, selection)
         return sorted(found, key=lambda each: each.owner.key(each.tenant_id))
 
-    async def every_fact(self, wanted: RecordSelection) -> list[Fact]:
+    async def every_fact(self, selection: RecordSelection) -> list[Fact]:
         """Read all facts, oldest first."""
-        return sorted(await self._every(_FACT, wanted), key=lambda each: (each.recorded_at, each.fact_id))
+        return sorted(await self._every(_FACT, selection), key=lambda each: (each.recorded_at, each.fact_id))
 
-    async def every_episode(self, wanted: RecordSelection) -> list[Episode]:
+    async def every_episode(self, selection: RecordSelection) -> list[Episode]:
         """Read all episodes, oldest first."""
-        found = await self._every(_EPISODE, wanted)
+        found = await self._every(_EPISODE, selection)
         return sorted(found, key=lambda each: (each.occurred_at, each.recorded_at, each.episode_id))
 
-    async def every_entry(self, wanted: RecordSelection) -> list[StoredWorkingEntry]:
+    async def every_entry(self, selection: RecordSelection) -> list[StoredWorkingEntry]:
         """Read all working entries, by session, the most salient first."""
-        return sorted(await self._every(_ENTRY, wanted), key=_salience_first)
+        return sorted(await self._every(_ENTRY, selection), key=_salience_first)
 
-    async def every_message(self, wanted: RecordSelection) -> list[StoredMessage]:
+    async def every_message(self, selection: RecordSelection) -> list[StoredMessage]:
         """Read all messages, oldest first, those of one turn together."""
-        return sorted(await self._every(_MESSAGE, wanted), key=said_in_order)
+        return sorted(await self._every(_MESSAGE, selection), key=said_in_order)
 
     # -------------------------------------------------------------------------------------------- within
-    async def _page(self, kind: _Kind[R], wanted: RecordSelection, limit: int, cursor: str | None) -> Page[R]:
+    async def _page(self, kind: _Kind[R], selection: RecordSelection, limit: int, cursor: str | None) -> Page[R]:
         if not await self._existing.has(kind.collection):
             return Page(())
         page = await page_of(
             self._store,
             kind.collection,
-            tenant_id=wanted.tenant_id,
-            where=kind.where(wanted),
+            tenant_id=selection.tenant_id,
+            where=kind.where(selection),
             order_by=kind.order_by,
             limit=limit,
             cursor=cursor,
         )
         return Page(tuple(kind.record(each.payload) for each in page.items), page.next)
 
-    async def _every(self, kind: _Kind[R], wanted: RecordSelection) -> list[R]:
+    async def _every(self, kind: _Kind[R], selection: RecordSelection) -> list[R]:
         if not await self._existing.has(kind.collection):
             return []
-        found = await self._store.select(kind.collection, tenant_id=wanted.tenant_id, where=kind.where(wanted))
+        found = await self._store.select(kind.collection, tenant_id=selection.tenant_id, where=kind.where(selection))
         return [kind.record(each.payload) for each in found]
 
     async def _further(
-        self, wanted: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
+        self, selection: RecordSelection, where: models.Filter, turns: dict[tuple[str, str, str], list[StoredMessage]]
     ) -> list[StoredMessage]:
         """Read the messages of these turns that follow the first one."""
         if not turns:
@@ -209,7 +209,7 @@ class RecordReader:
         later = models.FieldCondition(key="message_index", range=models.Range(gt=0))
         found = await self._store.select(
             TURNS,
-            tenant_id=wanted.tenant_id,
+            tenant_id=selection.tenant_id,
             where=models.Filter(must=[where, *of_turns, later]),
         )
         messages = [StoredMessage.from_payload(each.payload) for each in found]

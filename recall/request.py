@@ -65,7 +65,7 @@ class RecallRequest:
             _require(not _has_surrogate(self.cue), "the cue is no valid text")
 
     @property
-    def asked(self) -> str | None:
+    def search_text(self) -> str | None:
         """The cue without surrounding white space; None when nothing is left."""
         return (self.cue or "").strip() or None
 

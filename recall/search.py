@@ -102,7 +102,7 @@ class MemorySearch:
                     group.create_task(self._links())
                 if "working" in self._where:
                     group.create_task(self._all_working())
-                if (cue := self._request.asked) is not None:
+                if (cue := self._request.search_text) is not None:
                     group.create_task(self._for_cue(cue))
                 else:
                     for tier in self._where:
@@ -152,12 +152,12 @@ class MemorySearch:
         tiers = [tier for tier in self._where if tier != "working"]
         if not tiers:
             return
-        asked = dict.fromkeys(tiers, _Asked(cue, cue))
+        cues = dict.fromkeys(tiers, _TierCue(cue, cue))
         if "turns" in tiers and (named := await self._speaker(cue)) is not None:
-            asked["turns"] = _Asked(named.first_person, named.without_name, named.names)
-        vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in asked.values())))
+            cues["turns"] = _TierCue(named.first_person, named.without_name, named.names)
+        vectors = await self._embedded(list(dict.fromkeys(each.meaning for each in cues.values())))
         async with asyncio.TaskGroup() as group:
-            for tier, each in asked.items():
+            for tier, each in cues.items():
                 group.create_task(self._search(tier, each, vectors.get(each.meaning)))
 
     async def _speaker(self, cue: str) -> Speaker | None:
@@ -203,14 +203,14 @@ class MemorySearch:
         )
         return dict(zip(texts, vectors, strict=True)) if vectors is not None else {}
 
-    async def _search(self, tier: Tier, asked: _Asked, vector: Vector | None) -> None:
-        rankings = _rankings(tier, asked, vector, self._policy.fused)
+    async def _search(self, tier: Tier, cue: _TierCue, vector: Vector | None) -> None:
+        rankings = _rankings(tier, cue, vector, self._policy.fused)
         if not rankings:
             return
         first, *others = rankings
         found = await self._parts.ask(
             f"{tier}.{first}",
-            lambda: self._candidates(tier, rankings, asked.names),
+            lambda: self._candidates(tier, rankings, cue.names),
             also=[f"{tier}.{each}" for each in others],
         )
         if found is not None:
@@ -257,7 +257,7 @@ class MemorySearch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TierCue:
     """A cue in the form in which one tier is searched."""
 
     meaning: str
@@ -267,7 +267,7 @@ class _Asked:
     """Names of the speaker whose messages are preferred."""
 
 
-def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
+def _rankings(tier: Tier, cue: _TierCue, vector: Vector | None, policy: FusionPolicy) -> dict[ListName, Ranking]:
     """Choose the rankings of a tier: those that its collection supports and that have a weight."""
     rankings: dict[ListName, Ranking] = {}
     if vector is not None and policy.dense > 0:
@@ -275,7 +275,7 @@ def _rankings(tier: Tier, asked: _Asked, vector: Vector | None, policy: FusionPo
     if vector is not None and policy.windowed > 0 and tier == "turns":
         rankings["windowed"] = DenseRanking(vector, "window")
     if policy.lexical > 0:
-        rankings["lexical"] = LexicalRanking(asked.words)
+        rankings["lexical"] = LexicalRanking(cue.words)
     return rankings
 
 
@@ -288,7 +288,7 @@ def _first(failed: BaseExceptionGroup) -> BaseException:
 def lifts(request: RecallRequest, policy: RecallPolicy) -> bool:
     """Tell whether links can raise a score. Without a cue no record activates another. Links have no history either, so
     a read with `known_at` ignores them."""
-    return policy.links > 0 and request.asked is not None and request.known_at is None
+    return policy.links > 0 and request.search_text is not None and request.known_at is None
 
 
 async def linked(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:

@@ -30,7 +30,7 @@ from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier
 from ..schemas.turns import Sensitivity
-from .belief_filter import outlived
+from .belief_filter import find_disbelieved
 from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
 from .payloads import MemorySource, content_of, impression_of, subject_of, told_of, trace_of
@@ -126,10 +126,10 @@ class RecallService:
         )
         found = dict(self._found(await searching.run(), request))
         links = searching.links
-        if request.asked is not None and self._reranker is not None and found:
-            found = await self._reranked(found, links, request.asked, self._reranker, parts, request, now)
+        if request.search_text is not None and self._reranker is not None and found:
+            found = await self._reranked(found, links, request.search_text, self._reranker, parts, request, now)
         scored = self._scored(found, links, request, now)
-        chosen = await self._standing(scored, found, parts, request, now, facts=FACTS in collections)
+        chosen = await self._believed(scored, found, parts, request, now, facts=FACTS in collections)
         if parts.missing:
             log.warning("recall_incomplete", missing=[each.part for each in parts.missing])
         items = tuple(_recollection(each, found[each.tier, each.id]) for each in chosen)
@@ -161,7 +161,7 @@ class RecallService:
             for rank, key in enumerate(reordered(ordered, order))
         }
 
-    async def _standing(
+    async def _believed(
         self,
         scored: Sequence[ScoredMemory],
         found: Mapping[Key, _Found],
@@ -184,7 +184,7 @@ class RecallService:
             episodes = [*asked, *islice(others, behind)]
             gone = await parts.ask(
                 "episodic.standing",
-                lambda these=episodes: outlived(  # type: ignore[misc]
+                lambda these=episodes: find_disbelieved(  # type: ignore[misc]
                     {identity: found["episodic", identity].payload for identity in these},
                     store=self._store,
                     request=request,
@@ -214,7 +214,7 @@ class RecallService:
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
         for tier, pool in pools.items():
             if pool.fused is None:
-                yield from _without_index(tier, pool, request.asked)
+                yield from _without_index(tier, pool, request.search_text)
                 continue
             for identity, match in pool.fused.items():
                 if (payload := pool.payloads.get(identity)) is not None:

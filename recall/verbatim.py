@@ -87,7 +87,7 @@ class VerbatimReader:
         if not is_whole(row, episode):
             log.error("archive_damaged", tenant_id=ref.tenant_id, episode_id=ref.episode_id, sha256=row.sha256)
             return VerbatimResult(ref.episode_id, None, "damaged", episode.archived_at)
-        if not await self._may_be_told(row):
+        if not await self._may_be_shown(row):
             return None
         told = RecallTold(
             recall_id=str(uuid.uuid4()),
@@ -121,7 +121,7 @@ class VerbatimReader:
         found = await self._store.get(ARCHIVE, tenant_id=ref.tenant_id, ids=[archive_id])
         return Archived.from_payload(found[archive_id].payload) if archive_id in found else None
 
-    async def _may_be_told(self, row: Archived) -> bool:
+    async def _may_be_shown(self, row: Archived) -> bool:
         """Tell whether the text may be shown. It may not when facts that no read shows say the same."""
         if not await self._existing.has(FACTS):
             return True

@@ -41,7 +41,7 @@ class BatchingEmbedder:
     async def close(self) -> None:
         await self._embedder.close()
 
-    async def _run(self, asked: Sequence[tuple[str, tuple[str, ...]]]) -> list[list[list[float]]]:
-        tenant_id = asked[0][0]
-        vectors = iter(await self._embedder.embed([text for _, texts in asked for text in texts], tenant_id=tenant_id))
-        return [list(islice(vectors, len(texts))) for _, texts in asked]
+    async def _run(self, batch: Sequence[tuple[str, tuple[str, ...]]]) -> list[list[list[float]]]:
+        tenant_id = batch[0][0]
+        vectors = iter(await self._embedder.embed([text for _, texts in batch for text in texts], tenant_id=tenant_id))
+        return [list(islice(vectors, len(texts))) for _, texts in batch]

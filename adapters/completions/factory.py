@@ -41,14 +41,14 @@ def create_completions(
     """
     made: dict[str, Completions] = {}
 
-    def one(name: str, told: str) -> Completions:
+    def one(name: str, setting: str) -> Completions:
         if name not in made:
-            made[name] = _offline(sink) if name == OFFLINE else paid(name, told)
+            made[name] = _offline(sink) if name == OFFLINE else paid(name, setting)
         return made[name]
 
-    def paid(name: str, told: str) -> Completions:
+    def paid(name: str, setting: str) -> Completions:
         if not (api_key or base_url):
-            raise ValueError(f"{told} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)")
+            raise ValueError(f"{setting} needs OPENAI_API_KEY (or OPENAI_BASE_URL of your own server)")
         from .openai import OpenAICompletions  # the client takes most of a second to import
 
         return OpenAICompletions(
@@ -61,8 +61,8 @@ def create_completions(
             meter=meter,
         )
 
-    def chain(names: tuple[str, ...], told: str) -> Completions:
-        several = [one(name, told) for name in names]
+    def chain(names: tuple[str, ...], setting: str) -> Completions:
+        several = [one(name, setting) for name in names]
         return several[0] if len(several) == 1 else FallbackCompletions(several, patience=patience)
 
     default = names_in(model or "") or (DEFAULT_MODEL if api_key else OFFLINE,)

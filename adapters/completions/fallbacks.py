@@ -64,11 +64,11 @@ class _Link:
         """Record a failed call, and tell whether the next model is called."""
         if self._failing_since is None:
             self._failing_since = began
-        asked = failure.retry_after or 0.0
+        requested_wait = failure.retry_after or 0.0
         is_waited_for = isinstance(failure, RateLimited) or not self.following.costs_money
-        if is_waited_for and now + asked - self._failing_since < self._patience:
+        if is_waited_for and now + requested_wait - self._failing_since < self._patience:
             return False
-        self._away_until = now + max(PROBE_AFTER, asked, now - began)
+        self._away_until = now + max(PROBE_AFTER, requested_wait, now - began)
         log.warning(
             "model_fell_over",
             model=self.completions.model,

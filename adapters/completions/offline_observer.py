@@ -84,20 +84,20 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held]) -> list[_Found]:
     for message in turn.said:
         parts = list(clauses(message))
         for clause in parts:
-            told = _told(clause, held)
-            found += [_linked(statement, clause, held) for statement in told]
-            if not told:
+            spoken = _statements_in(clause, held)
+            found += [_linked(statement, clause, held) for statement in spoken]
+            if not spoken:
                 found += _substituted(clause, parts, held)
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends}
         for clause in parts:
             if clause not in shown:
-                told = endings(clause.text, beside=[item.statement for item in found])
-                found += [_Found(statement, clause) for statement in told]
+                spoken = endings(clause.text, beside=[item.statement for item in found])
+                found += [_Found(statement, clause) for statement in spoken]
     return _without_doubles(found)
 
 
-def _told(clause: SpokenClause, held: Sequence[_Held]) -> list[SpokenStatement]:
+def _statements_in(clause: SpokenClause, held: Sequence[_Held]) -> list[SpokenStatement]:
     subjects = {item.subject for item in held} - {"user"}
     return statements_about_people(clause.text, subjects=subjects) or [
         *statements(clause.text, introduces=clause.opens),

@@ -54,9 +54,9 @@ def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[S
                 *_about(match["name"], match.groupdict().get("rest"), match["kin"]),
             ]
     if (match := _UNNAMED.fullmatch(clause)) and _is_kin(match["kin"]) and not is_pets(match["kin"]):
-        told = statements(_first_person(match["rest"]))
-        if told and not told[0].content.startswith("Name "):
-            content = capitalised(f"{match['kin']} {told[0].content[:1].lower()}{told[0].content[1:]}")
+        spoken = statements(_first_person(match["rest"]))
+        if spoken and not spoken[0].content.startswith("Name "):
+            content = capitalised(f"{match['kin']} {spoken[0].content[:1].lower()}{spoken[0].content[1:]}")
             return [SpokenStatement(subject="user", content=content, category="relationship")]
         return []
     match = _KNOWN.fullmatch(clause)

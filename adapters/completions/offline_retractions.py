@@ -80,9 +80,9 @@ def _same_attribute(over: SpokenStatement, other: SpokenStatement) -> bool:
 def _no_longer(statement: SpokenStatement) -> SpokenStatement:
     """Negate a statement: Works at Acme → No longer works at Acme; Is vegetarian → Is no longer vegetarian."""
     first, _, rest = statement.content.partition(" ")
-    told = f"Is no longer {rest}" if first == "Is" else f"No longer {first.lower()} {rest}"
-    return replace(statement, content=told, permanent=False)
+    ended = f"Is no longer {rest}" if first == "Is" else f"No longer {first.lower()} {rest}"
+    return replace(statement, content=ended, permanent=False)
 
 
-def _positive(told: str) -> str:
-    return capitalised(told.removeprefix("No longer ").replace("Is no longer ", "Is ", 1))
+def _positive(ended: str) -> str:
+    return capitalised(ended.removeprefix("No longer ").replace("Is no longer ", "Is ", 1))

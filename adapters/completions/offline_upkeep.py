@@ -102,9 +102,9 @@ def summary(observations: Iterable[tuple[str, str]]) -> str:
 def _sentences(opening: str, statements: Iterable[ShownItem]) -> Iterator[str]:
     by_subject: dict[str, list[str]] = {}
     for each in statements:
-        told = by_subject.setdefault(each.subject, [])
-        if (content := each.content.strip(" .!")) and content not in told:
-            told.append(content)
+        contents_so_far = by_subject.setdefault(each.subject, [])
+        if (content := each.content.strip(" .!")) and content not in contents_so_far:
+            contents_so_far.append(content)
     for subject, contents in by_subject.items():
         who = "the user" if subject == "user" else subject
         for start in range(0, len(contents), PER_SENTENCE):

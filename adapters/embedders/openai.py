@@ -99,7 +99,7 @@ class OpenAIEmbedder:
         await self._server.close()
 
     async def _call(self, texts: Sequence[str], tenant_id: str) -> list[list[float]]:
-        body = await self._server.post("/embeddings", self._asked(_visible(texts)))
+        body = await self._server.post("/embeddings", self._request_body(_visible(texts)))
         reply = self._decode(body, len(texts))
         used = Usage(calls=1, input_tokens=reply.usage.prompt_tokens if reply.usage else 0)
         self._sink.record(tenant_id=tenant_id, task=TASK, model=self._model, usage=used)
@@ -115,7 +115,7 @@ class OpenAIEmbedder:
 
     def _probe(self) -> int:
         try:
-            body = self._server.post_blocking("/embeddings", self._asked(["dimension"]))
+            body = self._server.post_blocking("/embeddings", self._request_body(["dimension"]))
         except RequestRefused as error:
             raise Transient(
                 COMPONENT,
@@ -124,7 +124,7 @@ class OpenAIEmbedder:
             ) from error
         return len(self._decode(body, 1).data[0].embedding)
 
-    def _asked(self, texts: Sequence[str]) -> dict[str, JsonValue]:
+    def _request_body(self, texts: Sequence[str]) -> dict[str, JsonValue]:
         return {"model": self._model, "input": list(texts), "encoding_format": "float"}
 
     def _decode(self, body: bytes, expected: int) -> _Reply:

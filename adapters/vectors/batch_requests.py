@@ -103,16 +103,16 @@ class RequestBatcher:
     async def read(
         self,
         collection: str,
-        asked: Sequence[PointIds],
+        requests: Sequence[PointIds],
         *,
         with_dense: bool = False,
         consistency: models.ReadConsistencyType | None = None,
     ) -> list[dict[str, StoredPoint]]:
         """Return the existing records of each request, by id. A record of another tenant counts as absent."""
-        wanted = list(dict.fromkeys(each for named in asked for each in named.ids))
-        tenants = list(dict.fromkeys(named.tenant_id for named in asked))
+        ids = list(dict.fromkeys(each for named in requests for each in named.ids))
+        tenants = list(dict.fromkeys(named.tenant_id for named in requests))
         found: dict[tuple[str, str], StoredPoint] = {}
-        for page in pages(wanted, PAGE):
+        for page in pages(ids, PAGE):
             # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
             with translated(f"reading from {collection}"):
                 records, _ = await self._engine.scroll(
@@ -126,20 +126,20 @@ class RequestBatcher:
                 found[str(each.payload[TENANT_FIELD]), each.id] = each
         return [
             {each: found[named.tenant_id, each] for each in named.ids if (named.tenant_id, each) in found}
-            for named in asked
+            for named in requests
         ]
 
-    async def query(self, collection: str, asked: Sequence[FilterQuery]) -> list[list[StoredPoint]]:
+    async def query(self, collection: str, requests: Sequence[FilterQuery]) -> list[list[StoredPoint]]:
         doing = f"searching {collection}"
         with translated(doing):
             answers = await self._engine.query_batch_points(
-                collection, [each.request for each in asked], consistency=MAJORITY
+                collection, [each.request for each in requests], consistency=MAJORITY
             )
-        if len(answers) != len(asked):
-            raise not_qdrants(doing, f"{len(answers)} lists for {len(asked)} queries")
+        if len(answers) != len(requests):
+            raise not_qdrants(doing, f"{len(answers)} lists for {len(requests)} queries")
         return [
             point_validation.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
-            for each, answer in zip(asked, answers, strict=True)
+            for each, answer in zip(requests, answers, strict=True)
         ]
 
     async def insert(self, collection: str, points: Iterable[EncodedPoint]) -> None:
@@ -161,7 +161,7 @@ class RequestBatcher:
                     [each.point for each in batch],
                     wait=True,
                     ordering=STRONG,
-                    update_filter=_standing(batch),
+                    update_filter=_own_points(batch),
                 )
 
     async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
@@ -244,7 +244,7 @@ def _before(swap: CompareAndSet) -> models.Filter:
     return models.Filter(must=must, must_not=[equals("applied", swap.cause)])
 
 
-def _standing(points: Iterable[EncodedPoint]) -> models.Filter:
+def _own_points(points: Iterable[EncodedPoint]) -> models.Filter:
     """Match the points that may be overwritten, each under its own tenant."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for each in points:

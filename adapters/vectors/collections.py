@@ -119,13 +119,13 @@ async def _check_embedder(engine: QdrantEngine, spec: CollectionSpec, name: str,
     )
     if theirs != ours:
         raise Fatal(
-            f"The collection `{spec.name}` ({name}) was filled by the embedder {_told(theirs)}, this process is set "
-            f"to {_told(ours)}: their vectors cannot be compared. Set MEMSTREAM_EMBEDDER={theirs.name} to go on with "
-            "what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start anew."
+            f"The collection `{spec.name}` ({name}) was filled by the embedder {_described(theirs)}, this process is "
+            f"set to {_described(ours)}: their vectors cannot be compared. Set MEMSTREAM_EMBEDDER={theirs.name} to "
+            "keep what is remembered, or point MEMSTREAM_QDRANT at an empty Qdrant (or another folder) to start anew."
         )
 
 
-def _told(embedder: EmbedderIdentity) -> str:
+def _described(embedder: EmbedderIdentity) -> str:
     return f"{embedder.name} ({embedder.dimension} dimensions, version {embedder.version})"
 
 

@@ -75,13 +75,13 @@ class PointBatcher:
         queue = self._reads.get(collection)
         if queue is None:
 
-            async def run(asked: Sequence[tuple[PointIds, bool]]) -> list[dict[str, StoredPoint]]:
-                return await self._bulk.read(collection, [each for each, _ in asked], with_dense=asked[0][1])
+            async def run(requests: Sequence[tuple[PointIds, bool]]) -> list[dict[str, StoredPoint]]:
+                return await self._bulk.read(collection, [each for each, _ in requests], with_dense=requests[0][1])
 
             queue = self._reads[collection] = Coalescer(run=run, policy=self._policy)
         return await queue.ask((named, with_dense), kind=with_dense, size=len(named.ids))
 
-    async def query(self, collection: str, asked: FilterQuery) -> list[StoredPoint]:
+    async def query(self, collection: str, filter_query: FilterQuery) -> list[StoredPoint]:
         queue = self._queries.get(collection)
         if queue is None:
 
@@ -89,7 +89,7 @@ class PointBatcher:
                 return await self._bulk.query(collection, together)
 
             queue = self._queries[collection] = Coalescer(run=run, policy=self._policy)
-        return await queue.ask(asked)
+        return await queue.ask(filter_query)
 
     async def insert(self, collection: str, points: Sequence[EncodedPoint]) -> None:
         await self._write_points(collection, _Insert(tuple(points)))

@@ -90,7 +90,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         stack.push_async_callback(embedder.close)
         identity: EmbedderIdentity | None = None
         try:
-            identity = embedder.identity if request.asked else None
+            identity = embedder.identity if request.search_text else None
         except Transient as away:
             embedder = AwayEmbedder(away)
         folders = await stack.enter_async_context(tried_folders(settings, purpose="recall"))
@@ -100,7 +100,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         there = [name for name in COLLECTION_OF.values() if await existing.has(name)]
         if identity is not None and there:
             await store.ensure(*there)  # refuses an embedder that did not fill them
-        reranker = new_reranker(settings, policy, sink=NoUsage()) if request.asked else None
+        reranker = new_reranker(settings, policy, sink=NoUsage()) if request.search_text else None
         if reranker is not None:
             stack.push_async_callback(reranker.close)
         service = RecallService(

@@ -204,22 +204,22 @@ class HttpServer:
         return mine if stages is None else {**stages.readiness(), **mine}
 
     @asynccontextmanager
-    async def _telling(self) -> AsyncIterator[RecallPublisher]:
+    async def _publishing(self) -> AsyncIterator[RecallPublisher]:
         """Of what is recalled here, where anything is kept of it."""
         if not self.hygiene.enabled:
             yield NullRecallPublisher()
             return
-        teller = LogRecallPublisher(log=self.parts.log, metrics=PublisherMetrics.on(self.parts.metrics.registry))
-        async with teller.running():
-            yield teller
+        publisher = LogRecallPublisher(log=self.parts.log, metrics=PublisherMetrics.on(self.parts.metrics.registry))
+        async with publisher.running():
+            yield publisher
 
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
         """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
         answered, then the stages drained; and what was recalled is told until then."""
-        async with self._telling() as teller:
-            return await self._run(sockets, teller, stopping=stopping)
+        async with self._publishing() as publisher:
+            return await self._run(sockets, publisher, stopping=stopping)
 
-    async def _run(self, sockets: list[socket.socket], teller: RecallPublisher, *, stopping: asyncio.Event) -> int:
+    async def _run(self, sockets: list[socket.socket], publisher: RecallPublisher, *, stopping: asyncio.Event) -> int:
         followers = new_followers(self.parts.log, self.limits)
         recall = RecallService(
             store=self.parts.store,
@@ -233,11 +233,13 @@ class HttpServer:
             sender=TurnSender(self.parts.log, SOURCE),
             commands=CommandSender(self.parts.log, SOURCE),
             followers=followers,
-            recall=PublishingRecall(inner=kept, teller=teller),
-            contexts=ContextService(recall=kept, digests=reading if self.tiers.digest else None, teller=teller),
-            reading=reading,
-            tracing=FactTracer(store=self.parts.store, log=self.parts.log),
-            rehydrating=VerbatimReader(store=self.parts.store, log=self.parts.log, gist=self.gist, recall=self.policy),
+            recall=PublishingRecall(inner=kept, publisher=publisher),
+            contexts=ContextService(recall=kept, digests=reading if self.tiers.digest else None, publisher=publisher),
+            record_reader=reading,
+            fact_tracer=FactTracer(store=self.parts.store, log=self.parts.log),
+            verbatim_reader=VerbatimReader(
+                store=self.parts.store, log=self.parts.log, gist=self.gist, recall=self.policy
+            ),
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=self.policy.limit,

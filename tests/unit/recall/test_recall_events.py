@@ -60,7 +60,9 @@ class World:
     def __init__(self, **fields: Any) -> None:
         self.log = FakeLog()
         self.registry = CollectorRegistry()
-        self.teller = LogRecallPublisher(log=cast(Log, self.log), metrics=PublisherMetrics.on(self.registry), **fields)
+        self.publisher = LogRecallPublisher(
+            log=cast(Log, self.log), metrics=PublisherMetrics.on(self.registry), **fields
+        )
 
     def dropped(self, why: str) -> float:
         return self.registry.get_sample_value("memstream_recalled_dropped_total", {"why": why}) or 0.0
@@ -71,21 +73,21 @@ class World:
 
 async def test_ids_ranks_and_a_hash_of_the_cue_and_nothing_more() -> None:
     world = World()
-    async with world.teller.running():
-        world.teller.tell(answered())
-    [(topic, key, told, headers)] = world.log.records
+    async with world.publisher.running():
+        world.publisher.publish(answered())
+    [(topic, key, published, headers)] = world.log.records
     assert (topic, key) == ("memory.recalled", b"acme/user/ana")
-    assert told.cue_hash == ids.content_hash("my secret plans")
-    assert [(item.tier, item.rank) for item in told.items] == [("semantic", 0), ("semantic", 1)]
+    assert published.cue_hash == ids.content_hash("my secret plans")
+    assert [(item.tier, item.rank) for item in published.items] == [("semantic", 0), ("semantic", 1)]
     assert headers["ce_type"] == b"memstream.recalled.v1"
-    assert headers["ce_id"].decode() == told.recall_id
-    assert b"plans" not in told.to_bytes()
+    assert headers["ce_id"].decode() == published.recall_id
+    assert b"plans" not in published.to_bytes()
     assert world.sent() == 1
 
 
 def test_without_a_cue_there_is_no_hash_and_without_items_no_record() -> None:
-    [told] = records_of(answered(cue=None))
-    assert told.cue_hash is None
+    [published] = records_of(answered(cue=None))
+    assert published.cue_hash is None
     assert records_of(answered(items=0)) == []
 
 
@@ -96,18 +98,18 @@ def test_each_owner_whose_memory_was_read_is_told_the_same_recall() -> None:
 
 
 def test_an_answer_beyond_the_bound_is_cut() -> None:
-    [told] = records_of(answered(items=RECALLED_MAX + 5))
-    assert len(told.items) == RECALLED_MAX
+    [published] = records_of(answered(items=RECALLED_MAX + 5))
+    assert len(published.items) == RECALLED_MAX
 
 
 async def test_a_reader_never_waits_and_what_does_not_fit_is_dropped_and_counted() -> None:
     world = World(waiting_max=3)
     world.log.hold = asyncio.Event()
-    async with world.teller.running():
-        world.teller.tell(answered())
+    async with world.publisher.running():
+        world.publisher.publish(answered())
         await asyncio.wait_for(world.log.came.wait(), 5)  # it hangs in the log now
         for _ in range(5):
-            world.teller.tell(answered())
+            world.publisher.publish(answered())
         assert world.dropped("full") == 2
         world.log.hold.set()
     assert world.sent() == 4
@@ -117,9 +119,9 @@ async def test_a_reader_never_waits_and_what_does_not_fit_is_dropped_and_counted
 async def test_while_the_log_is_away_nothing_is_tried_twice_and_nobody_is_held_up(error: Exception) -> None:
     world = World(pause=3_600)
     world.log.error = error
-    async with world.teller.running():
+    async with world.publisher.running():
         for _ in range(4):
-            world.teller.tell(answered())
+            world.publisher.publish(answered())
     assert world.log.calls == 1
     assert world.dropped("away") == 4
 
@@ -127,19 +129,19 @@ async def test_while_the_log_is_away_nothing_is_tried_twice_and_nobody_is_held_u
 async def test_after_the_pause_it_goes_on() -> None:
     world = World(pause=0)
     world.log.error = Transient("broker", "away")
-    async with world.teller.running():
-        world.teller.tell(answered())
+    async with world.publisher.running():
+        world.publisher.publish(answered())
         await asyncio.wait_for(world.log.came.wait(), 5)
         world.log.error = None
-        world.teller.tell(answered())
+        world.publisher.publish(answered())
     assert (world.sent(), world.dropped("away")) == (1, 1)
 
 
-class Remembers:
-    """`Recalls` and `Teller` in one: what it answers, and what it was told."""
+class RecordingRecall:
+    """`RecallPort` and `RecallPublisher` in one, with the answers that it published."""
 
     def __init__(self, *contents: str) -> None:
-        self.told: list[AnsweredRecall] = []
+        self.published: list[AnsweredRecall] = []
         self.items = tuple(
             RecalledMemory(
                 item=RecalledItem(
@@ -164,26 +166,31 @@ class Remembers:
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         return RecallResult(self.items, ())
 
-    def tell(self, answered: AnsweredRecall) -> None:
-        self.told.append(answered)
+    def publish(self, answered: AnsweredRecall) -> None:
+        self.published.append(answered)
 
 
 async def test_an_answer_is_told_with_whose_memory_it_was() -> None:
-    memory = Remembers("Buy milk", "Call Bob")
+    memory = RecordingRecall("Buy milk", "Call Bob")
     request = RecallRequest(tenant_id="acme", owner=ANA, groups=("home", "home"), cue="  what next ")
-    await PublishingRecall(inner=memory, teller=memory).recall(request, now=NOW)
-    [told] = memory.told
-    assert (told.tenant_id, told.owners, told.cue, told.at) == ("acme", (ANA, HOME), "what next", NOW)
-    assert told.items == tuple(("working", each.item.id) for each in memory.items)
+    await PublishingRecall(inner=memory, publisher=memory).recall(request, now=NOW)
+    [published] = memory.published
+    assert (published.tenant_id, published.owners, published.cue, published.at) == (
+        "acme",
+        (ANA, HOME),
+        "what next",
+        NOW,
+    )
+    assert published.items == tuple(("working", each.item.id) for each in memory.items)
 
 
 async def test_a_context_tells_what_it_showed_and_not_what_it_looked_through() -> None:
-    memory = Remembers("Buy milk", "word " * 200)
+    memory = RecordingRecall("Buy milk", "word " * 200)
     asked = ContextRequest(tenant_id="acme", owner=ANA, max_tokens=120)
-    context = await ContextService(recall=memory, teller=memory).context(asked, now=NOW)
+    context = await ContextService(recall=memory, publisher=memory).context(asked, now=NOW)
     shown = context.shown["working"]
     assert shown == (memory.items[0].item.id,)
-    assert [identity for told in memory.told for _, identity in told.items] == list(shown)
-    empty = Remembers()
-    await ContextService(recall=empty, teller=empty).context(asked, now=NOW)
-    assert empty.told == []
+    assert [identity for published in memory.published for _, identity in published.items] == list(shown)
+    empty = RecordingRecall()
+    await ContextService(recall=empty, publisher=empty).context(asked, now=NOW)
+    assert empty.published == []

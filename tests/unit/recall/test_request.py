@@ -17,13 +17,13 @@ OWNER = Owner(scope="user", id="u1")
 def test_the_least_that_is_asked() -> None:
     request = RecallRequest(tenant_id="acme", owner=OWNER)
     assert request.owner_keys == ("acme/user/u1",)
-    assert request.asked is None
+    assert request.search_text is None
     assert request.ceiling == "internal"
 
 
 @pytest.mark.parametrize("cue", [None, "", "  \n"])
 def test_a_blank_cue_is_none(cue: str | None) -> None:
-    assert RecallRequest(tenant_id="acme", owner=OWNER, cue=cue).asked is None
+    assert RecallRequest(tenant_id="acme", owner=OWNER, cue=cue).search_text is None
 
 
 def test_groups_are_owners_of_the_same_tenant_each_once() -> None:
