@@ -19,6 +19,18 @@ UNKNOWN_TO_USERS = re.compile(
 )
 
 
+NO_NAMES_OF_THE_CODE = {"memstream_agents", "offline_", "session_N", "session_N_date_time", "integration"}
+"""Words in backticks that are no names of the code: a rejected alternative, a prefix, a foreign format, a folder."""
+
+
+@lru_cache
+def words_of_the_code() -> frozenset[str]:
+    suffixes = (".py", ".toml", ".yml", ".json", ".mjs", ".java", ".go", "Makefile")
+    paths = [ROOT / name for name in tracked() if name.endswith(suffixes) and "test_docs" not in name]
+    texts = [path.read_text(errors="replace") for path in paths if path.is_file()]
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text))
+
+
 @lru_cache
 def tracked() -> tuple[str, ...]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -60,3 +72,8 @@ class TestPage:
 
     def test_it_refers_to_nothing_that_a_user_does_not_have(self, page: Path) -> None:
         assert UNKNOWN_TO_USERS.search(page.read_text()) is None
+
+    def test_names_in_backticks_are_names_of_the_code(self, page: Path) -> None:
+        named = set(re.findall(r"`([A-Za-z_][A-Za-z_.]{3,})`", page.read_text())) - NO_NAMES_OF_THE_CODE
+        names = {name for name in named if not name.endswith((".py", ".md"))}
+        assert sorted(name for name in names if name.strip(".").split(".")[-1] not in words_of_the_code()) == []
