@@ -389,23 +389,23 @@ def subscribed(after: str, count: int) -> Read:
 
 
 READS: dict[str, Read] = {
-    "Recall.recall": recalled,
-    "Contexts.context": contexts,
-    "Reading.facts": pages("facts", lambda fact: [fact_told(fact)]),
-    "Reading.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
-    "Reading.working": pages("working", lambda row: [row_told(row)]),
-    "Reading.log": pages("log", turn_told),
-    "Reading.fact": one_fact,
-    "Reading.digest": one_digest,
-    "Reading.every_digest": every("every_digest", fact_told),
-    "Reading.every_fact": every("every_fact", fact_told),
-    "Reading.every_episode": every("every_episode", fact_told),
-    "Reading.every_entry": every("every_entry", row_told),
-    "Reading.every_message": every("every_message", row_told),
-    "Rehydrating.rehydrate": rehydrated,
-    "Tracing.fact": traced_fact,
-    "Tracing.history": history,
-    "Tracing.trace": trace,
+    "RecallService.recall": recalled,
+    "ContextService.context": contexts,
+    "RecordReader.facts": pages("facts", lambda fact: [fact_told(fact)]),
+    "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
+    "RecordReader.working": pages("working", lambda row: [row_told(row)]),
+    "RecordReader.log": pages("log", turn_told),
+    "RecordReader.fact": one_fact,
+    "RecordReader.digest": one_digest,
+    "RecordReader.every_digest": every("every_digest", fact_told),
+    "RecordReader.every_fact": every("every_fact", fact_told),
+    "RecordReader.every_episode": every("every_episode", fact_told),
+    "RecordReader.every_entry": every("every_entry", row_told),
+    "RecordReader.every_message": every("every_message", row_told),
+    "VerbatimReader.rehydrate": rehydrated,
+    "FactTracer.fact": traced_fact,
+    "FactTracer.history": history,
+    "FactTracer.trace": trace,
     "GET /v1/recall": over_http("/v1/recall", told="id", takes=RECALL),
     "POST /v1/recall": over_http("/v1/recall", told="id", takes=RECALL, method="POST"),
     "POST /v1/context": over_http(
@@ -431,15 +431,15 @@ READS: dict[str, Read] = {
     "LogUpdates.updates after the state": subscribed(STATE, 2),
 }
 INNER = {
-    "Existing.has": "whether a collection was ever made",
-    "Existing.of": "whether collections were ever made",
-    "KeptTiers.recall": "Recall's",
-    "LogReads.of_key": "of one key that Tracing has checked",
-    "ModelJudge.close": "no read",
-    "ModelJudge.rerank": "orders what it is given",
-    "Parts.ask": "asks what it is given",
-    "Searching.run": "Recall's",
-    "TellingRecall.recall": "Recall's",
+    "CollectionCache.has": "whether a collection was ever made",
+    "CollectionCache.of": "whether collections were ever made",
+    "TierFilter.recall": "RecallService's",
+    "BoundedLogReads.of_key": "of one key that FactTracer has checked",
+    "LlmReranker.close": "no read",
+    "LlmReranker.rerank": "orders what it is given",
+    "DeadlineReads.ask": "asks what it is given",
+    "MemorySearch.run": "RecallService's",
+    "PublishingRecall.recall": "RecallService's",
 }
 NO_READS = {"GET /livez", "GET /readyz", "GET /metrics", "POST /v1/turns", "GET /openapi.json", "GET /docs",
             "GET /docs/oauth2-redirect", "GET /v1/openapi.json"}  # fmt: skip
@@ -542,7 +542,7 @@ def test_links_are_read_of_those_who_are_asked_for_alone(run: Any, world: World,
         assert {each.item.tier for each in answer.items if each.item.parts["links"]} == {"semantic", "episodic"}
 
 
-@pytest.mark.parametrize("name", ["Reading.facts", "Reading.episodes", "Reading.working", "Reading.log"])
+@pytest.mark.parametrize("name", ["RecordReader.facts", "RecordReader.episodes", "RecordReader.working", "RecordReader.log"])
 def test_another_ones_cursor_leads_to_ones_own(run: Any, world: World, name: str) -> None:
     method = getattr(RecordReader(store=world.store), name.partition(".")[2])
     for one in TENANTS:
