@@ -14,11 +14,8 @@ To look again, the stage sends itself a command `observe`: only events have effe
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
-
-import structlog
 
 from ...memory.policies import ObservePolicy
 from ...memory.upkeep.budget import day_of
@@ -33,17 +30,13 @@ from ...memory.working_set.observe_trigger import (
     time_to_observe,
 )
 from ...schemas import ids
-from ...schemas.errors import Relinquished, Transient
 from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
 from ...streams.log.port import RecordAhead
+from ..common.reminders import send_reminders
 from .commands import reminder_record
-from .reminders import COMMANDS_PER_SECOND, HeldBack, SessionReminders
+from .reminders import HeldBack, SessionReminders
 from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
-
-log = structlog.get_logger(__name__)
-TICK = 0.2
-"""Seconds between two checks for due reminders."""
 
 AheadOf = Callable[[int], RecordAhead | None]
 """How much of a partition of memory.turns is to come; None: not known yet."""
@@ -172,7 +165,7 @@ class DeferredSessions:
         self._reminders.wake(tenant_id)
 
     def due(self, at_most: int) -> Iterator[OutRecord]:
-        """Yield the commands that are due."""
+        """Yield the commands that are due, at most so many."""
         today = day_of(self._now())
         if today != self._day:
             self._day = today
@@ -185,11 +178,5 @@ class DeferredSessions:
             yield reminder_record(key, item, now=self._now())
 
     async def run(self) -> None:
-        """Send due reminders, at most 50 a second."""
-        while True:
-            for record in self.due(round(COMMANDS_PER_SECOND * TICK)):
-                try:
-                    await self._send_durably(record)
-                except (Transient, Relinquished) as error:  # due again after the pause
-                    log.warning("reminder_not_sent", why=str(error))
-            await asyncio.sleep(TICK)
+        """Send due reminders for as long as the worker runs."""
+        await send_reminders(self.due, self._send_durably)

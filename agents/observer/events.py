@@ -46,7 +46,7 @@ class SessionCommand:
 SessionEvent = TurnEvent | SessionCommand
 
 
-def routed(record: Record, policy: RoutingPolicy) -> RoutedEvent[SessionEvent]:
+def route_event(record: Record, policy: RoutingPolicy) -> RoutedEvent[SessionEvent]:
     """Decode a record; its lane is its session key. Raises Poison."""
     if record.position.topic == COMMANDS_SESSION.name:
         command = decode(record, Command)

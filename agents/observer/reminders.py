@@ -1,8 +1,7 @@
 """Reminders of sessions that wait to be observed.
 
 A reminder is a command `observe` that the stage sends itself; it has no other effect. Reminders live in memory only:
-the
-stage rebuilds them from the table when partitions are assigned.
+the stage rebuilds them from the table when partitions are assigned.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from itertools import count
 from typing import Literal
 
 HeldBack = Literal["model_away", "budget"]
-COMMANDS_PER_SECOND = 50
 STALE_MAX = 1_000
 """The queue is cleaned when it holds so many outdated entries. Under a backlog most reminders are soon done."""
 

@@ -15,11 +15,11 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 from ...schemas import ids
 from ...schemas.base import Instant
 from ...schemas.observations import Emotion, Observation
-from ...schemas.outcomes import Outcome
 from ...schemas.turns import Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Position, Record
+from ..common.outcomes import OutcomeRow
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
@@ -72,7 +72,7 @@ class EntryOrigin(RowPart):
         return {name: value for name, value in whole(self).items() if value is not None}
 
 
-class SessionRow(StoredRow):
+class SessionRow(OutcomeRow):
     """Everything that the observer knows of a session."""
 
     turns: Annotated[int, Field(ge=0)] = 0
@@ -96,7 +96,6 @@ class SessionRow(StoredRow):
     """One of them ends the session."""
     waiting_last: str = ""
     """The turn id of the last waiting turn."""
-    last: Outcome | None = None
 
     @property
     def waiting(self) -> int:

@@ -30,11 +30,11 @@ from ...schemas import ids
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, same_source, source_of
+from ...streams.engine.handler import Decision, RoutedEvent, Rows, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
-from ..common.model_call import model_breaker
+from ..common.model_call import model_breaker, tenant_of_breaker
 from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced
 from . import decisions
@@ -42,7 +42,7 @@ from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
 from .commands import status_of
 from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
-from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, routed
+from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
 from .turn_source import TurnSource
@@ -98,7 +98,7 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        return routed(record, self._policy.routing)
+        return route_event(record, self._policy.routing)
 
     def last(self, work: SessionEvent, rows: Rows) -> Decision | None:
         raw = rows.row(work.session_key)
@@ -140,7 +140,7 @@ class Observer:
         """This event's turn, unless the session had it before."""
         turn_id = work.turn.turn_id
         if turn_id in session.seen or refused_mark(turn_id, record.position.offset) in session.refused:
-            if session.last is None or not same_source(session.last.source, record.position):
+            if not session.has_handled(record.position):
                 self._metrics.counted("duplicate")
             return None
         return BatchTurn.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
@@ -276,8 +276,8 @@ class Observer:
 
     def _wake_sessions(self, breaker: str) -> None:
         """The breaker closed: the tenant's model answers again."""
-        component, _, tenant_id = breaker.partition(":")
-        if component == "model":
+        tenant_id = tenant_of_breaker(breaker)
+        if tenant_id is not None:
             self._deferred.wake(tenant_id)
 
     async def background(self) -> None:

@@ -108,7 +108,7 @@ class Episodes:
     async def from_working_set(
         self, args: EpisodesKeep, *, tenant_id: str, owner: Owner, now: datetime
     ) -> EpisodeDecision:
-        """Decide about entries of a working set. An observation that is an episode already, or was one, adds none."""
+        """Decide about entries of a working set. An observation whose episode exists, deleted or not, adds none."""
         episodes = [
             episode_of(
                 observation,

@@ -121,7 +121,7 @@ class CompactStep:
         *,
         after: int,
     ) -> StepResult:
-        """Summarise these turns. `after`: how many older turns of the session were not looked at yet."""
+        """Summarise these turns. `after`: how many turns behind them may be summarised later."""
         shown = take_within_tokens(turns, self.policy.summary_tokens)
         left = after + len(turns) - len(shown)
         answer = await summarise_turns(request, session, shown, caller=self.caller)

@@ -1,7 +1,7 @@
 """Gists of old episodes that nobody recalls, as a part of the janitor's visit; docs/design/gist.md.
 
-The gist replaces the episode's text, which moves to the archive. The archive deletes it when nobody has read it for the
-retention time. The archive is written before the episode, so that the text is always in one of the two places.
+The gist replaces the episode's text, which moves to the archive. A text that nobody reads for the retention
+time is deleted there. The archive is written before the episode, so that the text is always in one of the two places.
 """
 
 from __future__ import annotations
