@@ -1,4 +1,4 @@
-"""`compact`: the older turns of a session become one episode, once, wherever consolidation and reflector die."""
+"""`compact`: the older turns of a session become one episode, once, wherever consolidation or the reflector crash."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
 
 
 async def log(it: Consolidating, *turns: int, session: str = "s1", **fields: Any) -> None:
-    """Turns t1, t2 …, in this order."""
+    """Put turns t1, t2 … into the session log, in this order."""
     told = {
         f"t{n}": {
             "content": f"I said word{n}.",
@@ -57,7 +57,7 @@ async def log(it: Consolidating, *turns: int, session: str = "s1", **fields: Any
 
 
 async def said(it: Consolidating, turns: int, **fields: Any) -> None:
-    """Turns t1 … in the log, and reflected."""
+    """Put turns t1 … into the session log, and reflect them."""
     await log(it, *range(1, turns + 1), **fields)
     await reflected(it, turns)
 
@@ -83,7 +83,7 @@ def taken(it: Consolidating) -> list[tuple[str, ...]]:
 
 
 def counts(it: Consolidating, place: int = -1) -> tuple[Any, ...]:
-    """turns, episodes, left of a result."""
+    """Return the counts `turns`, `episodes` and `left` of a result."""
     told: Any = it.bench.results()[place].result
     return told["turns"], told["episodes"], told["left"]
 
@@ -153,7 +153,7 @@ async def test_what_no_question_can_hold_is_left(it: Consolidating) -> None:
 
 
 async def test_only_turns_that_were_reflected_are_taken(it: Consolidating) -> None:
-    """Of the others nobody knows yet whether something secret is in them."""
+    """It is not known yet whether the other turns hold a secret."""
     await log(it, 1, 2, 3, 4, 5)
     await reflected(it, 2)
     await it.bench.run(compact(it, keep=1))
@@ -322,7 +322,7 @@ async def test_without_episodes_it_is_refused_with_the_setting(it: Consolidating
 async def test_no_turn_is_in_two_summaries_wherever_both_stages_die(
     it: Consolidating, tmp_path: Path, first: Step, second: Step
 ) -> None:
-    """With a model that says something else each time, and the commands handed in once more after all is done."""
+    """The model answers differently each time, and the commands are given once more at the end."""
     answers = iter(f"Told of it in the words of try {n}" for n in range(9))
     it.model.answers["summary"] = lambda shown: {"text": next(answers)}
     policy: dict[str, Any] = {"consolidation": ConsolidationPolicy(trigger="manual", summary_turns=2)}

@@ -1,4 +1,4 @@
-"""Consolidation over the real engine: when it runs, what it proposes, and what a model that is away leaves."""
+"""Consolidation over the real engine: when it runs, what it proposes, and what waits when the model is away."""
 
 from __future__ import annotations
 

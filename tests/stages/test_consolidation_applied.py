@@ -1,4 +1,4 @@
-"""Consolidation and the reflector on one store: what is proposed becomes what is believed, and is read."""
+"""Consolidation and the reflector on one store: proposals become facts, and readers find them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.reflector_world import reflector
 
 @dataclass
 class Both:
-    """What one proposes is handed to the other."""
+    """Give the commands of one stage to the other."""
 
     it: Consolidating
     reflecting: Bench
@@ -110,7 +110,7 @@ async def test_what_is_pruned_goes_and_what_is_merged_keeps_what_proves_it(both:
 
 
 class NothingRecalled:
-    """Recall without any memory: only the digest is shown."""
+    """A recall that finds no record and shows only the digest."""
 
     async def recall(self, request: object, *, now: object) -> RecallResult:
         return RecallResult((), ())

@@ -1,4 +1,4 @@
-"""The phases of a run, and what follows it: pending facts, prune, digest; each by itself when another one fails."""
+"""The phases of a run and its follow-ups: pending facts, prune, digest; each works when another one fails."""
 
 from __future__ import annotations
 

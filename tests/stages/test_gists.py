@@ -1,4 +1,4 @@
-"""Gists over the real engine: made by the janitor, the words kept in the archive, given back, counted and let go."""
+"""Gists over the real engine: the janitor makes them, and the archive keeps the text, returns it and deletes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GIST = "Ran a marathon in Oslo with Jennifer. The weather was cold and the hills
 
 
 def days(number: float) -> datetime:
-    """Before the bench's now."""
+    """Return a time before the bench's now."""
     return NOW + timedelta(days=1) - timedelta(days=number)
 
 
@@ -57,7 +57,7 @@ class World(Consolidating):
         return [Archived.from_payload(each.payload) for each in found]
 
     async def visit(self, command_id: str = "c1") -> dict[str, Any]:
-        """The janitor's; its counts."""
+        """Let the janitor visit; return its counts."""
         await self.bench.run(self.command("hygiene", command_id))
         told = self.bench.results()[-1].result
         assert told is not None

@@ -1,4 +1,4 @@
-"""Recalls as consolidation counts them, over the real engine: once each, on the owner's own records, and linked."""
+"""Counts of recalls over the real engine: each recall once, only on the owner's records, with links between them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEY = OWNER.key("acme")
 
 
 class Recalled:
-    """Consolidation on the bench, and two records that it may hear of."""
+    """Consolidation on the bench, with two records that recalls name."""
 
     def __init__(self, bench: Bench, **hygiene: Any) -> None:
         self.bench = bench
@@ -91,13 +91,13 @@ class Recalled:
         return [link.weight for link in recall_row(self.bench.rows, KEY).links.all()]
 
     async def stored(self) -> list[StoredLinks]:
-        """What readers find, of all owners of the tenant."""
+        """Return the links that readers find, of all owners of the tenant."""
         return [
             StoredLinks.from_payload(each.payload) for each in await self.bench.store.select(LINKS, tenant_id="acme")
         ]
 
     async def read(self, cue: str) -> dict[str, float]:
-        """By content what links give, in the profile composite."""
+        """Return what links add to the score in the profile composite, by content."""
         recall = RecallService(
             store=self.bench.store, embedder=self.bench.embedder, policy=RecallPolicy(profile="composite")
         )

@@ -1,4 +1,4 @@
-"""The recorder: every turn verbatim and searchable over the real engine, and no model in sight."""
+"""The recorder over the real engine: it stores the exact words of every turn, and searches find them. No model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARTITIONS = 4
 
 
 class Embedder:
-    """Hashing, with a count of its calls; `refuses` and `fails` as a test likes."""
+    """The hashing embedder, which counts its calls, and refuses or fails as a test sets it."""
 
     def __init__(self) -> None:
         self.inner = HashingEmbedder()
@@ -266,7 +266,7 @@ async def test_what_the_embedder_refuses_is_kept_and_found_by_its_words(world: W
 
 # ------------------------------------------------------------------------------------------------ windows
 async def shown(store: QdrantStore, cue: str, **where: str) -> list[tuple[str, float]]:
-    """What is found by the meaning of its window, with the score."""
+    """Return the messages whose windows are nearest, with their scores."""
     (dense,) = await HashingEmbedder().embed([cue], tenant_id="acme")
     conditions: list[Any] = [match(field, value) for field, value in where.items()]
     (found,) = await store.search(
@@ -379,7 +379,7 @@ async def test_a_long_neighbour_stands_in_a_window_with_its_nearest_part(world: 
 
 # ------------------------------------------------------------------------------------------------ killed
 class Halting(Points):
-    """Dies between the single messages of a turn, as a store may that writes one after the other."""
+    """A store that fails between two messages of a turn, as one may that writes them one by one."""
 
     def __init__(self) -> None:
         super().__init__()

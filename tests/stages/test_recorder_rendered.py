@@ -1,4 +1,4 @@
-"""What was recalled for a prompt and comes back in a turn: the recorder keeps it, and nobody finds the turn by it."""
+"""Memories in a prompt that come back in a turn: the recorder stores them, but they do not find the turn."""
 
 from __future__ import annotations
 

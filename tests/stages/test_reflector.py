@@ -1,4 +1,4 @@
-"""The reflector over the real engine: what becomes of turns and commands, and of events that come twice."""
+"""The reflector over the real engine: the effects of turns and commands, and of events that come twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts stay true: the conflict pipeline through the real stage and engine, and what readers of two times are told."""
+"""Facts stay true: the conflict pipeline in the real stage and engine, and what readers of two times see."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def day(month: int, number: int = 1) -> datetime:
 
 
 async def hears(bench: Bench, talk: Talk, content: str, *, said: datetime, heard: datetime, **fields: object) -> None:
-    """A turn that was said one day and reached us another."""
+    """A turn that was said on one day and arrived on another."""
     bench.now.moment = heard
     await bench.run(talk.turn(talk.says(content, **fields), occurred_at=said))
 

@@ -1,4 +1,4 @@
-"""Promotion to shared, through both stages: one user's run proposes, the group's reflector looks again and writes."""
+"""Sharing through both stages: one user's run proposes, the reflector checks again and writes the group's fact."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.shared_facts import GROUP, OFFICE, POLICY, known_by
 
 
 class World:
-    """A user's consolidation, and the reflector that gets what it proposes."""
+    """Consolidation of users, and the reflector that gets its proposals."""
 
     def __init__(self, bench: Bench, reflecting: Bench) -> None:
         self.it, self.reflecting = Consolidating(bench), reflecting
@@ -28,7 +28,7 @@ class World:
         self.reflecting.stage = reflector(reflecting, MemoryPolicy(sharing=POLICY))
 
     async def run(self, command_id: str) -> int:
-        """How many commands came of it."""
+        """Return how many commands the run sent."""
         before = len(self.it.proposed())
         await self.it.bench.run(self.it.command(command_id=command_id))
         return len(self.it.proposed()) - before

@@ -1,4 +1,4 @@
-"""Summaries of sessions: asked for in the light phase, proposed as episodes in the standard one, each turn once."""
+"""Summaries of sessions: made in the phase light, proposed as episodes in the phase standard, each turn once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
 
 
 async def log(it: Consolidating, *turns: int, session: str = "s1", **fields: Any) -> None:
-    """Turns t1, t2 …"""
+    """Put turns t1, t2 … into the session log."""
     await in_session_log(it, {f"t{n}": {"content": SAID[n - 1]} for n in turns}, session=session, **fields)
 
 
@@ -177,7 +177,7 @@ async def test_what_a_model_cannot_summarise_it_is_not_asked_for_again(it: Conso
 async def test_no_turn_is_in_two_summaries_wherever_both_stages_die(
     it: Consolidating, tmp_path: Path, first: Step, second: Step
 ) -> None:
-    """And with a model that says something else each time; the log of turns goes on meanwhile."""
+    """The model answers differently each time, and the log of turns goes on in between."""
     answers = iter(f"Told of it in the words of try {n}" for n in range(9))
     it.model.answers["summary"] = lambda shown: {"text": next(answers)}
     await log(it, 1, 2, 3, 4)

@@ -1,4 +1,4 @@
-"""The reflector and summaries: episodes that consolidation proposes, one for the same turns, whatever comes twice."""
+"""The reflector and summaries: one episode for the same turns, whichever event comes twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiers of memory that are off, in the stages behind the observer: nothing is written into them, who asks is told."""
+"""Tiers of memory that are off, in the stages after the observer: nothing is written, and commands are refused."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestConsolidation:
         assert (run.kind, run.status, it.row().errands) == ("hygiene", "done", ())
 
     async def test_without_facts_maintenance_proposes_none(self, it: Consolidating) -> None:
-        """The reflector would refuse them."""
+        """The reflector would refuse the proposals."""
         often = episode("Ran a marathon", occurred_at=NOW - timedelta(days=30), retrieval_count=3)
         alike = [stored_fact("Likes tea", turn=turn) for turn in ("t1", "t2")]
         [dense] = await it.bench.embedder.embed(["Likes tea"], tenant_id="acme")

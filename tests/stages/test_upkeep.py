@@ -1,4 +1,4 @@
-"""Hygiene over the real engine: what the janitor culls and flags, and the maintenance run with its six counts."""
+"""Hygiene over the real engine: what the janitor deletes and flags, and the counts of a maintenance run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.record_builders import NOW, OWNER, episode, stored_fact
 
 
 def days(number: float) -> datetime:
-    """Before the bench's now."""
+    """Return a time before the bench's now."""
     return NOW + timedelta(days=1) - timedelta(days=number)
 
 
@@ -50,7 +50,7 @@ class World(Consolidating):
         return StoredEpisode.from_payload(found[one.episode_id].payload)
 
     async def read(self) -> set[str]:
-        """Episodes as readers see them."""
+        """Return the episodes that readers see."""
         where = episodes_filter(RecordSelection("acme", OWNER))
         return {
             str(each.payload["content"])
@@ -64,7 +64,7 @@ class World(Consolidating):
         return self.command("hygiene", command_id, args={"run": "reflect"} | args, issued_at=issued_at)
 
     def told(self) -> dict[str, Any]:
-        """Of the last result."""
+        """Return the counts of the last result."""
         result = self.bench.results()[-1]
         assert (result.status, result.error) == ("applied", None)
         return dict(result.result or {})

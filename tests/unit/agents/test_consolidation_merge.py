@@ -1,4 +1,4 @@
-"""Which two facts maintenance takes for one: those that are near, and say the same for the conflict pipeline."""
+"""Facts that a maintenance run merges: near ones that say the same for the conflict pipeline."""
 
 from __future__ import annotations
 

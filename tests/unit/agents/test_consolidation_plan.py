@@ -1,4 +1,4 @@
-"""What a run is made of: its steps by kind and phase, and how often it may ask a model."""
+"""The plan of a run: its steps by kind and phase, and how often it may ask a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_run_asks_a_bounded_number_of_questions(kind: Kind, phases: frozenset[
 
 
 def questions(step: object) -> int:
-    """At most so many, in one run. A command of the kind hygiene is a visit of the janitor or the maintenance run."""
+    """Return the most questions that a step asks in one run. Hygiene is a visit of the janitor or a maintenance run."""
     match step:
         case HygieneStep():
             steps = step.maintenance.proposing.values()
