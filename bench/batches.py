@@ -1,8 +1,8 @@
-"""What batches save: `python -m bench.batches`. CPU and requests of the store per event, alone and gathered.
+"""CPU and store requests per event, with and without batches: `python -m bench.batches`.
 
-Events run side by side as in a worker and do what the stages ask of the store: the recorder looks for a message and
-inserts it; the reflector reads a fact, swaps it in, reads it again. On the engine in this process, and over the wire to
-one in another (its CPU is not counted).
+Events run side by side as in a worker and make the stages' store calls: the recorder looks for a message and inserts
+it; the reflector reads a fact, swaps it in and reads it again. It measures the engine in this process and one over
+HTTP, whose CPU is not counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.support.qdrant import loopback_qdrant
 
 OUT = Path(__file__).resolve().parent / "out"
 ALONE = CoalescePolicy(items=1, at_once=10_000)
-"""As before there were batches: a request a call, at once."""
+"""One request per call, at once."""
 POLICIES = {"alone": ALONE, "gathered": POLICY}
 Where = Literal["embedded", "remote"]
 Event = Callable[[VectorStore, int], Awaitable[None]]
@@ -52,7 +52,7 @@ class Row:
 
 
 class Counting:
-    """An engine that counts what it is asked."""
+    """An engine that counts its requests."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -155,7 +155,7 @@ def _store(engine: Any, embedder: EmbedderIdentity, policy: CoalescePolicy) -> Q
 
 
 def _median(rows: list[Row], where: str, event: str, how: str) -> Row:
-    """The row of the middle by CPU."""
+    """Return the row with the median CPU."""
     same = sorted(
         (row for row in rows if (row.where, row.event, row.how) == (where, event, how)),
         key=lambda row: row.cpu_us_per_event,
@@ -168,7 +168,7 @@ def _median(rows: list[Row], where: str, event: str, how: str) -> Row:
 @click.option("--in-flight", default=64, show_default=True)
 @click.option("--rounds", default=3, show_default=True)
 def main(count: int, in_flight: int, rounds: int) -> None:
-    """Measure what batches save on this machine."""
+    """Measure CPU and requests per event, with and without batches."""
     rows = asyncio.run(measure(count, in_flight, rounds))
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "batches.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")

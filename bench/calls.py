@@ -1,7 +1,7 @@
-"""R7: model calls a turn, with no backlog and under one; and tokens a turn, which `--mem0` compares (bench/mem0.py).
+"""R7: model calls and tokens per turn, without and with a backlog; `--mem0` compares the tokens (bench/mem0.py).
 
-The targets are the observer's: with no backlog it asks once a turn. What consolidation asks beside it depends on how
-many turns a user has had, not on the backlog; all calls are told, and tokens are those of all.
+The targets concern the observer, which calls the model once a turn without a backlog. Consolidation's calls depend on
+the number of a user's turns, not on the backlog. The table shows all calls, and tokens include all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUICK = Load(turns=20, sessions=2, rate=20.0, latency=0.02, in_flight=2)
 
 
 async def measure(world: World, load: Load) -> list[Figure]:
-    """All stages run; consolidation's calls are told apart."""
+    """Measure with all stages running; count consolidation's calls apart."""
     start_all(world)
     speakers = Speakers(f"r7-{world.kind}", sessions=load.turns)
     warm = speakers.turns(load.in_flight)

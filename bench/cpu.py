@@ -1,7 +1,7 @@
-"""R3: processor time a turn and stage ÷ that of a plain aiokafka consume → produce → commit of the same bytes.
+"""R3: CPU time per turn and stage ÷ CPU time of a plain aiokafka consume → produce → commit of the same bytes.
 
-Both processes run all the time and get bursts of the same turns, alternating: stage, plain, plain, stage. Counted is
-the processor time of the process during its own burst.
+Both processes run all the time and get bursts of the same turns in alternation: stage, plain, plain, stage. Only the
+CPU time of a process during its own burst counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .turns import Speakers, produce
 from .world import Worker, World
 
 TARGETS = {False: 25.0, True: 45.0}
-"""Without and with a table."""
+"""The two stages, without and with a table."""
 WITH_TABLE: dict[StageName, bool] = {"recorder": False, "observer": True, "reflector": True, "consolidation": True}
 
 
@@ -27,7 +27,7 @@ class Load:
     pairs: int
     records: int
     turns: int
-    """A burst of the real stages."""
+    """The size of a burst for the real stages."""
     sessions: int
 
 
@@ -36,7 +36,7 @@ QUICK = Load(pairs=1, records=20, turns=10, sessions=5)
 
 
 async def measure(world: World, load: Load, *, plain_us: float | None = None) -> list[Figure]:
-    """On a folder there is no aiokafka: the plain cost is the one of the broker in this run."""
+    """Measure. A folder has no aiokafka, so its plain cost is the broker's in this run."""
     figures = []
     for table in (False, True):
         stage, base = await _machinery(world, load, table=table)
@@ -49,7 +49,7 @@ async def measure(world: World, load: Load, *, plain_us: float | None = None) ->
 
 
 def plain_of(figures: Sequence[Figure]) -> float | None:
-    """µs of the plain one, where it was measured."""
+    """Return the µs of the plain process, if measured."""
     return next((figure.detail["plain µs"] for figure in figures if "plain µs" in figure.detail), None)
 
 
@@ -68,7 +68,7 @@ def _figure(world: World, who: str, stage_us: float, plain_us: float | None, tab
 
 
 async def _machinery(world: World, load: Load, *, table: bool) -> tuple[float, float | None]:
-    """Median µs a record: of the stage, and of the plain one (Kafka only)."""
+    """Return the median µs per record of the stage, and of the plain process (Kafka only)."""
     source, sink, plain_source, plain_sink = await world.fresh_topics("in", "out", "plain-in", "plain-out")
     speakers = Speakers(source, load.sessions)
     stage = await overhead.start(
@@ -109,7 +109,7 @@ async def _machinery(world: World, load: Load, *, table: bool) -> tuple[float, f
 
 
 async def _burst(world: World, worker: Worker, speakers: Speakers, records: int, source: str, sink: str) -> float:
-    """µs a record."""
+    """Return the µs per record of one burst."""
     said = speakers.turns(records)
     since, before = await world.log.ends(sink), worker.cpu_seconds()
     with worker.held():  # so that both find a backlog, however fast this process produces
@@ -119,7 +119,7 @@ async def _burst(world: World, worker: Worker, speakers: Speakers, records: int,
 
 
 async def _real(world: World, load: Load) -> dict[str, float]:
-    """Median µs a turn: of each stage's process, or of the one process that has all of them, a stage."""
+    """Return the median µs per turn and stage, of each stage's process or of one process with all stages."""
     await world.model.reset(latency=0.0)
     if world.kind == "kafka":
         workers: dict[str, Worker] = {stage: world.worker(stage) for stage in STAGES}

@@ -1,4 +1,6 @@
-"""R9: how soon a turn can be found verbatim, and how soon its fact is told (less the model's time of that call)."""
+"""R9: time until a turn can be found verbatim, and until its fact is published (less the model's time of that
+call).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from .world import World
 
 STAGES: tuple[StageName, ...] = ("recorder", "observer", "reflector", "consolidation")
 FOUND_TARGET, TOLD_TARGET = 150.0, 400.0
-"""Milliseconds, p95."""
+"""Targets: milliseconds, p95."""
 LOOK_SECONDS = 0.01
 WITHIN = 60.0
 
@@ -71,7 +73,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
 
 
 def start_all(world: World, **env: str) -> None:
-    """A process a stage, as on a cluster; in a folder one process has them all."""
+    """Start one process per stage, as on a cluster; in a folder, one process for all."""
     processes: Sequence[tuple[StageName, ...]] = [(stage,) for stage in STAGES] if world.kind == "kafka" else [STAGES]
     for stages in processes:
         world.worker(*stages, **env)
@@ -96,7 +98,7 @@ def _mark_of_fact(record: Record) -> str:
 
 @asynccontextmanager
 async def _store(world: World) -> AsyncIterator[VectorStore]:
-    """For reading, beside the workers; tried until a worker serves it (a folder)."""
+    """Open the store for reading, and retry until a worker serves it (a folder)."""
     end = time.monotonic() + WITHIN
     while True:
         try:
@@ -118,7 +120,7 @@ async def _store(world: World) -> AsyncIterator[VectorStore]:
 
 
 async def _found_at(store: VectorStore, said: Said) -> float:
-    """When its message was found first. Begins to look when the turn is due."""
+    """Return when the turn's message was found first. Starts to look when the turn is due."""
     session = said.key.decode()
     point = ids.message_id(session, said.mark, 0)
     while point not in await store.get(TURNS, tenant_id=TENANT, ids=[point]):  # noqa: ASYNC110 - nobody tells

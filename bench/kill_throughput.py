@@ -1,7 +1,7 @@
-"""R8: throughput with a worker killed every 10 s ÷ without, and how many model calls each kill repeats.
+"""R8: throughput with a worker killed every 10 s ÷ throughput without, and the model calls that each kill repeats.
 
-One run under a backlog, in slots of 10 s: quiet, kill, kill, quiet … In a `kill` slot one worker is killed with
-SIGKILL at its beginning and started again at once, as a supervisor does; the slot bears the whole of what it costs.
+One run under a backlog has slots of 10 s: quiet, kill, kill, quiet … In a `kill` slot one worker is killed with SIGKILL
+at the beginning and restarted at once, as a supervisor does. The slot bears the whole cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOGETHER = {"MEMSTREAM_OBSERVE_TOGETHER": "1"}
 @dataclass(frozen=True, slots=True)
 class Load:
     workers: int
-    """On Kafka; a folder has one."""
+    """Workers on Kafka; a folder has one."""
     in_flight: int
     """Of a worker."""
     latency: float
@@ -87,7 +87,7 @@ def _start(world: World, name: str, load: Load) -> Worker:
 
 
 async def _slots(world: World, load: Load, running: dict[str, Worker]) -> list[tuple[float, float, bool]]:
-    """From and to (seconds since 1970) of each slot, and whether a worker was killed at its beginning."""
+    """Yield start and end (seconds since 1970) of each slot, and whether a worker was killed at its start."""
     slots = []
     names = list(running)
     begin = time.time()
@@ -108,7 +108,9 @@ async def _slots(world: World, load: Load, running: dict[str, Worker]) -> list[t
 async def _rates(
     world: World, since: Sequence[int], slots: Sequence[tuple[float, float, bool]]
 ) -> list[tuple[bool, float]]:
-    """Per slot: killed, and turns a second, each turn counted where it came out first."""
+    """Return for each slot whether a worker was killed and the turns per second, each turn counted at its first
+    output.
+    """
     first: dict[str, float] = {}
     async for record in world.log.read(OBSERVATIONS.name, start=dict(enumerate(since))):
         mark, at = turn_of(record), record.timestamp / 1_000

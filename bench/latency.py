@@ -1,5 +1,7 @@
-"""R2: what a stage adds to a turn beyond the model, at half load: from the moment the turn is on the log until what
-came of it is seen there, less the model's own time of that very call.
+"""R2: latency that a stage adds to a turn at half load.
+
+The time counts from the moment at which the turn is on the log until its output is seen there, less the model's time of
+that call.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ WITHIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Half of what `in_flight` places and a model of this latency would take."""
+    """Half of the load that `in_flight` slots and a model of this latency would take."""
 
     in_flight: int
     latency: float
@@ -103,7 +105,7 @@ async def _observer(world: World, load: Load) -> list[float]:
 async def _played(
     world: World, load: Load, arrivals: Arrivals, topic: str | None = None
 ) -> dict[str, tuple[float, float]]:
-    """Warm up, then the load; by mark when it was sent and when it was durable."""
+    """Warm up, then produce the load; return by mark when each turn was sent and when it was durable."""
     speakers = Speakers(f"r2-{world.kind}", load.sessions)
     place = {} if topic is None else {"topic": topic}
     warm = speakers.turns(WARM_UP)

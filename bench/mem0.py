@@ -1,9 +1,9 @@
-"""R7 against mem0: the same turns through both, the same scripted model, tokens of prompts and answers counted there.
+"""R7 against mem0: tokens of prompts and answers for the same turns and the same scripted model.
 
-Only on request (`--mem0`): it makes a virtual environment in the run's own folder and installs mem0ai into it from the
-package registry, as pip is configured, without its extras. Characters ÷ 4 stand for tokens on both sides; a JSON Schema
-that goes with a prompt counts as part of it. Calls of an embedder are told and are no tokens: this side's default has
-none. Everything that follows a turn is counted, consolidation and its digest too; mem0 has no such runs.
+It runs only with `--mem0`: it makes a virtual environment in the run's folder and installs mem0ai into it with pip,
+without extras. Characters ÷ 4 stand for tokens on both sides; a JSON Schema in a request counts as part of the prompt.
+Embedder calls are shown and are no tokens: memstream's default has none. memstream's tokens include consolidation and
+digests; mem0 has no such runs.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def measure(world: World, load: Load) -> list[Figure]:
 
 
 async def _ours(world: World, said: list[Said]) -> Calls:
-    """Each turn when the one before is done, so that none is observed together with another."""
+    """Send each turn when the one before is done, so that none is observed together with another."""
     start_all(world)
     await _at_rest(world)  # with what others have left
     await world.model.reset(latency=0.0)
@@ -98,8 +98,9 @@ async def _at_rest(world: World) -> None:
 
 
 async def _nothing_owed(world: World) -> bool:
-    """Whether prune, hygiene and digest have followed every run: they come seconds after it, when nothing waits in the
-    log."""
+    """Return whether prune, hygiene and digest have followed every run. They come seconds after it, when the log
+    is empty.
+    """
     changelog = changelog_of("consolidation")
     assert changelog is not None
     rows = {record.key.decode(): record.value async for record in world.log.read(changelog.name) if record.key}

@@ -1,10 +1,11 @@
-"""A scripted model as a process of its own, lean enough for a thousand answers a second: `python -m bench.model`.
+"""A scripted model for bench programs, lean enough for a thousand answers per second: `python -m bench.model`.
 
-Every observed turn gets one observation, a fact of its own when its text names one (bench/turns.py). It speaks just
-enough HTTP/1.1 for the OpenAI client: requests with a content length, one after the other on a connection.
+Every observed turn gets one observation with a fact of its own, if its text names one (bench/turns.py). It speaks only
+the HTTP/1.1 of the OpenAI client: requests with a content length, one after the other on a connection. Tests use
+tests/support/model_server.py, which is slower and scripted per test.
 
-`POST /set {"latency": seconds}` begins a new count; `GET /stats` tells calls and tokens since then, `GET /calls` each
-call as [turn ids, seconds since 1970 when it came, seconds that it took].
+`POST /set {"latency": seconds}` resets the counts. `GET /stats` returns calls and tokens since then; `GET /calls`
+returns each call as [turn ids, arrival in seconds since 1970, seconds that it took].
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ STOP_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Counts:
-    """Since the last `POST /set`."""
+    """Counts since the last `POST /set`."""
 
     calls: list[tuple[list[str], float, float]] = field(default_factory=list)
     by_task: Counter[str] = field(default_factory=Counter)
@@ -44,7 +45,7 @@ class Counts:
 
 
 def observations(content: str) -> tuple[list[str], dict[str, Any]]:
-    """What the last user message's turns say: their ids (part of each text), and the answer."""
+    """Return the ids in the texts of the last user message's turns, and the answer to them."""
     parts = TURN.split(content)
     marks, items = [], []
     for name, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -168,19 +169,19 @@ async def serve() -> None:
 
 @dataclass(slots=True)
 class Calls:
-    """What the model was asked since the last `reset`."""
+    """Calls since the last `reset`."""
 
     chats: int
     observing: int
-    """Of these, the observer's."""
+    """The observer's calls among them."""
     tokens: int
     most_in_hand: int
     embeddings: int
-    """Calls of the embedder; they are no chats."""
+    """Embedder calls; they are not chats."""
 
 
 class Model:
-    """The process, and what it tells."""
+    """The model's process and its counts."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -192,11 +193,11 @@ class Model:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a worker that asks it."""
+        """The settings of a worker that uses it."""
         return model_settings(f"{self._url}/v1")
 
     async def reset(self, *, latency: float) -> None:
-        """From now on each answer takes so many seconds; counting begins anew."""
+        """Make each answer take `latency` seconds from now on, and reset the counts."""
         (await self._client.post("/set", json={"latency": latency})).raise_for_status()
 
     async def calls(self) -> Calls:
@@ -207,7 +208,7 @@ class Model:
         return Calls(chats, observing, tokens, told["most_in_hand"], told["calls"].get("embeddings", 0))
 
     async def each_call(self) -> list[tuple[list[str], float, float]]:
-        """Turn ids, when it came (seconds since 1970), how long it took (seconds)."""
+        """Return each call as turn ids, arrival (seconds since 1970) and duration (seconds)."""
         return [(marks, began, took) for marks, began, took in (await self._client.get("/calls")).json()]
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""The machinery alone: a stage that decodes nothing, waits as long as a model would, and sends the value on.
+"""A stage without prompts, models and stores: it waits as long as a model would and forwards the value.
 
-As a process, `python -m bench.overhead JSON`: it shows what lanes, table, sends and commits cost without prompts,
-models and stores. With `table` each record also writes a row with its outcome, as the real stages do.
+As a process, `python -m bench.overhead JSON`, it shows the cost of lanes, table, sends and commits. With `table` each
+record also writes a row with its outcome, as the real stages do.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from memstream.streams.log.port import Log, Record, TopicWanted
 from .world import Worker, World
 
 SLEPT = "slept"
-"""Header of what comes out: seconds that the stage waited."""
+"""Header of output records: seconds that the stage waited."""
 TABLE = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     name: str
-    """Of the stage: its group, folder and changelog are its own."""
+    """Options of the stage, which has its own group, folder and changelog."""
     broker: str
     folder: str
     source: str
@@ -60,7 +60,7 @@ class Row(BaseModel):
 
 
 class Echo:
-    """What comes in goes out under the same key."""
+    """A stage that forwards each value under the same key."""
 
     name: Literal["observer"] = "observer"
 
@@ -114,7 +114,7 @@ class Echo:
 
 
 async def start(world: World, options: Options) -> Worker:
-    """The process. What it writes its changelog to is made first."""
+    """Start the process, after its changelog's topic was created."""
     if options.table:
         changelog = changelog_name(options.name, TABLE)
         await world.log.create([TopicWanted(changelog, world.partitions, 1, {"cleanup.policy": "compact"})])

@@ -1,9 +1,9 @@
-"""How fast memory is read: `python -m bench.recall`.
+"""Speed of reads: `python -m bench.recall`.
 
-R4: recall p95 ÷ p95 of the identical raw query: the very requests to the engine by which this recall searched and read
-its candidates, caught once and sent again as they were, with nothing behind them. R5: recall p95 with many facts ÷ with
-1 000. What is compared alternates (A/B/B/A), in pairs, and the median counts. The cue's vector is known: no embedder is
-measured. Embedded collections have the graphs that a holder would have built by then.
+R4: recall p95 ÷ p95 of the identical raw query, which means the engine requests by which this recall searched and read
+its candidates, captured once and sent again. R5: recall p95 with many facts ÷ with 1 000. Both sides alternate
+(A/B/B/A) in pairs, and the median counts. The cue's vector is known, so no embedder is measured. Embedded collections
+have the graphs that a holder would have built by then.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ BASE: Final = 1_000
 SIZES: Final = (1_000, 10_000, 100_000)
 MILLION: Final = 1_000_000
 REMOTE_MOST: Final = 10_000
-"""Facts that are loaded over the wire."""
+"""Numbers of facts that are loaded over the network."""
 SEARCH: Final = "query_batch_points"
 ROWS: Final = "scroll"
 ALLOWED: Final = 0.002
-"""Seconds that recall may take besides (R4)."""
+"""Seconds that recall may take in addition (R4)."""
 TARGET_R4: Final = 1.3
 TARGET_R5: Final = 3.0
 MARK: Final = "filled"
-"""File in the folder of a store that is filled: the seconds it took."""
+"""A file in the folder of a filled store with the seconds that filling took."""
 Run = Callable[[], Awaitable[Any]]
 
 
 class Shape(StrEnum):
-    """How the facts lie: all are one's, or each owner has a thousand."""
+    """How facts are distributed: all of one owner, or a thousand for each owner."""
 
     ONE_OWNER = "one owner"
     ONE_TENANT = "one tenant"
@@ -88,7 +88,7 @@ QUICK: Final = Effort(cues=3, pairs=1)
 
 @dataclass(slots=True)
 class Caught:
-    """An engine that notes how it is searched, and which rows are read of what was found."""
+    """An engine that records searches and the rows read of their results."""
 
     engine: QdrantEngine
     searches: list[Run] = field(default_factory=list)
@@ -116,7 +116,7 @@ def _by_id(condition: Any) -> bool:
 
 @dataclass(slots=True)
 class Memory:
-    """One filled store, and what is asked of it."""
+    """One filled store and the requests to it."""
 
     where: str
     shape: Shape
@@ -124,9 +124,9 @@ class Memory:
     engine: QdrantEngine
     cues: Sequence[Cue]
     seconds: float
-    """That it took to fill."""
+    """Seconds that filling took."""
     service: RecallService = field(init=False)
-    """One for all reads, as a process that serves them has it: which collections there are is looked for once."""
+    """One recall service for all reads, as in a serving process: it looks once which collections exist."""
 
     def __post_init__(self) -> None:
         self.service = self._over(self.engine)
@@ -138,7 +138,7 @@ class Memory:
         return (service or self.service).recall(request, now=NOW)
 
     async def raw(self, cue: Cue, *, tiers: tuple[Tier, ...] = TIERS) -> Run:
-        """The searches that recall makes for this cue, to be made again."""
+        """Capture the searches that recall makes for this cue, for repetition."""
         caught = Caught(self.engine)
         recalled = await self.recall(cue, service=self._over(cast(QdrantEngine, caught)), tiers=tiers)
         assert recalled.items, "nothing was found"
@@ -161,7 +161,7 @@ class Memory:
 # ------------------------------------------------------------------------------------------------ measuring
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds of runs one after the other: of the slowest but 5 %, and this process's processor time for one."""
+    """Seconds of consecutive runs: the slowest without the top 5 %, and this process's CPU time of one."""
 
     p95: float
     cpu: float
@@ -178,8 +178,7 @@ async def taken(runs: Sequence[Run]) -> Taken:
 
 
 async def alternated(one: Sequence[Run], other: Sequence[Run], *, pairs: int) -> list[tuple[Taken, Taken]]:
-    """Both, pair by pair: A/B, then B/A. As in a process that serves reads, nobody looks for garbage among its
-    modules."""
+    """Run both in pairs: A/B, then B/A. The garbage collector skips modules, as in a process that serves reads."""
     keep_what_is_there()
     await taken(one[:10])
     await taken(other[:10])
@@ -269,7 +268,7 @@ class Wanted:
     shapes: Sequence[Shape]
     effort: Effort
     folder: Path
-    """Where the stores are; those that are filled are used again."""
+    """What to measure, and where the stores are. Filled stores are used again."""
     graphs: bool = True
 
 
@@ -281,7 +280,7 @@ async def measure(wanted: Wanted) -> AsyncIterator[Figure]:
 
 
 async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Figure]:
-    """The base is measured with one owner; a thousand facts are one's in the other shapes, too."""
+    """Return the facts of a shape. The base has one owner; in the other shapes, too, one owner has a thousand."""
     folder, effort = wanted.folder / where / shape.value.replace(" ", "-"), wanted.effort
     folder.mkdir(parents=True, exist_ok=True)
     least, *larger = sorted(wanted.sizes)
@@ -302,7 +301,7 @@ async def in_shape(where: str, shape: Shape, wanted: Wanted) -> AsyncIterator[Fi
 
 
 async def _told(wanted: Wanted, console: Console) -> list[Figure]:
-    """Each is shown as it is found: with many facts the whole takes long."""
+    """Print each figure as soon as it is measured: with many facts the whole takes long."""
     found = []
     async for figure in measure(wanted):
         console.log(figure.ratio, figure.on, figure.what, figure.shown, figure.shown_detail)
@@ -333,7 +332,7 @@ def main(
     docs: bool,
     out: Path,
 ) -> None:
-    """Measure how fast memory is read."""
+    """Measure the speed of recall against the raw engine and against the number of facts."""
     console, facts, began = Console(), machine(), time.monotonic()
     wanted = [int(each) for each in sizes.split(",")] if sizes else [50, 100] if quick else list(SIZES)
     if million:

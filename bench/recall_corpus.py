@@ -1,7 +1,7 @@
-"""Memories to read from: as many facts as wanted, a few episodes and messages of whoever is asked, 384 dimensions.
+"""Generated memories: any number of facts, a few episodes and messages for each asked owner, 384 dimensions.
 
-Texts are made of a vocabulary whose words are as unevenly used as those of a language (Zipf), vectors of a few thousand
-directions with noise, so that neither words nor meanings are all alike. The same number gives the same memory.
+Texts use a vocabulary with the word frequencies of a language (Zipf); vectors have a few thousand directions plus
+noise, so that neither words nor meanings are all alike. The same number gives the same memory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ WORDS: Final = 9
 DIRECTIONS: Final = 4_096
 BATCH: Final = 500
 EACH: Final = 1_000
-"""Facts of an owner where there are many."""
+"""Facts per owner, where there are many owners."""
 ASKED: Final = 10
-"""Owners that are asked, and have episodes and messages, where there are many."""
+"""Owners that are asked and that have episodes and messages, where there are many."""
 EPISODES_EACH: Final = 200
 MESSAGES_EACH: Final = 1_000
 NOW: Final = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -41,7 +41,7 @@ IDENTITY: Final = EmbedderIdentity(name="bench", dimension=DIMENSION)
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose a memory is."""
+    """The owner of a memory."""
 
     tenant_id: str
     user_id: str
@@ -81,7 +81,7 @@ class Texts:
 
 
 class Embedded:
-    """`Embedder` that knows the vectors of its cues: the model's time is not measured here."""
+    """An `Embedder` that knows the vectors of its cues, so that no model's time is measured."""
 
     def __init__(self, cues: Sequence[Cue]) -> None:
         self._vectors = {cue.text: cue.vector for cue in cues}
@@ -98,7 +98,7 @@ class Embedded:
 
 
 async def fill(store: VectorStore, *, facts: int, owners: Sequence[Whose], seed: int = 7) -> float:
-    """Facts evenly over the owners; seconds it took."""
+    """Write the facts evenly over the owners; return the seconds that it took."""
     began, texts = time.monotonic(), Texts(seed)
     whose = itertools.cycle(owners)
     for size in _batches(facts):
@@ -122,7 +122,7 @@ def _batches(count: int) -> Iterator[int]:
 
 # ------------------------------------------------------------------------------------------------ records
 def _fact(whose: Whose, text: str, vector: list[float]) -> Point:
-    """Payload as a record's, built without validating each of a million."""
+    """Build a payload like a record's without validating each of a million."""
     observation = str(uuid.uuid4())
     identity = ids.fact_id(whose.key, observation)
     payload = _FACT | {

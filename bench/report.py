@@ -19,10 +19,10 @@ LIBRARIES = ("aiokafka", "faust-streaming", "openai", "pydantic", "qdrant-client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number. `target` None: shown beside the others, promised by nobody."""
+    """One measured number. `target` None: a number without a target, shown for comparison."""
 
     ratio: str
-    """R1 … R9 (quality figures of the specification)."""
+    """R1 … R9 (docs/notes/performance.md)."""
     what: str
     on: str
     """kafka or embedded."""
@@ -58,7 +58,7 @@ class Figure:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """Describe the machine of the figures."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "memstream": __version__,

@@ -1,9 +1,9 @@
-"""R6: how fast a lost table comes back, against a plain read of the same changelog: `python -m bench.restore`.
+"""R6: speed of restoring a lost table against a plain read of the same changelog: `python -m bench.restore`.
 
-One changelog, filled once: each key written `WRITES_PER_KEY` times, values the size of session rows. Then, in turn
-(A/B/B/A) and each in a process of its own, A: a stage's app on an empty data directory, from the assignment until
-it is ready; B: a plain consumer (aiokafka's `getmany`; embedded: the log's own read), from the first fetch to the end.
-R6 is the median over the pairs of B's seconds ÷ A's seconds: the ratio of their MB/s, as both read the same bytes.
+One changelog is filled once: each key is written `WRITES_PER_KEY` times, with values of the size of session rows. Then
+two processes alternate (A/B/B/A). A is a stage's app on an empty data directory, from the assignment until it is ready.
+B is a plain consumer (aiokafka's `getmany`; embedded: the log's own read), from the first fetch to the end. R6 is the
+median over the pairs of B's seconds ÷ A's seconds. This is the ratio of their MB/s, since both read the same bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RAW: dict[str, Any] = {"key_type": bytes, "value_type": bytes, "key_serializer":
 
 
 class Restore(TypedDict):
-    """What `measure` found: `ratio` is the median of `pairs`, the rates are medians; MB are 10⁶ bytes."""
+    """The result of `measure`: `ratio` is the median of `pairs`, the rates are medians; MB are 10⁶ bytes."""
 
     ratio: float
     target: float
@@ -62,7 +62,7 @@ class Restore(TypedDict):
 
 @dataclass(frozen=True)
 class Job:
-    """What a measured process is told. `name` is the app's and the topics' prefix."""
+    """The options of a measured process. `name` is the prefix of the app and the topics."""
 
     broker: str
     name: str
@@ -79,7 +79,7 @@ class Job:
 
 
 def entries(count: int) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values like those of a session's row."""
+    """Yield keys and values like those of a session's row."""
     keys = max(1, count // WRITES_PER_KEY)
     text = json.dumps({"entries": [{"content": "Works at Stripe as an engineer", "n": n} for n in range(100)]})
     for n in range(count):
@@ -94,7 +94,7 @@ def log_of(broker: str) -> Log:
 
 
 async def fill(log: Log, job: Job, count: int) -> int:
-    """Makes the topics and the changelog's records; the bytes of keys and values."""
+    """Create the topics and the changelog's records; return the bytes of keys and values."""
     compact = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
     await log.create(
         [TopicWanted(job.source, job.partitions, 1, {}), TopicWanted(job.changelog, job.partitions, 1, compact)]
@@ -115,7 +115,7 @@ async def fill(log: Log, job: Job, count: int) -> int:
 
 # ------------------------------------------------------------------------------------------------ measured processes
 async def restore(job: Job) -> float:
-    """Seconds from the assignment until the table is there."""
+    """Return the seconds from the assignment until the table is there."""
     app = create_app(
         name=job.name, broker=job.broker, datadir=Path(job.folder), settings=AppSettings(partitions=job.partitions)
     )
@@ -147,7 +147,7 @@ async def restore(job: Job) -> float:
 
 
 async def plain_kafka(job: Job) -> float:
-    """Seconds from the first fetch of a plain consumer to the end of the topic."""
+    """Return the seconds from the first fetch of a plain consumer to the end of the topic."""
     consumer = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=kafka_servers(job.broker), max_partition_fetch_bytes=MAX_REQUEST, auto_offset_reset="earliest"
     )
@@ -168,7 +168,7 @@ async def plain_kafka(job: Job) -> float:
 
 
 def plain_embedded(job: Job) -> float:
-    """Seconds to read the changelog from the log on disk."""
+    """Return the seconds to read the changelog from the log on disk."""
     opened = SqliteLog(folder=embedded_folder(job.broker))
     opened.start()
     topic = opened.topic(job.changelog)
@@ -184,7 +184,7 @@ def plain_embedded(job: Job) -> float:
 
 
 async def measured(kind: str, job: Job) -> float:
-    """The seconds that a process of its own took."""
+    """Return the seconds that a process of its own took."""
     command = [sys.executable, "-m", "bench.restore", "--process", kind, "--job", json.dumps(asdict(job))]
     process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -199,7 +199,7 @@ async def measured(kind: str, job: Job) -> float:
 
 # ------------------------------------------------------------------------------------------------ the measurement
 async def measure(*, broker: str, folder: Path, pairs: int = 5, entries: int = 40_000, partitions: int = 4) -> Restore:
-    """R6 on `broker` (`kafka://…` or `embedded:///folder`); `folder` is for the tables and is left behind."""
+    """Measure R6 on `broker` (`kafka://…` or `embedded:///folder`). `folder` is for the tables and stays."""
     job = Job(broker, f"bench-{uuid.uuid4().hex[:8]}", partitions, "")
     log = log_of(broker)
     await log.start()
@@ -259,7 +259,7 @@ def show(name: str, found: Restore) -> None:
 def main(
     broker: str, entries: int, pairs: int, partitions: int, as_json: bool, process: str | None, job_json: str | None
 ) -> None:
-    """Restore a table, and read its changelog plainly; compare."""
+    """Restore a table, read its changelog plainly, and compare the times."""
     if process is not None and job_json is not None:
         job = Job(**json.loads(job_json))
         if process == "restore":

@@ -1,7 +1,7 @@
 """All measurements of this machine in one run: `python -m bench.run`.
 
-Prints one table and writes bench/out/bench.json. `--docs` also writes table and picture into docs/notes/performance.md.
-Nothing here is a timed test: a figure that misses its target is a line in the table.
+It prints one table and writes bench/out/bench.json. `--docs` also writes table and plot into docs/notes/performance.md.
+Nothing here is a timed test: a missed target is a line in the table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORLDS = {"kafka": kafka_world, "embedded": embedded_world}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to measure, and whether with numbers so small that they only show that it works."""
+    """What to measure, and whether only with numbers so small that they measure nothing."""
 
     ratios: Sequence[str]
     worlds: Sequence[str]
@@ -47,7 +47,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class Found:
-    """What a run found; `missing`: what could not be measured, by ratio and world, with the reason."""
+    """The results of a run. `missing`: the reason of each figure that could not be measured, by ratio and world."""
 
     figures: list[Figure] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem
 
 
 def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
-    """Into the page, between its marks, and beside it."""
+    """Write the figures between the marks of the page, and the plot beside it."""
     from .plot import drawn  # only who wants the picture needs what draws it
 
     page = in_page(PAGE.read_text(encoding="utf-8"), as_markdown(facts, figures))
@@ -135,7 +135,7 @@ def written(facts: Mapping[str, Any], figures: Sequence[Figure]) -> None:
 
 
 def in_page(page: str, measured: str) -> str:
-    """The page with these figures between its marks."""
+    """Return the page with these figures between its marks."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{measured}\n{END}{after}"

@@ -1,7 +1,7 @@
-"""R1: turns a second ÷ (in flight ÷ model latency), with more turns waiting than are in flight.
+"""R1: turns per second ÷ (in flight ÷ model latency), with more turns waiting than are in flight.
 
-The rate is read from the timestamps of what came out, over whole waves of `in_flight` turns: not the first two, and
-nothing of the end, when fewer sessions than places are left.
+The rate comes from the timestamps of the output, over whole waves of `in_flight` turns. The first two waves and the
+end, where fewer sessions than slots are left, do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SKIPPED_WAVES = 2
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`waves` x `in_flight` turns; `kept` waves of them are measured."""
+    """`waves` x `in_flight` turns, of which `kept` waves are measured."""
 
     in_flight: int
     latency: float
@@ -45,7 +45,7 @@ QUICK = (Load(8, 0.05, 32, 12, 4),)
 
 
 def rate(stamps: Sequence[int], load: Load) -> float:
-    """Turns a second, from the milliseconds at which they came out."""
+    """Return the turns per second from the output timestamps in milliseconds."""
     ordered = sorted(stamps)
     first = SKIPPED_WAVES * load.in_flight
     # A wave comes out together: its middle stands for it.

@@ -1,4 +1,4 @@
-"""Turns as a chat service produces them, and what becomes of them, with the moments at which it does."""
+"""Turns as a chat service produces them, and the times at which their results arrive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TENANT = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One record to produce. `mark` is its turn id; the model finds it in the text."""
+    """One record to produce. `mark` is its turn id, which the model finds in the text."""
 
     mark: str
     key: bytes
@@ -28,7 +28,7 @@ class Said:
 
 @dataclass(slots=True)
 class Speakers:
-    """Makes turns of `sessions` sessions in turn, each of a user of its own; no two turns of a process are alike."""
+    """Builds turns of `sessions` sessions in turn, each of its own user. No two turns of a process are equal."""
 
     name: str
     sessions: int
@@ -48,14 +48,16 @@ class Speakers:
 
 
 async def produce(log: Log, said: Iterable[Said], *, topic: str = TURNS.name) -> None:
-    """All at once; durable when it returns."""
+    """Produce all at once; return when they are durable."""
     await asyncio.gather(*(log.append(topic, key=each.key, value=each.value) for each in said))
 
 
 async def produce_evenly(
     log: Log, said: Sequence[Said], *, rate: float, topic: str = TURNS.name
 ) -> dict[str, tuple[float, float]]:
-    """`rate` a second, whatever becomes of them. By mark: when it was handed over, when it was durable."""
+    """Produce `rate` turns per second, whatever happens to them. Return by mark when each was sent and when it
+    was durable.
+    """
     times: dict[str, tuple[float, float]] = {}
 
     async def one(each: Said) -> None:
@@ -73,7 +75,7 @@ async def produce_evenly(
 
 @dataclass(slots=True)
 class Arrivals:
-    """What came on a topic, by mark: when it was seen first, and its record."""
+    """The records of a topic by mark: first sight and record."""
 
     at: dict[str, float] = field(default_factory=dict)
     records: dict[str, Record] = field(default_factory=dict)
@@ -90,13 +92,13 @@ class Arrivals:
 
 
 def turn_of(record: Record) -> str:
-    """The mark of an observation."""
+    """Return the mark of an observation."""
     return str(json.loads(record.value or b"{}")["turn_id"])
 
 
 @asynccontextmanager
 async def watched(log: Log, topic: str, mark: Callable[[Record], str] = turn_of) -> AsyncIterator[Arrivals]:
-    """Everything on the topic from now on."""
+    """Watch the topic from now on."""
     arrivals = Arrivals()
     start = dict(enumerate(await log.ends(topic)))
 
@@ -116,6 +118,6 @@ async def watched(log: Log, topic: str, mark: Callable[[Record], str] = turn_of)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that this share of them does not exceed."""
+    """Return the smallest value that this share of them does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

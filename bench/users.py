@@ -1,11 +1,11 @@
-"""R5, its second half: processor time of a turn at 100 000 users ÷ at few: `python -m bench.users`.
+"""R5, second half: CPU time of a turn with 100 000 users ÷ with few: `python -m bench.users`.
 
-Two worlds, each with its own broker or folder, store and workers of all four stages. In both, ten users say a turn
-through the pipeline. One is then filled up: rows and points of those ten are written again, for other users, into the
-changelogs and the engine, while no worker runs; the other gets as many as will speak. Then ten users at a time, other
-ones in each round, say ten turns each, evenly; first in the one world, then in the other, then the other way round.
-Counted is the processor time of the stages' processes. All who speak have the same past, so that what differs is how
-many others there are.
+Two worlds have their own broker or folder, store and workers of all four stages. In both, ten users send a turn through
+the pipeline. Then one world is filled, while no worker runs: the rows and points of those ten are copied for other
+users into the changelogs and the engine. The other world gets as many users as will send turns. Then ten users at a
+time, others in each round, send ten turns each at an even rate; first in the one world, then in the other, then in
+reverse order. The figure is the CPU time of the stages' processes. All these users have the same past, so only the
+number of other users differs.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from .world import NotMeasured, Worker, World
 
 TARGET: Final = 1.3
 AT_ONCE: Final = 10
-"""Users that speak in one round, and those whose memory the others' is copied from."""
+"""Users that send turns in one round, and users whose memory is copied for the others."""
 OF_TENANT: Final = 100
-"""Users of one tenant, so that none has so many records that a graph would be built meanwhile."""
+"""Users per tenant. It is so small that no graph of a tenant is built during the run."""
 BATCH: Final = 200
 UUID_TEXT: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 PATIENT: Final = "30"
-"""Seconds of a session."""
+"""Session time-out in seconds."""
 OWN_PARTS: Final = 3
-"""Of a row's key: of a session's or an owner's key, by which it lies in its partition."""
+"""Parts of a row's key that make up the session's or owner's key. They decide its partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class Load:
     rounds: int
     turns_each: int
     rate: float
-    """Turns a second."""
+    """Turns per second."""
 
     @property
     def few(self) -> int:
-        """Users of the other world: the first ten, and those who speak, each in one round."""
+        """Users of the other world: the first ten, and those who send turns, each in one round."""
         return AT_ONCE * (self.rounds + 2)
 
     def speakers(self, users: int) -> Iterator[Sequence[User]]:
-        """Who of so many speaks in each round, the one that warms up first."""
+        """Yield the users that send turns in each round; the first round warms up."""
         apart = (users - AT_ONCE) // AT_ONCE
         for number in range(self.rounds + 1):
             yield [User(AT_ONCE + place * apart + number) for place in range(AT_ONCE)]
@@ -82,7 +82,9 @@ QUICK: Final = Load(users=100, rounds=1, turns_each=2, rate=10.0)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One of many; names are of one length and in no other text, so that they can be replaced in stored records."""
+    """One of many users. Names have one length and appear in no other text, so that they can be replaced in
+    stored records.
+    """
 
     number: int
 
@@ -96,7 +98,7 @@ class User:
 
     @property
     def like(self) -> User:
-        """Whose memory this one's is copied from."""
+        """The user whose memory is copied for this one."""
         return User(self.number % AT_ONCE)
 
     def turn(self, n: int) -> Said:
@@ -111,7 +113,7 @@ class User:
         return Said(mark, ids.session_key(self.tenant, self.name, self.name).encode(), value)
 
     def instead_of(self, other: User, text: str) -> str:
-        """A stored record of another user as if this one had it: names, and ids that are derived from them."""
+        """Return another user's stored record as if it were this user's: names, and the ids derived from them."""
         text = text.replace(other.name, self.name).replace(other.tenant, self.tenant)
         return UUID_TEXT.sub(lambda found: self.id_for(found.group()), text)
 
@@ -124,7 +126,7 @@ FIRST: Final = tuple(User(number) for number in range(AT_ONCE))
 
 # ------------------------------------------------------------------------------------------------ filling up
 async def fill(world: World, users: Sequence[User]) -> float:
-    """Give these the memory that the first ones have; seconds it took. No worker runs."""
+    """Copy the first users' memory for these users while no worker runs; return the seconds it took."""
     began = time.monotonic()
     for topic in filter(None, map(changelog_of, STAGES)):
         await _fill_table(world, topic.name, users)
@@ -165,7 +167,7 @@ async def _fill_engine(folder: Path, users: Sequence[User]) -> None:
 
 
 async def _points(engine: EdgeEngine, collection: str) -> list[list[EngineRow]]:
-    """What stands in a collection, by the first user whose it is."""
+    """Return the points of a collection by the first user to whom they belong."""
     found, _ = await engine.scroll(collection, limit=10_000, with_vectors=True)
     return [[each for each in found if user.name in json.dumps(each.payload)] for user in FIRST]
 
@@ -186,14 +188,14 @@ class Side:
 
     world: World
     speaking: Iterator[Sequence[User]]
-    """Who speaks in each round."""
+    """The users that send turns in each round."""
     processes: dict[str, Worker]
     filled: float
     """Seconds."""
 
 
 async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Callable[[str], None]) -> list[Figure]:
-    """Raises NotMeasured."""
+    """Measure both worlds. Raises NotMeasured."""
     async with AsyncExitStack() as stack:
         worlds: dict[int, World] = {}
         for users in (load.few, load.users):
@@ -220,7 +222,7 @@ async def measure(kind: str, folder: Path, model: Model, load: Load, *, tell: Ca
 
 
 async def opened(world: World, users: int, load: Load) -> Side:
-    """A world that has so many users, with its workers."""
+    """Yield a world with this number of users, and its workers."""
     await world.model.reset(latency=0.0)
     _start(world)
     await produce_evenly(world.log, [user.turn(0) for user in FIRST], rate=load.rate)
@@ -231,8 +233,11 @@ async def opened(world: World, users: int, load: Load) -> Side:
 
 
 def _start(world: World) -> dict[str, Worker]:
-    """A process a stage; in a folder one process has them all. One turn at a time of a session, so that nobody's are
-    taken together; and nobody is to be thrown out of a group while gigabytes are restored."""
+    """Start one process per stage; in a folder, one for all.
+
+    A worker observes one turn of a session at a time, so that no turns are observed together. The session time-out is
+    long, so that no worker is thrown out of its group while it restores gigabytes.
+    """
 
     def worker(*stages: StageName) -> Worker:
         return world.worker(*stages, MEMSTREAM_OBSERVE_TOGETHER="1", MEMSTREAM_SESSION_TIMEOUT=PATIENT)
@@ -243,8 +248,11 @@ def _start(world: World) -> dict[str, Worker]:
 
 
 async def spoken(side: Side, load: Load) -> dict[str, float]:
-    """Seconds of processor time a turn, by process. Raises NotMeasured when a turn became no fact, or did not follow on
-    what its user is to have said before: then there is nothing to compare."""
+    """Send the turns; return the CPU seconds per turn of each process.
+
+    Raises NotMeasured when a turn became no fact, or did not follow the user's earlier turns: then the worlds cannot be
+    compared.
+    """
     users = next(side.speaking)
     said = [user.turn(n) for n in range(1, load.turns_each + 1) for user in users]
     await side.world.settled(*STAGES)
@@ -307,7 +315,9 @@ async def _measured(kinds: Sequence[str], load: Load, *, folder: Path | None, te
 @click.option("--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), help="Where the worlds lie.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
 def main(users: int, kinds: tuple[str, ...], quick: bool, folder: Path | None, out: Path) -> None:
-    """Measure what a turn costs where many users have a memory. 100 000 need 10 GB and some twenty minutes a world."""
+    """Measure the CPU time of a turn with many users. 100 000 users need 10 GB and about twenty minutes per
+    world.
+    """
     logs.configure(level=logging.ERROR)
     console, facts, began = Console(), machine(), time.monotonic()
     load = QUICK if quick else replace(FULL, users=users)

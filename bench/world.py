@@ -1,4 +1,4 @@
-"""Where a measurement runs: a broker with a Qdrant server, or a folder; and the processes on it, as users run them."""
+"""The world of a measurement: a broker with a Qdrant server, or a folder, and worker processes as users run them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .model import Model
 ROOT = Path(__file__).resolve().parents[1]
 KAFKA_PARTITIONS = 12
 SESSION_TIMEOUT = "6"
-"""Seconds: what a killed worker's partitions lie still, at most."""
+"""Seconds for which the partitions of a killed worker wait at most."""
 GIVE_UP = 120.0
 LOOK_SECONDS = 0.05
 STOP_SECONDS = 60.0
@@ -37,17 +37,20 @@ Kind = Literal["kafka", "embedded"]
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of another process, to the nanosecond (/proc/<pid>/stat counts hundredths of a second, more than
-    a plain client takes for hundreds of records). Linux: clock_getcpuclockid(3) is this arithmetic."""
+    """Return the CPU time of another process, to the nanosecond.
+
+    /proc/<pid>/stat counts hundredths of a second, which is more than a plain client takes for hundreds of records. On
+    Linux, clock_getcpuclockid(3) is this arithmetic.
+    """
     return time.clock_gettime((~pid << 3) | 2)
 
 
 class NotMeasured(RuntimeError):
-    """A measurement did not come to its end; the message has the ends of the workers' logs."""
+    """A measurement did not end. The message has the ends of the workers' logs."""
 
 
 class Worker:
-    """One process on the world."""
+    """One process of a world."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], log: Path) -> None:
         self._log = log
@@ -55,12 +58,12 @@ class Worker:
             self.process = subprocess.Popen(command, cwd=ROOT, env=dict(env), stdout=out, stderr=out)
 
     def cpu_seconds(self) -> float:
-        """User and system time of all its threads since its start."""
+        """User and system time of all its threads since its start, in seconds."""
         return cpu_seconds(self.process.pid)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Stopped meanwhile (SIGSTOP), for less than its session time-out."""
+        """Stop the process (SIGSTOP) during the block, for less than its session time-out."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -79,7 +82,7 @@ class Worker:
         self.process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, and a clean end."""
+        """Send SIGTERM and require exit code 0."""
         if self.alive():
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -93,7 +96,7 @@ class Worker:
 
 @dataclass(slots=True)
 class World:
-    """One broker, or one folder. `log` is open; topics are made."""
+    """One broker, or one folder. `log` is open; the topics exist."""
 
     kind: Kind
     folder: Path
@@ -103,7 +106,7 @@ class World:
     stores: Mapping[str, str]
     """The settings of the vector store."""
     server: LoopbackQdrant | None = None
-    """The vector store's; None where the engine runs in the worker."""
+    """The vector store's server; None where the engine runs in the worker."""
     workers: list[Worker] = field(default_factory=list)
     _made: int = 0
 
@@ -113,8 +116,11 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ processes
     def worker(self, *stages: StageName, in_flight: int = 64, name: str | None = None, **env: str) -> Worker:
-        """`memstream worker …`. With a `name` it is a static member of its groups: it comes back to its partitions and
-        its folder, and its place is kept for a session after its end."""
+        """Start `memstream worker …`.
+
+        With a `name` it is a static member of its groups: it returns to its partitions and its folder, and its slot
+        stays reserved for a session after its end.
+        """
         settings = {
             "MEMSTREAM_BROKER": self.broker,
             "MEMSTREAM_DATADIR": str(self.folder / "data"),
@@ -130,7 +136,7 @@ class World:
         return self.process(["memstream.cli.main", "worker", *stages], "-".join([*stages, name or ""]), settings)
 
     def process(self, module: Sequence[str], name: str, settings: Mapping[str, str] | None = None) -> Worker:
-        """`python -m module …`; its output goes to a file in the folder."""
+        """Start `python -m module …`; its output goes to a file in the folder."""
         env = clean_environment()
         worker = Worker(
             [sys.executable, "-m", *module], env=env | dict(settings or {}), log=self.folder / f"{name}.log"
@@ -139,7 +145,7 @@ class World:
         return worker
 
     async def stop(self) -> None:
-        """A clean end of every process."""
+        """Stop every process with SIGTERM; each must exit with 0."""
         workers, self.workers = self.workers, []
         await asyncio.gather(*(worker.stop() for worker in workers))
 
@@ -150,7 +156,7 @@ class World:
 
     @asynccontextmanager
     async def engine_folder(self) -> AsyncIterator[Path]:
-        """Where the vector store's engine keeps its collections, which nobody has open meanwhile: no worker runs."""
+        """Yield the folder of the vector store's engine, which no process has open meanwhile. No worker may run."""
         if self.server is None:
             yield self.folder / "log" / ENGINE_FOLDER
             return
@@ -162,7 +168,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ topics
     async def fresh_topics(self, *names: str) -> tuple[str, ...]:
-        """Topics that nobody has used, named after these."""
+        """Create unused topics named after these."""
         self._made += 1
         made = tuple(f"bench-{self._made}-{name}" for name in names)
         await self.log.create([TopicWanted(name, self.partitions, 1, {}) for name in made])
@@ -170,7 +176,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------------ waiting
     async def until(self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP) -> None:
-        """Raises NotMeasured when that takes longer, or when a process has ended."""
+        """Wait until this holds. Raises NotMeasured after `within` seconds, or when a process has ended."""
         end = time.monotonic() + within
         while not await true():
             if time.monotonic() > end or not all(worker.alive() for worker in self.workers):
@@ -179,7 +185,7 @@ class World:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def grown(self, topic: str, since: Sequence[int], by: int, *, within: float = GIVE_UP) -> None:
-        """Until `by` records were added to a topic whose ends were `since`."""
+        """Wait until `by` records were added to a topic whose ends were `since`."""
 
         async def enough() -> bool:
             return sum(await self.log.ends(topic)) - sum(since) >= by
@@ -187,7 +193,7 @@ class World:
         await self.until(enough, f"{by} records on {topic}", within=within)
 
     async def settled(self, *stages: StageName, within: float = GIVE_UP) -> None:
-        """Until these stages have nothing left to read."""
+        """Wait until these stages have no lag."""
 
         async def nothing_left() -> bool:
             return not any([await self._lag(stage) for stage in stages])
@@ -205,7 +211,7 @@ class World:
 
 @asynccontextmanager
 async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
-    """A broker of its own (or MEMSTREAM_TEST_KAFKA) and the Qdrant engine behind a server in a process of its own."""
+    """Yield a world on its own broker (or MEMSTREAM_TEST_KAFKA), with the Qdrant engine behind a server process."""
     broker = session_broker(folder / "kafka")
     if broker is None:
         raise NotMeasured("no Kafka: set MEMSTREAM_TEST_KAFKA=host:port, start Docker, or install Java 17+ and Maven")
@@ -231,7 +237,7 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def embedded_world(folder: Path, model: Model) -> AsyncIterator[World]:
-    """One folder for the log and the engine."""
+    """Yield a world in one folder, which has the log and the engine."""
     address = f"{EMBEDDED}{folder / 'log'}"
     async with _opened(
         World(

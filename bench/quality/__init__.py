@@ -1,1 +1,1 @@
-"""How good the memory is that comes of talk: scripted dialogues through the real stages (docs/notes/quality.md)."""
+"""Quality of the memory that results from scripted dialogues through the real stages (docs/notes/quality.md)."""

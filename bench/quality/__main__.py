@@ -1,4 +1,4 @@
-"""`python -m bench.quality`: see docs/notes/quality.md."""
+"""The command `python -m bench.quality` (docs/notes/quality.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .stages import Deployment, remembered
 MODELS: Final = ("oracle", "noisy", "offline")
 SEED: Final = 1
 QUICK: Final = 2
-"""Dialogues of a half in a quick run."""
+"""Dialogues of each half in a quick run."""
 
 
 @click.command()
@@ -51,7 +51,7 @@ def main(
     plain: bool,
     out: Path | None,
 ) -> None:
-    """How right, how complete and how fresh what is remembered of scripted dialogues is."""
+    """Measure how right, complete and current the memory of scripted dialogues is."""
     logs.configure(stream=sys.stderr, level=logging.ERROR)
     began, facts = time.monotonic(), machine()
     rows: list[Row] = []

@@ -1,8 +1,8 @@
-"""Scripted dialogues of several sessions, and the gold that memory is held to at their end.
+"""Scripted dialogues of several sessions, and the gold: what memory should have at their end.
 
-tests/corpora/dialogues: half of them to tune by, the other half written before the rules and never tuned on. A file is
-one person's talk: `sessions` in the order in which they arrive (a late one is dated before what came before it),
-`facts` (the gold) and `never` (what must not be remembered).
+Half of tests/corpora/dialogues is for tuning; the other half was written before the rules and is never tuned on. A file
+is one person's dialogue: `sessions` in arrival order (a late one has an earlier date than the one before), `facts` (the
+gold) and `never` (what must not be remembered).
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ State = Literal["active", "superseded", "invalidated"]
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Of whom something is said, and in which words: see matching.py."""
+    """The subject and the words of a statement (see matching.py)."""
 
     keywords: tuple[str, ...]
-    """All of them are in the text; `a/b` is a or b, `work*` is any word that begins so, several words a phrase."""
+    """Words that must all be in the text; `a/b` is a or b, `work*` is any word with that beginning, several words
+    are a phrase.
+    """
     subject: str | None = None
-    """None: of anybody."""
+    """None means any subject."""
     forbidden: tuple[str, ...] = ()
     negative: bool = False
-    """It says that something is not so; without it a text with a negation is another statement."""
+    """The statement is a negation. Otherwise a text with a negation is another statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,20 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What is true at the end, or was until something in the dialogue ended it."""
+    """A statement that is true at the end, or was true until the dialogue ended it."""
 
     id: str
     subject: str
     content: str
-    """As a good observer would write it."""
+    """The text as a good observer would write it."""
     category: str
     state: State
     wordings: tuple[Wording, ...]
     evidence: tuple[Said, ...]
     optional: bool = False
-    """Right to remember, no loss when it is not."""
+    """It may be remembered, and may be missing."""
     replaces: str | None = None
-    """The gold item that it takes the place of."""
+    """The gold item that it replaces."""
     is_correction: bool = False
 
 
@@ -77,18 +79,18 @@ class Turn:
 
     @property
     def said(self) -> str:
-        """By the user."""
+        """The user's text."""
         return "\n".join(each.content for each in self.messages if each.role == "user")
 
     @property
     def text(self) -> str:
-        """By anybody."""
+        """The text of all roles."""
         return "\n".join(each.content for each in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """`id` is the person's too."""
+    """One dialogue. Its `id` is also the person's."""
 
     id: str
     about: str

@@ -1,8 +1,8 @@
-"""Whether a stored statement says what a gold item says: lenient on wording, strict on content.
+"""A match between a stored statement and a gold item: lenient on wording, strict on content.
 
-Same subject; every keyword of the item is in the text; none of its forbidden words is; and unless the item itself
-denies something, no word that denies. What a text denies at its end (", not Lea"), and what somebody or something
-changed from ("from Halifax to Moncton"), is left out first.
+The subject is the same, every keyword of the item is in the text, no forbidden word is, and no negation is, unless the
+item itself is one. A denial at the end of a text (", not Lea") and the origin of a change ("from Halifax to Moncton")
+are removed first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _has(words: list[str], keyword: str) -> bool:
-    """Whether one of the alternatives is in the text, word by word."""
+    """Return whether one of the alternatives is in the text, word by word."""
     return any(_has_phrase(words, alternative.split()) for alternative in keyword.casefold().split("/"))
 
 

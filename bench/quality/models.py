@@ -1,6 +1,6 @@
-"""Scripted models over the OpenAI wire: one that answers with the gold, and the same with seeded faults.
+"""Scripted models over the OpenAI protocol: one that answers with the gold, and one with seeded faults.
 
-Neither sees more than a model would: what is replaced is named only where the prompt shows it.
+Neither sees more than a model would: it names a replaced item only where the prompt shows it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .dialogues import Dialogue, Gold, Turn
 from .scoring import says
 
 MOST: Final = 3
-"""Observations a turn (memory-model §3)."""
+"""Observations per turn that the observer's prompt asks for at most."""
 _PAIR: Final = re.compile(r"^\[(p\d+)\]\s*known: ?(.*)\n\s*new: ?(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A gold item as one turn says it."""
+    """A gold item as one turn states it."""
 
     gold: Gold
     quote: str
@@ -37,26 +37,29 @@ class Meant:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How often an observation goes wrong, 0–1 each; at most one befalls it."""
+    """Probability of each fault of an observation (0–1); an observation has at most one."""
 
     dropped: float = 0.08
     paraphrased: float = 0.15
     doubled: float = 0.08
-    """The same again in other words, within the answer."""
+    """The same item again in other words, in the same answer."""
     invented: float = 0.08
-    """One more that nobody said, with a quote of nobody's."""
+    """An additional item that nobody said, with an invented quote."""
     wrong_id: float = 0.08
-    """`replaces` names what was not shown."""
+    """`replaces` names something that was not shown."""
 
 
 def oracle(talks: Sequence[Dialogue]) -> Script:
-    """Answers with what the gold says, word by word."""
+    """Return a script that answers with the gold."""
     return _answering(talks, lambda text, items: items)
 
 
 def noisy(talks: Sequence[Dialogue], *, seed: int, faults: Faults | None = None) -> Script:
-    """The oracle with faults. Which befall a turn follows from the seed and the turn's text alone, so that order,
-    repairs and redeliveries change nothing."""
+    """Return the oracle's script with faults.
+
+    The faults of a turn depend only on the seed and the turn's text, so that order, repairs and redeliveries change
+    nothing.
+    """
     chances = faults or Faults()
 
     def distorted(text: str, items: list[Json]) -> list[Json]:
@@ -96,7 +99,7 @@ _SILENCE: Final[Mapping[str, Json]] = {
     "summary": {"text": ""},
     "gist": {"text": ""},
 }
-"""Facts come of observations and judgements alone: so it is the conflict pipeline that is measured."""
+"""Facts come from observations and judgements alone, so that the conflict pipeline is what is measured."""
 
 
 def _meant(talk: Dialogue, turn: Turn) -> list[Meant]:
@@ -134,7 +137,7 @@ def _judgements(ask: Ask, talks: Iterable[Dialogue]) -> list[Json]:
 
 
 def _judged(old: str, new: str, talks: Sequence[Dialogue]) -> str:
-    """By the one dialogue whose gold knows both."""
+    """Judge two items by the one dialogue whose gold has both."""
     for talk in talks:
         knows = [gold for gold in talk.facts if _about(gold, old)]
         tells = [gold for gold in talk.facts if _about(gold, new)]
@@ -203,7 +206,7 @@ _OTHER_WORDS: Final = (
 
 
 def in_other_words(content: str) -> str:
-    """A paraphrase, as a model writes the same thing on another day."""
+    """Return a paraphrase, as a model would write it on another day."""
     for pattern, other in _OTHER_WORDS:
         said, changed = re.subn(pattern, other, content, count=1)
         if changed:

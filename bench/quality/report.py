@@ -1,4 +1,4 @@
-"""What was measured, as a table and as JSON."""
+"""The results as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Row:
 
 
 def as_json(facts: Mapping[str, Any], rows: Sequence[Row], *, seconds: float, wrong: bool) -> dict[str, Any]:
-    """`wrong`: with a line for each thing that is."""
+    """Return the rows as JSON. `wrong` adds a line for each error."""
     listed = [row.plain() | ({"wrong": row.wrong} if wrong else {}) for row in rows]
     return {"machine": dict(facts), "seconds": round(seconds), "rows": listed}
 

@@ -1,4 +1,4 @@
-"""What is remembered at the end of a dialogue against its gold, counted."""
+"""The score of a dialogue's memory against its gold."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .matching import matches
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one dialogue, or the sum of several. Facts are active ones."""
+    """Counts of one dialogue, or the sum of several. Facts are active ones."""
 
     facts: int = 0
     right: int = 0
-    """Say what a gold item says that holds, and nothing that no longer does."""
+    """Facts that match a gold item that holds, and none that no longer holds."""
     wanted: int = 0
     """Gold items that hold and are not optional."""
     found: int = 0
     ended: int = 0
     """Gold items that no longer hold."""
     stale: int = 0
-    """Of these: a fact still says it."""
+    """Gold items that no longer hold and that a fact still states."""
     doubled: int = 0
-    """Facts beyond the first that say one gold item."""
+    """Further facts that match the same gold item."""
     proven: int = 0
-    """Facts with a quote that stands in its turn."""
+    """Facts with a quote that is in its turn."""
     forbidden: int = 0
-    """Facts that say what must not be remembered."""
+    """Facts that must not be remembered."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
@@ -61,11 +61,11 @@ class Counts:
 class Score:
     counts: Counts
     wrong: tuple[str, ...]
-    """A line for each fact that is not right and each gold item that is missed, stale or doubled."""
+    """A line for each wrong fact and each gold item that is missing, outdated or doubled."""
 
 
 def score(dialogue: Dialogue, facts: Sequence[Fact]) -> Score:
-    """`facts` are the active ones of the dialogue's person."""
+    """Score the active facts of the dialogue's person."""
     holding = [gold for gold in dialogue.facts if gold.state == "active"]
     ended = [gold for gold in dialogue.facts if gold.state != "active"]
     wanted = [gold for gold in holding if not gold.optional]

@@ -1,4 +1,4 @@
-"""Dialogues through the real stages, all in this process, on a folder: what `memstream worker all` does by default."""
+"""Dialogues through the real stages in this process, on a folder, with the defaults of `memstream worker all`."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ WITHIN = 120.0
 """Seconds for one session of every dialogue."""
 LOOK_SECONDS = 0.05
 QUIET = 4
-"""Looks in a row that find nothing left, before a wave counts as done."""
+"""Consecutive checks without lag before a wave counts as done."""
 
 
 class NotSettled(RuntimeError):
-    """The stages did not come to an end in time."""
+    """The stages were not done in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """`script`: what a model server of ours answers; None: the offline model."""
+    """`script`: the answers of a scripted model server; None means the offline model."""
 
     script: Script | None = None
     embedder: str = "hashing"
     consolidated: bool = True
-    """Whether each person's memory is consolidated by command at the end, as a schedule would."""
+    """Whether each person's memory is consolidated by command at the end, as a schedule would do."""
 
 
 async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mapping[str, list[Fact]]:
-    """The active facts at the end, by dialogue. Sessions follow one another; the dialogues run side by side."""
+    """Return the active facts at the end, by dialogue. Sessions follow one another; dialogues run side by side."""
     async with (
         _settings(deployment) as settings,
         local_stages(settings, MemoryPolicy(), purpose="bench.quality") as ports,
@@ -70,7 +70,7 @@ async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mappi
 
 @asynccontextmanager
 async def _settings(deployment: Deployment) -> AsyncIterator[Settings]:
-    """Of a deployment in a fresh folder that nothing is set for but its model; the environment does not count."""
+    """Return the settings of a fresh folder with only the model set; the environment does not count."""
     with tempfile.TemporaryDirectory(prefix="memstream-quality-") as made, ExitStack() as stack:
         folder = Path(made)
         address = f"{EMBEDDED}{folder}"
@@ -130,7 +130,7 @@ async def _consolidate(log: Log, talks: Sequence[Dialogue]) -> None:
 
 
 async def _settled(log: Log) -> None:
-    """Until no stage has anything left to read."""
+    """Wait until no stage has lag."""
     until, quiet = time.monotonic() + WITHIN, 0
     while quiet < QUIET:
         quiet = quiet + 1 if await nothing_left(log) else 0

@@ -1,1 +1,1 @@
-"""How well turns are found, on any conversations whose questions name their evidence: docs/notes/retrieval.md."""
+"""Quality of retrieval of turns, on conversations whose questions name their evidence (docs/notes/retrieval.md)."""

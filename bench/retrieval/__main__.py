@@ -1,4 +1,4 @@
-"""`python -m bench.retrieval FILE`: see docs/notes/retrieval.md."""
+"""The command `python -m bench.retrieval FILE` (docs/notes/retrieval.md)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MODEL_TIMEOUT = 60.0
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
 def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
-    """How well the turns of conversations are found: recall, MRR and nDCG against the evidence of their questions."""
+    """Measure how well turns are found: recall, MRR and nDCG against the evidence of questions."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         corpus = READERS[form](file)

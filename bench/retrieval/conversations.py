@@ -1,4 +1,4 @@
-"""Conversations with questions and their evidence, whatever the file they came from."""
+"""Conversations with questions and their evidence, independent of the file format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that somebody said. `id` is unique within its conversation."""
+    """One line of a speaker. `id` is unique within its conversation."""
 
     id: str
     speaker: str
@@ -26,7 +26,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`evidence`: the ids of the lines that answer it, at least one."""
+    """A question. `evidence` has the ids of the lines that answer it, at least one."""
 
     text: str
     evidence: frozenset[str]
@@ -46,11 +46,11 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a file holds. `skipped`: what of it could not be used, by reason."""
+    """The contents of a file. `skipped` counts what could not be used, by reason."""
 
     conversations: Sequence[Conversation]
     skipped: Counter[str] = field(default_factory=Counter)
 
 
 class NotReadable(Exception):
-    """The file is not of the form that was named; the message says where."""
+    """The file does not have the named format; the message says where."""

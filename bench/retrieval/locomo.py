@@ -30,7 +30,7 @@ UNDATED: Final = datetime(2023, 1, 1, tzinfo=UTC)
 
 
 def read(path: Path) -> Corpus:
-    """Raises NotReadable, and OSError."""
+    """Read a LoCoMo file. Raises NotReadable and OSError."""
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -70,7 +70,7 @@ def _numbers(talk: Mapping[str, Any]) -> Iterator[int]:
 
 
 def _session(talk: Mapping[str, Any], number: int, known: set[str], skipped: Counter[str]) -> Session:
-    """`known` are the ids of the sessions before; this one's are added."""
+    """Read one session. `known` has the ids of earlier sessions; this one's are added."""
     lines: list[Line] = []
     for at, said in enumerate(talk[f"session_{number}"], start=1):
         text = _text(said) if isinstance(said, dict) else ""
@@ -87,7 +87,7 @@ def _session(talk: Mapping[str, Any], number: int, known: set[str], skipped: Cou
 
 
 def _text(said: Mapping[str, Any]) -> str:
-    """What was said, and what the picture shows that was sent with it: questions ask for both."""
+    """Return the text and the caption of its picture: questions concern both."""
     text, caption = (str(said.get(name) or "").strip() for name in ("text", "blip_caption"))
     if not caption:
         return text
@@ -125,7 +125,7 @@ def _question(asked: Any, known: set[str], skipped: Counter[str]) -> Question | 
 
 
 def _evidence(told: Any, skipped: Counter[str]) -> Iterator[str]:
-    """Ids as lines have them."""
+    """Return the evidence as ids of lines."""
     for each in told if isinstance(told, list) else [] if told is None else [told]:
         found = [_line_id(match.group()) for match in _DIA_ID.finditer(str(each))]
         if not found:
@@ -134,7 +134,7 @@ def _evidence(told: Any, skipped: Counter[str]) -> Iterator[str]:
 
 
 def _line_id(told: Any) -> str | None:
-    """`D1:3`, however it is written; what is no such id stays as it is."""
+    """Return an id in the form `D1:3`; anything else stays as it is."""
     if told is None or not str(told).strip():
         return None
     found = _DIA_ID.fullmatch(str(told).strip())

@@ -1,7 +1,7 @@
-"""The system under measurement: the real recorder writes the lines, the real recall answers the questions.
+"""The measured system: the real recorder writes the lines, the real recall answers the questions.
 
-The recorder is called as its worker calls it, session by session in the order of the lines, many sessions at once; the
-store is the embedded engine in a folder. What is not there is Kafka: a log in memory would only hand the records over.
+The recorder is called as its worker calls it, session by session in the order of the lines, with many sessions at once.
+The store is the embedded engine in a folder. There is no Kafka: a log in memory would only pass the records on.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BETWEEN_LINES = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found for a question: the lines' ids, best first, and how long it took."""
+    """The answer to a question: the ids of the found lines, best first, and the seconds it took."""
 
     question: Question
     ranked: tuple[str, ...]
@@ -59,13 +59,13 @@ class Lists:
     """The line of each message."""
 
     def ranked(self, fusion: FusionPolicy) -> list[str]:
-        """The best lines under a policy of weights above 0."""
+        """Return the best lines under a policy with weights above 0."""
         best = fuse(self.lists, policy=fusion, pool=LIMIT, preferred=self.preferred)
         return [self.turns[identity] for identity in best]
 
 
 async def remember(conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder) -> None:
-    """Each conversation is a user's memory, each line a turn under its speaker's name."""
+    """Store each conversation as a user's memory, each line as a turn with its speaker's name."""
     await store.ensure(COLLECTION)
     metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
     recorder = Recorder(store=store, embedder=embedder, calls=Calls(), metrics=metrics, partitions=1)
@@ -108,8 +108,10 @@ async def ask(
     embedder: Embedder,
     policy: RecallPolicy,
 ) -> list[Answer]:
-    """The answers to the conversations' questions, one after the other: a latency is that of a read alone. The
-    questions are asked today, long after what they ask for, so no session is fresher than another."""
+    """Ask the questions one after the other, so that a latency is that of a single read.
+
+    All questions are asked today, long after their subject, so that no session is fresher than another.
+    """
     recall = RecallService(store=store, embedder=embedder, policy=policy)
     return [
         await _answer(recall, conversation, question)
@@ -121,7 +123,7 @@ async def ask(
 async def lists(
     conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder, policy: RecallPolicy
 ) -> list[Lists]:
-    """What recall's searches answer, before they are fused: parameters of the fusion are tried on that."""
+    """Return the results of recall's searches before fusion; parameters of the fusion are tried on them."""
     found = []
     for conversation in conversations:
         for question in conversation.questions:

@@ -1,4 +1,4 @@
-"""What was measured, as a table and as JSON."""
+"""The results as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one run."""
+    """The results of one run."""
 
     embedder: str
     conversations: int
     turns: int
     skipped: Mapping[str, int]
     tuned: FusionPolicy | None
-    """What was chosen on the tuning part; None: a part has no questions."""
+    """The policy chosen on the tuning part; None if a part has no questions."""
     tuned_on: Sequence[str]
-    """The ids of its conversations; none where nothing was chosen."""
+    """The ids of the tuning conversations; none where nothing was chosen."""
     held_out: Sequence[str]
     rows: Sequence[Row]
 
     def parts(self) -> str:
-        """On which conversations parameters were chosen, and on which they are measured."""
+        """Say on which conversations parameters were chosen and on which they are measured."""
         if self.tuned is None:
             return "nothing was chosen: it takes two conversations with questions, one to choose on and one to measure"
         return (
@@ -73,7 +73,7 @@ class Report:
 
 
 def rows(variant: str, part: Part, answers: Sequence[Answer]) -> list[Row]:
-    """Over all questions, then by category."""
+    """Return rows over all questions, then by category."""
     if not answers:
         return []
     categories = sorted({each.question.category for each in answers})

@@ -1,6 +1,6 @@
-"""The ways of finding that are compared, and the choice of parameters on a part of the conversations.
+"""The compared variants of retrieval, and the choice of parameters on a part of the conversations.
 
-All of them read the same index: BM25 looks at the words of a message and its neighbours in each.
+All variants read the same index, so BM25 sees the words of a message and its neighbours in each of them.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ STEPS: tuple[tuple[dict[str, float], ...], ...] = (
     tuple({"windowed": windowed, "lexical": lexical} for windowed in (0.5, 1.0, 2.0) for lexical in (1.0, 2.0, 3.0)),
     tuple({"speaker": speaker} for speaker in (0.15, 0.3, 0.45, 0.6)),
 )
-"""Tried one after the other, each from the best so far. A wider search would fit the questions of the part."""
+"""Changes, tried one after the other, each from the best so far. A wider search would overfit the part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Whole conversations, so that nothing of what is measured was seen while parameters were chosen."""
+    """Whole conversations, so that no measured question was seen while parameters were chosen."""
 
     tuning: Sequence[Conversation]
     held_out: Sequence[Conversation]
 
 
 def split(conversations: Sequence[Conversation]) -> Parts:
-    """Every other one, from the second on, is held out."""
+    """Split the conversations: every other one, from the second on, is held out."""
     return Parts(conversations[::2], conversations[1::2])
 
 
 def tuned(score: Callable[[FusionPolicy], float]) -> FusionPolicy:
-    """The best policy by the score; of equals the one that is tried first, the default before all."""
+    """Return the policy with the best score. Of equals, the first one tried wins, the default before all."""
     best, highest = DEFAULT, score(DEFAULT)
     for step in STEPS:
         for policy in _tries(best, step):

@@ -1,4 +1,4 @@
-"""The log of both kinds, started; what a test makes under its prefix is taken away again."""
+"""A started log of each kind. Topics with the test's prefix are deleted afterwards."""
 
 from __future__ import annotations
 

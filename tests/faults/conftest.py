@@ -1,4 +1,4 @@
-"""A pipeline on the run's broker and Qdrant, with a scripted model: what most rows of the fault matrix break."""
+"""A pipeline on the run's broker and Qdrant, with a scripted model, for the rows of the fault matrix."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.pipeline_places import Place
 
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
-    """It answers what it is asked again with other words; a test may give it another script."""
+    """A model that answers a repeated question with other words. A test may replace its script."""
     with ModelServer(different_each_time) as server:
         yield server
 
 
 @pytest.fixture
 async def pipeline(on_kafka: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
-    """With a tenant of its own, and groups that have nothing else to read."""
+    """A pipeline with a tenant of its own and groups that are at the end of their topics."""
     async with running(on_kafka.pipeline(model)) as ready:
         yield ready

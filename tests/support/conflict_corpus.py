@@ -1,16 +1,16 @@
-"""The conflict corpus: written pairs of statements with the right decision each, and how decisions are scored.
+"""The conflict corpus: pairs of statements with the right decision of each, and the score of decisions.
 
-tests/corpora/conflict/tune.jsonl is what rules may be tuned on, and so is tune_more.jsonl (idioms of changed jobs,
-moves, ties and ended habits, written later); test.jsonl measures and was committed before the first rule. A line:
-`id, kind, old, new, expect, why`, and where the memory model (§6) leaves two outcomes open
-`also_accept`; `expect_hashing` or `expect_dense` stands in for `expect` where the zone decides. `old` and `new` have
-subject, content, category and, where it matters, valid_from; `new` also occurred_at, `late` (its turn is older than the
-old one's) and `is_correction`. Nothing of `replaces` is told: the pipeline is alone with the two texts.
+Rules may be tuned on tests/corpora/conflict/tune.jsonl and tune_more.jsonl (idioms of changed jobs, moves, ties and
+ended habits, written later). test.jsonl measures and was committed before the first rule.
 
-`supersede` means that the old row closes, superseded or (a correction) invalidated.
+A line has `id, kind, old, new, expect, why`. Where two outcomes are acceptable it has `also_accept`; `expect_hashing`
+or `expect_dense` replaces `expect` where the similarity zone decides. `old` and `new` have subject, content, category
+and, where it matters, valid_from. `new` also has occurred_at, `late` (its turn is older than the old one's) and
+`is_correction`. `replaces` is never set: the pipeline sees only the two texts. `supersede` means that the old row
+closes, superseded or (a correction) invalidated.
 
-What the pipeline gets wrong on what may be tuned on, with hashing or with the small model: `python -m
-tests.support.conflict_corpus [dense]`.
+`python -m tests.support.conflict_corpus [dense]` shows what the pipeline gets wrong on the tuning files, with hashing
+or with the small model.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Embedding = Literal["hashing", "dense"]
 TUNED_ON: tuple[Half, ...] = ("tune", "tune_more")
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MERGES: frozenset[Outcome] = frozenset({"reinforce", "updated"})
-"""Outcomes after which the new statement is no row of its own."""
+"""Outcomes after which the new statement has no row of its own."""
 
 OLD_TOLD = datetime(2026, 5, 1, 10, tzinfo=UTC)
 NEW_TOLD = datetime(2026, 6, 1, 10, tzinfo=UTC)
 LATE_TOLD = datetime(2026, 4, 1, 10, tzinfo=UTC)
 NOW = datetime(2026, 6, 1, 10, 1, tzinfo=UTC)
-"""When the new statement is decided on, late or not."""
+"""The time of the decision on the new statement, late or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Pair:
         return f"{self.id}: {_shown(self.old)} / {_shown(self.new)}"
 
     def known(self) -> StoredFact:
-        """The old statement as the active row that it became."""
+        """Return the old statement as an active row."""
         made = create(
             _statement(self.old, turn="t1"),
             Stamp(now=self.old.told, cause="old", embedder="hashing"),
@@ -92,16 +92,16 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How many of a half were decided right, and which were not."""
+    """The right decisions of one half of the corpus, and the wrong ones."""
 
     pairs: int
     wrong: tuple[tuple[Pair, Outcome], ...]
     false_merges: tuple[tuple[Pair, Outcome], ...]
-    """Two statements became one row that are not one."""
+    """Two different statements became one row."""
     false_supersedes: tuple[tuple[Pair, Outcome], ...]
     """A row was closed that still holds."""
     kinds: tuple[tuple[str, int, int], ...]
-    """kind, right, all"""
+    """kind, right decisions, all decisions"""
 
     @property
     def right(self) -> float:
@@ -122,7 +122,7 @@ class Report:
         )
 
     def lines(self) -> list[str]:
-        """The wrong ones, one a line, and the kinds with the figures of each."""
+        """Return one line for each wrong decision, and the figures of each kind."""
         listed = [
             f"{pair} → {got}, not {' or '.join(sorted(pair.accepted['hashing'] | pair.accepted['dense']))} ({pair.why})"
             for pair, got in self.wrong
@@ -142,7 +142,7 @@ def rows(half: Half) -> list[dict[str, Any]]:
 def score(
     decide: Callable[[Pair], Outcome], chosen: Sequence[Pair] | None = None, *, embedding: Embedding = "hashing"
 ) -> Report:
-    """What `decide` makes of the pairs (of the tuning half unless told)."""
+    """Score `decide` on the pairs (default: the tuning half)."""
     chosen = pairs("tune") if chosen is None else chosen
     decided = [(pair, decide(pair)) for pair in chosen]
     wrong = tuple((pair, got) for pair, got in decided if got not in pair.accepted[embedding])
@@ -157,7 +157,9 @@ def score(
 
 
 async def similarities(chosen: Sequence[Pair], embedder: str) -> dict[str, float]:
-    """How near the two statements of a pair are, by pair, -1 to 1. `embedder`: as MEMSTREAM_EMBEDDER."""
+    """Return the similarity (-1 to 1) of the two statements of each pair. `embedder` is a value of
+    MEMSTREAM_EMBEDDER.
+    """
     model = create_embedder(embedder, api_key=None, base_url=None, timeout=60.0, sink=Ledger())
     try:
         texts = sorted({side.content for pair in chosen for side in (pair.old, pair.new)})
@@ -168,7 +170,7 @@ async def similarities(chosen: Sequence[Pair], embedder: str) -> dict[str, float
 
 
 def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding) -> Callable[[Pair], Outcome]:
-    """The decision of the conflict pipeline, between two statements of one owner and alone with them."""
+    """Return the conflict pipeline's decision on two statements of one owner, with no other facts."""
     standard = MemoryPolicy()
     policy = replace(standard, conflict=replace(standard.conflict, lexical=embedding == "hashing"))
 

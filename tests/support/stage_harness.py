@@ -1,17 +1,18 @@
-"""Runs records through the real `Handler` of any stage, with rows and log in memory, and kills it at every step.
+"""A harness that runs records through the real `Handler` of any stage and kills it at every step.
 
-A step is every moment at which a process may die and leave something else behind: each row in the local store, each
-changelog entry on the broker, the call of the store (before and after), each record on its topic, the crash points.
+Rows and log are in memory. A step is every moment at which a process may die and leave a different state behind: each
+row in the local store, each changelog entry on the broker, the call of the store (before and after), each record on its
+topic, the crash points.
 
     harness = StageHarness(name="observer", make=lambda harness: Observer(…, send_durably=harness.send_durably, …))
-    await harness.run(records)                                   # nothing dies: what has to come out
+    await harness.run(records)                                   # nothing dies: the expected result
     for kill in kills(len(harness.steps)):                       # a fresh harness each time
         killed = StageHarness(…)
-        await killed.run(records, kill=kill)                     # dies there, is started again, gets its records again
+        await killed.run(records, kill=kill)                     # dies there, starts again, gets its records again
         killed.check_equal_bytes()
-        assert the same rows, points and records, killed.step tells where it died
+        assert the same rows, points and records; killed.step names the step
 
-What a stage stores is the stage's own affair: give it a fake or the real engine, outside the harness. A sink may call
+The harness does not own the stage's store: pass a fake or the real engine to the stage. A sink may call
 `harness.pass_step("…")` for steps of its own.
 """
 
@@ -37,13 +38,16 @@ from memstream.streams.log.port import Position, Record
 
 
 class Killed(BaseException):
-    """The process died here. Not an `Exception`: nothing may handle it."""
+    """The simulated end of the process. It is not an `Exception`, so that nothing handles it."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Die at the `at`-th step (from 1). `empty_folder`: the next process has no local store, only the changelog.
-    `from_start`: nothing was committed (a slow neighbour), so all records come again, not only the one in hand."""
+    """Die at the `at`-th step (from 1).
+
+    `empty_folder`: the next process has no local store, only the changelog. `from_start`: nothing was committed (a slow
+    neighbour), so all records come again, not only the current one.
+    """
 
     at: int
     empty_folder: bool = False
@@ -51,7 +55,7 @@ class Kill:
 
 
 def kills(steps: int) -> Iterator[Kill]:
-    """Every step, each with and without the local store, each with the commit before it and without."""
+    """Yield every step, with and without the local store, with and without the commit before it."""
     for at in range(1, steps + 1):
         for empty_folder in (False, True):
             for from_start in (False, True):
@@ -59,7 +63,7 @@ def kills(steps: int) -> Iterator[Kill]:
 
 
 class HarnessRows:
-    """Rows of the stage: `local` is the store in its folder, `changelog` what the broker has (last entry per key)."""
+    """The stage's rows. `local` is the store in its folder, `changelog` the last entry of each key on the broker."""
 
     def __init__(self, passed: Callable[[str], None]) -> None:
         self.local: dict[str, bytes] = {}
@@ -127,11 +131,11 @@ class StageHarness:
     ) -> None:
         self.name = name
         self.sent: list[OutRecord] = []
-        """Everything on the output topics, dead letters too, in the order of the log."""
+        """All records on the output topics, dead letters included, in log order."""
         self.steps: list[str] = []
-        """The names of all steps passed."""
+        """The names of all passed steps."""
         self.step: str | None = None
-        """Where the kill hit; None: it was not reached."""
+        """The step at which the process was killed; None means that it was not reached."""
         self.rows = HarnessRows(self.pass_step)
         self.metrics = StageMetrics(Metrics(CollectorRegistry()), name)
         self._folder = tempfile.TemporaryDirectory()
@@ -141,9 +145,9 @@ class StageHarness:
         self.start()
 
     def start(self) -> None:
-        """A new process over what is durable."""
+        """Start a new process over the durable state."""
         self._buffer: list[OutRecord] = []
-        """The producer's: handed over, not durable yet."""
+        """The producer's buffer: records handed over and not durable yet."""
         self.calls = self._make_calls()
         self.stage = self._make(self)
         self.handler: Handler[Any] = Handler(
@@ -157,12 +161,12 @@ class StageHarness:
         )
 
     async def deliver(self, record: Record) -> None:
-        """One event to its end: when this returns it may be acknowledged. Raises what would stop the worker."""
+        """Process one event to its end, after which it may be acknowledged. Raises what would stop the worker."""
         await self.handler.run(record, self.handler.route(record))
         self.handler.passed("commit")
 
     async def run(self, records: Sequence[Record], *, kill: Kill | None = None) -> None:
-        """All records in their order, with one death on the way; afterwards everything is acknowledged."""
+        """Process all records in order, with at most one kill. Afterwards everything is acknowledged."""
         self._kill_at = None if kill is None else kill.at
         at = 0
         while at < len(records):
@@ -178,14 +182,14 @@ class StageHarness:
                 self.start()
 
     def pass_step(self, name: str) -> None:
-        """The process has done this; perhaps it dies now."""
+        """Note a passed step; die if the kill is due."""
         self.steps.append(name)
         if self._kill_at is not None and len(self.steps) == self._kill_at:
             self._kill_at, self.step = None, name
             raise Killed(name)
 
     async def send_durably(self, record: OutRecord) -> None:
-        """For stages that send outside an outcome."""
+        """Send a record durably, for stages that send outside an outcome."""
         await (await self._send(record))
 
     async def _send(self, record: OutRecord) -> Awaitable[object]:
@@ -193,7 +197,7 @@ class StageHarness:
         return _Durable(self, self._buffer, record)
 
     def flush(self, buffer: list[OutRecord], until: OutRecord) -> None:
-        """What was handed over is on its topic, in its order, up to this record."""
+        """Move the buffered records to their topics in order, up to this record."""
         while buffer is self._buffer and until in buffer:
             record = buffer.pop(0)
             self.sent.append(record)
@@ -204,7 +208,7 @@ class StageHarness:
         return [record for record in self.sent if record.topic == topic]
 
     def once(self, topic: str, id_of: Callable[[OutRecord], str] | None = None) -> dict[str, bytes | None]:
-        """Value per id, the first time each came."""
+        """Return the value of each id at its first appearance."""
         first: dict[str, bytes | None] = {}
         for record in self.on(topic):
             first.setdefault((id_of or ce_id)(record), record.value)
@@ -213,7 +217,7 @@ class StageHarness:
     def check_equal_bytes(
         self, topics: Iterable[str] | None = None, id_of: Callable[[OutRecord], str] | None = None
     ) -> None:
-        """A record that came twice is equal in every byte of its value, and in its key."""
+        """Check that a record that was sent twice is equal in every byte of its key and value."""
         seen: dict[tuple[str, str], set[tuple[bytes | None, bytes | None]]] = defaultdict(set)
         for record in self.sent:
             if not record.topic.endswith(".dlq") and (topics is None or record.topic in set(topics)):
@@ -224,7 +228,7 @@ class StageHarness:
 
 @dataclass(frozen=True, eq=False)
 class _Durable:
-    """Who does not wait for this has sent nothing yet."""
+    """An awaitable send. A caller that does not await it has sent nothing yet."""
 
     harness: StageHarness
     buffer: list[OutRecord]
@@ -236,12 +240,12 @@ class _Durable:
 
 
 def ce_id(record: OutRecord) -> str:
-    """What names a record of ours."""
+    """Return the header ce_id of an output record."""
     return dict(record.headers)["ce_id"].decode()
 
 
 class Topics:
-    """Makes input records with the offsets of their partitions."""
+    """Builds input records with the offsets of their partitions."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[str, int], int] = defaultdict(int)

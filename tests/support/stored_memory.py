@@ -1,4 +1,4 @@
-"""A memory to read from: records as the stages write them, in the real engine, short to write in tests."""
+"""A stored memory for tests of reads: builders that write records into a store as the stages do."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ COLLECTION: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic"
 
 
 class Remembered:
-    """Puts records of any tenant and user; `whose` knows afterwards what belongs to whom."""
+    """Writes records of any tenant and user. `whose` maps each record to its owner."""
 
     def __init__(self, store: VectorStore) -> None:
         self.store = store
         self.embedder = HashingEmbedder()
         self.whose: dict[str, tuple[str, str]] = {}
-        """Record id → tenant, owner key."""
+        """Tenant and owner key by record id."""
 
     async def fact(self, content: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
         owner = owner or Owner(scope="user", id="u1")
@@ -153,7 +153,7 @@ class Remembered:
         return digest_id
 
     async def compressed(self, content: str, **fields: Any) -> str:
-        """An episode of which a gist is left; its words are in the archive."""
+        """Write an episode that was reduced to a gist; its full text is in the archive."""
         episode_id = await self.episode(content, **fields)
         tenant_id, _ = self.whose[episode_id]
         found = await self.store.get(EPISODES, tenant_id=tenant_id, ids=[episode_id])
@@ -166,7 +166,7 @@ class Remembered:
     async def links(
         self, *together: Sequence[str], weight: float = 0.5, tenant: str = "acme", owner: Owner | None = None
     ) -> None:
-        """All links of an owner: of each group each with each."""
+        """Write all links of an owner: within each group, every pair."""
         key = (owner or Owner(scope="user", id="u1")).key(tenant)
         links = Links()
         for each in together:

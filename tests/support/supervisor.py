@@ -1,7 +1,7 @@
 """A worker process under supervision, as every deployment has one.
 
-A worker that was thrown out of its consumer group exits 3 (a machine so busy that no heartbeat got through for a
-session); whoever runs workers starts such a one again, and so do these tests. Every other end is the test's to judge.
+A worker that lost its place in the consumer group exits with 3 (a machine so busy that no heartbeat got through for a
+session). Supervisors restart such a worker, and so does this one. The test judges every other end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOK_EVERY = 0.1
 
 
 class Supervised:
-    """What `subprocess.Popen` has, over the process of the moment. `command` are the arguments of `memstream`."""
+    """The interface of `subprocess.Popen` over the current process. `command` are the arguments of `memstream`."""
 
     def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path) -> None:
         self._command, self._cwd, self._env, self._log = list(command), cwd, dict(env), log
@@ -58,13 +58,13 @@ class Supervised:
         return self._process.pid
 
     def wait(self, timeout: float | None = None) -> int:
-        """For a process that was told to end."""
+        """Wait for the end of a process that was told to end."""
         with self._lock:
             self._let_go = True
         return self._process.wait(timeout)
 
     def send_signal(self, number: int) -> None:
-        """To the process of the moment; it is on its own from then on."""
+        """Send a signal to the current process and stop supervising it."""
         with self._lock:
             self._let_go = True
             self._process.send_signal(number)

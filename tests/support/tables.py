@@ -1,4 +1,4 @@
-"""A counting worker whose changelog or local table is interfered with, on Kafka or on a folder."""
+"""Interference with a counting worker's changelog or local table, on Kafka or on a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARTITIONS = 2
 
 @asynccontextmanager
 async def counting(broker: str, folder: Path) -> AsyncIterator[CountingRun]:
-    """A run with its topics; every worker is gone when it ends. `broker`: an address as the worker gets it."""
+    """Yield a run with its topics and end every worker afterwards. `broker` is an address as the worker gets it."""
     log: Log = (
         EmbeddedLog(folder=embedded_folder(broker))
         if is_embedded(broker)
@@ -57,7 +57,7 @@ def delete_tables(run: CountingRun, worker: str = "w") -> None:
 
 
 def local_rows(run: CountingRun, worker: str = "w") -> dict[bytes, bytes]:
-    """All rows of a worker that has ended."""
+    """Return all local rows of a worker that has ended."""
     rows: dict[bytes, bytes] = {}
     for path in sorted(tables_of(run, worker).rglob("*.db")):
         database = Rdict(str(path), options=Options(raw_mode=True), access_type=AccessType.read_only())
@@ -67,7 +67,7 @@ def local_rows(run: CountingRun, worker: str = "w") -> dict[bytes, bytes]:
 
 
 def restored(run: CountingRun, worker: str = "w") -> list[dict[str, str]]:
-    """The fields of each `table_restored` that a worker has logged so far."""
+    """Return the fields of each `table_restored` line that a worker has logged so far."""
     return [
         dict(field.split("=", 1) for field in line.split("table_restored")[1].split())
         for line in run.output(worker).splitlines()
@@ -86,13 +86,15 @@ async def append(run: CountingRun, entries: Mapping[bytes, bytes | None], partit
 
 
 async def mark(run: CountingRun, identity: str) -> None:
-    """Begin an empty changelog."""
+    """Write the markers of an empty changelog."""
     for partition in range(PARTITIONS):
         await append(run, dict([marker_entry(Marker(identity=identity, whole_from=0, written_at=0))]), partition)
 
 
 async def make_big(run: CountingRun, *, rows: int, size: int = 4096) -> dict[bytes, bytes]:
-    """A changelog of so many rows more, evenly over the partitions; they are the stage's nobody asks for."""
+    """Add this number of rows to the changelog, evenly over the partitions, under keys that the stage never
+    reads.
+    """
     await mark(run, "big")
     made = {b"big#%d" % n: (b"%d " % n) * (size // len(b"%d " % n)) for n in range(rows)}
     places = list(enumerate(made.items()))
@@ -107,7 +109,7 @@ async def make_big(run: CountingRun, *, rows: int, size: int = 4096) -> dict[byt
 
 
 async def make_anew(run: CountingRun) -> None:
-    """The changelog's topic is deleted and made again."""
+    """Delete the changelog's topic and create it again."""
     await run.log.delete([CHANGELOG])
 
     async def gone() -> bool:
@@ -123,7 +125,7 @@ async def make_anew(run: CountingRun) -> None:
 
 
 async def delete_records(run: CountingRun) -> None:
-    """All records that the changelog has now, as retention or an operator would."""
+    """Delete all records of the changelog, as retention or an operator would."""
     ends = await run.log.ends(CHANGELOG)
     if is_embedded(run.broker):
         with sqlite3.connect(embedded_folder(run.broker) / FILE) as file:
@@ -147,7 +149,9 @@ async def delete_records(run: CountingRun) -> None:
 
 
 async def counted_once(run: CountingRun) -> None:
-    """Each record came out once, in its order, and what came twice is equal in every byte; whatever the counts say."""
+    """Check that each record came out once and in order, and that duplicates are equal in every byte. Counts are
+    not checked.
+    """
     forms: dict[str, set[bytes]] = defaultdict(set)
     order: dict[str, list[str]] = defaultdict(list)
     for record in await run.records(OBSERVATIONS.name):

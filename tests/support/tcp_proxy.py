@@ -1,4 +1,4 @@
-"""A proxy between workers and a server that speaks HTTP, which can be down, deaf, slow, broken, and well again.
+"""A proxy before an HTTP server. It can be down, silent, slow or broken, and work again.
 
     with HttpProxy(qdrant.url) as proxy:
         ... MEMSTREAM_QDRANT=proxy.url ...
@@ -6,8 +6,8 @@
         proxy.become(CutResponse(), only=writes)
         proxy.become(Well())
 
-It serves from a thread of its own, as the model for tests does. A connection handles one request after the other, each
-as the proxy is when the request has come.
+It serves from a thread of its own. A connection handles one request after the other, each in the mode of the moment at
+which the request was complete.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from .kafka import free_port
 
 HEAD_MAX = 64 * 1024
 CHUNK = 512
-"""Bytes at a time of what is throttled."""
+"""Bytes per chunk of a throttled answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Well:
-    """Passes everything on."""
+    """Every request is passed on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """Nobody listens: connections are refused, and those that stand are cut."""
+    """Connections are refused, and open ones are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlackHole:
-    """Connections are taken, requests are read, nothing is passed on, and no answer ever comes."""
+    """Requests are read and never passed on or answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Answers late, and then in drops."""
+    """Answers begin late and arrive in small chunks."""
 
     seconds: float
     bytes_per_second: float = float("inf")
@@ -53,7 +53,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Something before the server answers in its place, with a page of its own."""
+    """The proxy answers instead of the server, with a page of its own."""
 
     status: int = 503
     headers: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class CutResponse:
-    """The server did what was asked; half of its answer arrives."""
+    """The server executes the request; half of its answer arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ Mode = Well | Down | BlackHole | Slow | Answers | CutResponse | CutRequest
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asked. `at`: `time.monotonic()` when it had come whole; `met`: what the proxy was for it."""
+    """One request. `at`: `time.monotonic()` when it was complete; `met`: the proxy's mode for it."""
 
     method: str
     path: str
@@ -83,7 +83,7 @@ class Request:
 
 
 Chosen = Callable[[str, str], bool]
-"""By method and path."""
+"""Selects requests by method and path."""
 
 
 def every(method: str, path: str) -> bool:
@@ -91,17 +91,17 @@ def every(method: str, path: str) -> bool:
 
 
 def writes(method: str, path: str) -> bool:
-    """Qdrant's calls that change points."""
+    """Select Qdrant's calls that change points."""
     what = path.partition("?")[0].rpartition("/")[2]
     return (method == "PUT" and what == "points") or (method == "POST" and what in ("payload", "delete"))
 
 
 class _Over(Exception):
-    """This connection has ended."""
+    """The end of a connection."""
 
 
 class HttpProxy:
-    """Before the server at `upstream`, an http address. Methods may be called from any thread."""
+    """A proxy before the server at the http address `upstream`. Its methods may be called from any thread."""
 
     def __init__(self, upstream: str) -> None:
         address = urlsplit(upstream)
@@ -142,7 +142,9 @@ class HttpProxy:
 
     # ---- what it is, and what it saw
     def become(self, mode: Mode, *, only: Chosen = every) -> None:
-        """From now on, for requests that are not answered yet too where that can be: all of them, or only some."""
+        """Change the mode of all requests, or of those that `only` selects. Unanswered requests are included
+        where possible.
+        """
         self._call(self._become(mode, only))
 
     def requests(self, *, since: float = 0.0) -> list[Request]:
@@ -150,16 +152,16 @@ class HttpProxy:
             return [request for request in self._requests if request.at >= since]
 
     def met(self, mode: type[Mode]) -> int:
-        """How many requests met it like that."""
+        """Count the requests that met this mode."""
         return sum(isinstance(request.met, mode) for request in self.requests())
 
     # ---- what a subclass may change
     def edit_request(self, request: bytes) -> bytes:
-        """The request as the server gets it."""
+        """Return the request as the server gets it."""
         return request
 
     def edit_response(self, path: str, response: bytes) -> bytes:
-        """The answer to a request for `path` as the client gets it."""
+        """Return the answer to a request for `path` as the client gets it."""
         return response
 
     # ---- in its thread
@@ -239,13 +241,13 @@ class HttpProxy:
 
 
 def read_body(message: bytes) -> tuple[bytes, bytes]:
-    """Head without its empty line, and body."""
+    """Split a message into its head, without the empty line, and its body."""
     head, _, body = message.partition(b"\r\n\r\n")
     return head, body
 
 
 def with_body(head: bytes, body: bytes) -> bytes:
-    """A message of this head and body, with the length of this body where the head names one."""
+    """Join head and body; replace the length in a head that names one."""
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
     if len(lines) < head.count(b"\r\n") + 1:
         lines.append(b"content-length: %d" % len(body))
@@ -253,7 +255,7 @@ def with_body(head: bytes, body: bytes) -> bytes:
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
-    """A whole request or response with a Content-Length, or without a body."""
+    """Read a whole request or response, with a Content-Length or without a body."""
     head = await reader.readuntil(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
     assert not any(line.startswith(b"transfer-encoding:") for line in lines), "the proxy knows no chunks"

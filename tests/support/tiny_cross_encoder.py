@@ -1,7 +1,7 @@
-"""A folder with a cross-encoder so small that it is made on the spot: a pair scores by the words that its texts share.
+"""A tiny cross-encoder model, built on the spot: it scores a pair by the tokens that its texts share.
 
-The model is a real ONNX graph for the real runtime: of the tokens of a pair it counts how often two are equal. The file
-is a protobuf; its few messages are written by hand, so that no test needs the onnx package (onnx.proto, opset 11).
+The model is a real ONNX graph for the real runtime. The few protobuf messages of the file are written by hand, so that
+no test needs the onnx package (onnx.proto, opset 11).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 
 
 def make(folder: Path, *, words: Sequence[str], broken: bool = False, by_token: bool = False) -> Path:
-    """`words` are those that it knows. `broken`: it gives no numbers. `by_token`: it gives one for each two tokens."""
+    """Write the model's folder. `words` is its vocabulary. `broken`: its output is not a number. `by_token`: it
+    returns one score for each two tokens.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(_model(broken=broken, by_token=by_token))
     vocabulary = {word: number for number, word in enumerate((*SPECIAL, *dict.fromkeys(map(str.lower, words))))}
@@ -45,7 +47,9 @@ def make(folder: Path, *, words: Sequence[str], broken: bool = False, by_token: 
 
 
 def _model(*, broken: bool, by_token: bool) -> bytes:
-    """Of each pair: how many of its tokens (padding apart) equal another, counted both ways, as a column."""
+    """Build the graph that counts, for each pair, the tokens without padding that equal another one, counted both
+    ways.
+    """
     nodes = [
         _node("Unsqueeze", ["input_ids"], "rows", axes=[2]),
         _node("Unsqueeze", ["input_ids"], "columns", axes=[1]),

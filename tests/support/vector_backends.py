@@ -1,4 +1,4 @@
-"""The places where the vector store's contract suite runs: the embedded engine, a loopback server, Qdrant itself."""
+"""The backends of the vector store's contract tests: embedded engine, loopback server, Qdrant itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EMBEDDER = EmbedderIdentity(name="hashing", dimension=4)
 
 
 class Backend(Protocol):
-    """Somewhere to open stores; `open` again after `close` of the first finds what was written."""
+    """A place to open stores. A store that is opened after the first one was closed finds what was written."""
 
     name: str
     many: bool
@@ -71,7 +71,7 @@ PLACES = ("embedded", "loopback", *(("qdrant",) if has_real_qdrant() else ()))
 
 @asynccontextmanager
 async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
-    """One of `PLACES`, with no collection in it."""
+    """Yield one of `PLACES`, without any collection."""
     if name == "qdrant":
         with given_qdrant(real_qdrant_url()) as part:
             yield ServerBackend(part.url)
@@ -90,7 +90,7 @@ async def place(name: str, folder: Path) -> AsyncIterator[Backend]:
 
 @contextmanager
 def store_url(folder: Path) -> Iterator[str]:
-    """The address of an empty store for one process: in `folder`, or on the server that is given."""
+    """Yield the address of an empty store for one process: in `folder`, or on the server that is given."""
     if server := os.environ.get(GIVEN):
         with given_qdrant(server) as part:
             yield part.url

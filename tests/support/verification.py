@@ -1,4 +1,4 @@
-"""The history checker over a running pipeline of a test: what `memstream verify` says, and what only a test knows."""
+"""The history checker over a running pipeline: what `memstream verify` reports, and what only a test knows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from memstream.verification.rows import TurnName
 
 
 async def ends_of(log: Log) -> Offsets:
-    """Where every topic ends now: on a shared broker all before is others'."""
+    """Return where every topic ends now. On a shared broker, all records before belong to others."""
     topics = [topic.name for topic in catalogue()]
     return {name: dict(enumerate(await log.ends(name))) for name in topics if await log.partitions(name) is not None}
 
 
 def name_of(value: bytes) -> TurnName | None:
-    """A valid turn's name; None for anything else."""
+    """Return the name of a valid turn; None for anything else."""
     try:
         turn = Turn.read(value)
     except ValidationError:
@@ -42,7 +42,7 @@ def name_of(value: bytes) -> TurnName | None:
 
 @contextlib.asynccontextmanager
 async def store_of(environment: Mapping[str, str]) -> AsyncIterator[QdrantStore]:
-    """The store of a pipeline: the server, the worker's engine, or the folder when no worker holds it."""
+    """Yield the pipeline's store: the server, the worker's engine, or the folder if no worker holds it."""
     url = environment["MEMSTREAM_QDRANT"]
     async with AsyncExitStack() as stack:
         folder = embedded_folder(url)
@@ -73,7 +73,7 @@ async def violations(
     refused_by_model: Collection[TurnName] | None,
     invariants: Collection[str] | None = None,
 ) -> list[str]:
-    """One line each, with the records that show it; of these invariants, by default of all."""
+    """Return one line for each violation of these invariants (default: all), with the records that show it."""
     policy = load(config=config)[1] if config.is_file() else MemoryPolicy()
     async with store_of(environment) as store:
         history = await read_history(

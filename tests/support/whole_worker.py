@@ -1,6 +1,6 @@
-"""One worker with every stage, for all tests of a module: on the run's Kafka broker and on a folder of its own.
+"""One worker with every stage for all tests of a module, on the run's broker or on a folder of its own.
 
-Starting stages and joining groups takes seconds; what is asked of them takes tens of milliseconds.
+Starting stages and joining groups takes seconds; a test of them takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from .pipeline import Json, Pipeline, running
 from .pipeline_places import Place
 
 EMBEDDED_PARTITIONS = "4"
-"""Several, so that records can lie wrong there too."""
+"""Several partitions, so that records can be misplaced on a folder too."""
 SESSION_TIMEOUT = "10"
-"""Four stages that start in one process on a busy machine may not be heard of for some seconds."""
+"""Four stages that start in one process on a busy machine may send no heartbeat for some seconds."""
 
 
 OF_THE_ROW = frozenset(
     ("fact_id", "event_id", "entry_id", "observation_id", "episode_id", "message_id", "turn_sha256", "supersedes",
      "superseded_by", "other_fact_id", "source_episode_ids", "observation_ids", "run_id")
 )  # fmt: skip
-"""Derived from the ids that differ between two users who said the same."""
+"""Ids that are derived from the ids in which two users differ."""
 OF_THE_MOMENT = frozenset(
     ("at", "recorded_at", "expired_at", "updated_at", "consolidated_at", "last_reinforced_at", "usage", "prompt")
 )
 
 
 def told(value: Any, **names: str) -> Any:
-    """A row or event without what depends on whose it is (`USER="u1"`: that id by that name) or on the moment."""
+    """Return a row or event without user-specific ids and times (`USER="u1"` replaces that id by that name)."""
     if isinstance(value, dict):
         kept = value.keys() - OF_THE_ROW - OF_THE_MOMENT
         return {name: told(item, **names) for name, item in value.items() if name in kept}
@@ -43,7 +43,7 @@ def told(value: Any, **names: str) -> Any:
 
 
 def parsed(value: bytes | None) -> Json:
-    """The JSON object, or an empty one: other tests leave all kinds of things on the shared broker."""
+    """Parse a JSON object; return an empty one for anything else that other tests left on the shared broker."""
     try:
         fields = json.loads(value or b"")
     except (ValueError, RecursionError):
@@ -60,9 +60,11 @@ async def whole(
     env: Mapping[str, str] | None = None,
     held_to: Collection[str] | None = None,
 ) -> AsyncIterator[Pipeline]:
-    """Topics made and one worker of all stages started; `policy` is its memstream.toml. At the end the invariants
-    hold (`held_to`: only these, where tests write what stages would), the worker must still be that one, and end
-    well."""
+    """Create topics and start one worker of all stages; `policy` is its memstream.toml.
+
+    At the end the invariants must hold (`held_to` limits them, where tests write what stages would), and the same
+    worker must still run and end cleanly.
+    """
     settings = {"MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT}
     if place.qdrant is None:
         settings["MEMSTREAM_PARTITIONS"] = EMBEDDED_PARTITIONS
