@@ -11,7 +11,8 @@ import pytest
 from memstream.cli.wiring.settings import Settings, variable
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.md"))
+DOCS = [ROOT / "README.md", ROOT / "deploy" / "README.md", *EXAMPLES, *sorted((ROOT / "docs").rglob("*.md"))]
 ROOMS = [
     "adapters",
     "agents",
