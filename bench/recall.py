@@ -310,17 +310,19 @@ async def _told(wanted: Wanted, console: Console) -> list[Figure]:
 
 
 @click.command()
-@click.option("--sizes", help=f"Facts, with commas. [default: {','.join(map(str, SIZES))}]")
-@click.option("--million", is_flag=True, help="A million facts, too: it needs 6 GB, and half an hour to load.")
+@click.option("--sizes", help=f"Numbers of facts, separated by commas. [default: {','.join(map(str, SIZES))}]")
+@click.option("--million", is_flag=True, help="Also a million facts: needs 6 GB and half an hour to load.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(("embedded", "remote")), help="Default: both.")
 @click.option(
     "--shape", "shapes", multiple=True, type=click.Choice([each.value for each in Shape]), help="Default: all."
 )
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores, to use them again.")
-@click.option("--graphs/--no-graphs", default=True, help="No graphs: as it is before the first is built.")
-@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
+@click.option(
+    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the stores here and use them again."
+)
+@click.option("--graphs/--no-graphs", default=True, help="--no-graphs: as before the first graph is built.")
+@click.option("--quick", is_flag=True, help="Tiny numbers: shows that everything works and measures nothing.")
 @click.option("--docs", is_flag=True, help="Write the table into docs/notes/performance.md.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Folder for the JSON.")
 def main(
     sizes: str | None,
     million: bool,

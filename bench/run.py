@@ -20,6 +20,7 @@ import click
 from rich.console import Console
 
 from memstream.cli.output import logs
+from tests.support.polling import TimedOut
 
 from . import calls, cpu, freshness, kill_throughput, latency, mem0, restore_ratio, throughput
 from .model import Model
@@ -75,7 +76,7 @@ async def in_this_world(ratio: str, world: World, wanted: Wanted, found: Found, 
         found.figures += await one(ratio, world, quick=wanted.quick, so_far=found.figures)
         if ratio == "R7" and wanted.mem0:
             found.figures += await mem0.measure(world, mem0.QUICK if wanted.quick else mem0.FULL)
-    except (NotMeasured, TimeoutError) as error:
+    except (NotMeasured, TimedOut, TimeoutError) as error:
         found.missing[f"{ratio} on {world.kind}"] = str(error)
         tell(f"{ratio} on {world.kind}: not measured: {error}")
     else:
@@ -102,12 +103,14 @@ async def one(ratio: str, world: World, *, quick: bool, so_far: Sequence[Figure]
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
-@click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="These ratios. Default: all.")
+@click.option("--quick", is_flag=True, help="Tiny numbers: shows that everything works and measures nothing.")
+@click.option("--only", "ratios", multiple=True, type=click.Choice(RATIOS), help="Only these ratios. Default: all.")
 @click.option("--on", "worlds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
-@click.option("--mem0", "with_mem0", is_flag=True, help="R7 also against mem0: installs it aside, takes minutes.")
-@click.option("--docs", is_flag=True, help="Write table and picture into docs/notes/performance.md.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+@click.option(
+    "--mem0", "with_mem0", is_flag=True, help="Also measure R7 against mem0: installs it aside, takes minutes."
+)
+@click.option("--docs", is_flag=True, help="Write table and plot into docs/notes/performance.md.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Folder for the JSON.")
 def main(quick: bool, ratios: tuple[str, ...], worlds: tuple[str, ...], with_mem0: bool, docs: bool, out: Path) -> None:
     """Measure the pipeline on this machine."""
     logs.configure(level=logging.ERROR)

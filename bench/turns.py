@@ -13,6 +13,7 @@ from memstream.schemas import ids
 from memstream.schemas.topics import TURNS
 from memstream.streams.engine.turn_sender import user_turn
 from memstream.streams.log.port import Log, Record
+from tests.support.polling import wait_for
 
 TENANT = "bench"
 
@@ -82,13 +83,10 @@ class Arrivals:
 
     async def all_of(self, marks: Iterable[str], *, within: float) -> None:
         wanted = set(marks)
-        end = time.monotonic() + within
-        while not wanted <= self.at.keys():
-            if time.monotonic() > end:
-                raise TimeoutError(
-                    f"{len(wanted - self.at.keys())} of {len(wanted)} did not come within {within:.0f} s"
-                )
-            await asyncio.sleep(0.02)
+        what = f"all of {len(wanted)} records"
+        await wait_for(
+            lambda: len(wanted - self.at.keys()), what, until=lambda left: left == 0, deadline=within, pause=0.02
+        )
 
 
 def turn_of(record: Record) -> str:

@@ -311,9 +311,11 @@ async def _measured(kinds: Sequence[str], load: Load, *, folder: Path | None, te
 @click.command()
 @click.option("--users", type=click.IntRange(min=FULL.few), default=FULL.users, show_default=True)
 @click.option("--on", "kinds", multiple=True, type=click.Choice(tuple(WORLDS)), help="Default: both.")
-@click.option("--quick", is_flag=True, help="Tiny numbers: it shows that everything works, and measures nothing.")
-@click.option("--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), help="Where the worlds lie.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Where the JSON goes.")
+@click.option("--quick", is_flag=True, help="Tiny numbers: shows that everything works and measures nothing.")
+@click.option(
+    "--folder", type=click.Path(file_okay=False, exists=True, path_type=Path), help="Parent folder of the worlds."
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, help="Folder for the JSON.")
 def main(users: int, kinds: tuple[str, ...], quick: bool, folder: Path | None, out: Path) -> None:
     """Measure the CPU time of a turn with many users. 100 000 users need 10 GB and about twenty minutes per
     world.

@@ -22,6 +22,7 @@ from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, TopicWanted
 from tests.support.environment import clean_environment
 from tests.support.kafka import session_broker
+from tests.support.polling import wait_for
 from tests.support.qdrant import LoopbackQdrant, loopback_qdrant
 
 from .model import Model
@@ -177,12 +178,17 @@ class World:
     # ------------------------------------------------------------------------------------------------ waiting
     async def until(self, true: Callable[[], Awaitable[bool]], what: str, *, within: float = GIVE_UP) -> None:
         """Wait until this holds. Raises NotMeasured after `within` seconds, or when a process has ended."""
-        end = time.monotonic() + within
-        while not await true():
-            if time.monotonic() > end or not all(worker.alive() for worker in self.workers):
-                logs = "\n".join(worker.log_end() for worker in self.workers)
-                raise NotMeasured(f"{self.kind}: {what}: not within {within:.0f} s\n{logs}")
-            await asyncio.sleep(LOOK_SECONDS)
+
+        async def holds() -> bool:
+            met = await true()
+            assert met or all(worker.alive() for worker in self.workers), f"a worker ended before: {what}"
+            return met
+
+        try:
+            await wait_for(holds, what, deadline=within, pause=LOOK_SECONDS)
+        except AssertionError as error:
+            logs = "\n".join(worker.log_end() for worker in self.workers)
+            raise NotMeasured(f"{self.kind}: {error}\n{logs}") from error
 
     async def grown(self, topic: str, since: Sequence[int], by: int, *, within: float = GIVE_UP) -> None:
         """Wait until `by` records were added to a topic whose ends were `since`."""

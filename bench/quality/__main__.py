@@ -31,15 +31,15 @@ QUICK: Final = 2
 
 
 @click.command()
-@click.option("--model", "models", multiple=True, type=click.Choice(MODELS), help="All unless told.")
-@click.option("--half", "halves", multiple=True, type=click.Choice(get_args(Half)), help="Both unless told.")
-@click.option("--embedder", default="hashing", show_default=True, help="As MEMSTREAM_EMBEDDER, local ones only.")
-@click.option("--seed", default=SEED, show_default=True, help="Of the noisy model's faults.")
-@click.option("--quick", is_flag=True, help=f"The first {QUICK} dialogues of a half only: it measures nothing.")
+@click.option("--model", "models", multiple=True, type=click.Choice(MODELS), help="Default: all.")
+@click.option("--half", "halves", multiple=True, type=click.Choice(get_args(Half)), help="Default: both.")
+@click.option("--embedder", default="hashing", show_default=True, help="As MEMSTREAM_EMBEDDER; local embedders only.")
+@click.option("--seed", default=SEED, show_default=True, help="Seed of the noisy model's faults.")
+@click.option("--quick", is_flag=True, help=f"The first {QUICK} dialogues of each half only: measures nothing.")
 @click.option(
-    "--wrong", is_flag=True, help="What is wrong, too, a line each. Who writes rules looks at `--half tune` alone."
+    "--wrong", is_flag=True, help="Also print a line for each error. When you write rules, look at `--half tune` only."
 )
-@click.option("--json", "plain", is_flag=True, help="JSON on stdout instead of the table.")
+@click.option("--json", "plain", is_flag=True, help="Print JSON instead of the table.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write quality.json and quality.md here.")
 def main(
     models: Sequence[str],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -28,6 +27,7 @@ from memstream.streams.engine.turn_sender import TurnSender, read_turn
 from memstream.streams.log.broker_url import EMBEDDED
 from memstream.streams.log.port import Log
 from tests.support.model_server import ModelServer, Script
+from tests.support.polling import TimedOut, at_least, wait_for
 
 from .dialogues import Dialogue, Turn
 
@@ -131,12 +131,19 @@ async def _consolidate(log: Log, talks: Sequence[Dialogue]) -> None:
 
 async def _settled(log: Log) -> None:
     """Wait until no stage has lag."""
-    until, quiet = time.monotonic() + WITHIN, 0
-    while quiet < QUIET:
+    quiet = 0
+
+    async def quiet_checks() -> int:
+        nonlocal quiet
         quiet = quiet + 1 if await nothing_left(log) else 0
-        if time.monotonic() > until:
-            raise NotSettled(f"the stages still had something to read after {WITHIN:.0f} s")
-        await asyncio.sleep(LOOK_SECONDS)
+        return quiet
+
+    try:
+        await wait_for(
+            quiet_checks, f"{QUIET} checks without lag", until=at_least(QUIET), deadline=WITHIN, pause=LOOK_SECONDS
+        )
+    except TimedOut as error:
+        raise NotSettled(str(error)) from error
 
 
 async def _active(store: VectorStore, person: str) -> list[Fact]:

@@ -42,7 +42,7 @@ MODEL_TIMEOUT = 60.0
     default=lambda: os.environ.get("MEMSTREAM_EMBEDDER", "hashing"),
     help="As MEMSTREAM_EMBEDDER: hashing, fastembed:<name or folder>, openai:<model>.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
 def main(file: Path, form: str, embedder: str, as_json: bool) -> None:
     """Measure how well turns are found: recall, MRR and nDCG against the evidence of questions."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

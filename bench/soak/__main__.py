@@ -1,4 +1,4 @@
-"""`python -m bench.soak`: see docs/notes/soak.md."""
+"""The command `python -m bench.soak` (docs/notes/soak.md)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ INTERRUPTED = 130
 
 
 @click.command()
-@click.option("--minutes", default=20.0, show_default=True, help="How long turns are produced.")
+@click.option("--minutes", default=20.0, show_default=True, help="Minutes of load.")
 @click.option("--sessions", default=2_000, show_default=True)
-@click.option("--rate", default=15.0, show_default=True, help="Turns a second.")
-@click.option("--seed", default=1, show_default=True, help="Of the faults, the traffic and the model's bad days.")
+@click.option("--rate", default=15.0, show_default=True, help="Turns per second.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the faults, the traffic and the model's errors.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=OUT, show_default=True)
-@click.option("--embedded", is_flag=True, help="All stages in one process on a folder; it is killed and stopped.")
-@click.option("--docs", is_flag=True, help="Also write table and picture into docs/.")
-@click.option("--keep", is_flag=True, help="Leave logs and data, and say where they are.")
+@click.option("--embedded", is_flag=True, help="All stages in one process on a folder, which is killed and stopped.")
+@click.option("--docs", is_flag=True, help="Also write table and plot into docs/notes.")
+@click.option("--keep", is_flag=True, help="Keep logs and data, and print their folder.")
 def main(
     minutes: float, sessions: int, rate: float, seed: int, out: Path, embedded: bool, docs: bool, keep: bool
 ) -> None:
-    """Run the pipeline for a long time while things break; exit 1 when it did not hold what it has to."""
+    """Run the pipeline for a long time under faults. Exit with 1 if an invariant or a limit did not hold."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker goes away by plan
     wanted = Wanted(minutes=minutes, sessions=sessions, rate=rate, seed=seed, embedded=embedded)
@@ -60,7 +60,7 @@ def main(
 
 
 async def _until_told(wanted: Wanted, folder: Path) -> Found:
-    """Ctrl-C and SIGTERM end it; no process is left."""
+    """Run until the end, Ctrl-C or SIGTERM; leave no process behind."""
     soaking = asyncio.ensure_future(soak(wanted, folder))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, soaking.cancel)

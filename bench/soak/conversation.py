@@ -1,5 +1,6 @@
-"""What the people of the soak say, and what is to be noted of it: the producer writes the one, the scripted model
-answers with the other."""
+"""The users' messages of the soak and the observations expected of them. The producer sends the first, the
+scripted model answers with the second.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ CITIES = ("Lisbon", "Berlin", "Oslo", "Vienna", "Prague", "Madrid", "Dublin", "R
 FIRMS = ("Stripe", "Google", "Fixpoint", "Acme", "Initech", "Hooli")
 NAMES = ("Jake", "Jack", "Ana", "Mia", "Noor", "Ivo")
 UNSPEAKABLE = "Say it in no language at all."
-"""A turn with these words is never answered with anything usable: it has to become a dead letter."""
+"""A turn with these words never gets a usable answer, so it must become a dead letter."""
 FILLER = (
     "Let me think about that for a moment, because there is more than one way to look at it and none is wrong. "
     "The short answer is yes; the long one depends on what you want to do with it afterwards, and on how much time "
@@ -24,7 +25,7 @@ FILLER = (
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a sentence tells. `replaces`: how an entry begins that is no longer true."""
+    """An observation of a sentence. `replaces` is the beginning of the entry that is no longer true."""
 
     content: str
     category: str
@@ -35,7 +36,7 @@ class Note:
 
 
 def sentence(rng: random.Random) -> str:
-    """One thing that somebody says; about four of ten tell nothing."""
+    """Return one sentence; about four of ten have nothing to observe."""
     roll = rng.random()
     if roll < 0.40:
         return rng.choice(("Thanks, that helps.", "What would you do?", "Can you explain that again?"))
@@ -72,7 +73,7 @@ SAID: Sequence[tuple[re.Pattern[str], Mapping[str, object]]] = (
 
 
 def noted(text: str) -> list[tuple[str, Note]]:
-    """What a text tells, with the words that say so."""
+    """Return the observations of a text, each with the words that say it."""
     found: list[tuple[str, Note]] = []
     for pattern, fields in SAID:
         for match in pattern.finditer(text):

@@ -1,4 +1,4 @@
-"""The faults, done to a running world at their times, and the log of what was done."""
+"""The faults of a soak, applied to a running world at their times, and a log of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from memstream.schemas.topics import STAGES
 log = structlog.get_logger(__name__)
 
 TRIES = 3
-"""Of starting a server again."""
+"""Attempts to start a server again."""
 
 
 @dataclass(slots=True)
 class Struck:
-    """A fault as it came: from when to when, and whom it hit. Seconds since the start."""
+    """An applied fault: start and end in seconds since the soak began, and its target."""
 
     kind: str
     whom: str
@@ -32,7 +32,7 @@ class Struck:
 
 
 async def strike(world: World, plan: Sequence[Fault], done: list[Struck]) -> None:
-    """All of the plan, each at its time; returns when the last one is over."""
+    """Apply the plan, each fault at its time; return when the last one is over."""
     async with asyncio.TaskGroup() as group:
         for fault in plan:
             group.create_task(_one(world, fault, done))
@@ -73,7 +73,7 @@ async def _one(world: World, fault: Fault, done: list[Struck]) -> None:
 
 
 def _victim(world: World, fault: Fault) -> Seat:
-    """Any worker that is not spared, and not one that was added and may be gone."""
+    """Choose a worker that is not spared and was not added during the soak."""
     may = [seat for seat in world.seats if not seat.spared and "added" not in seat.name]
     return may[int(fault.pick * len(may))]
 
@@ -87,7 +87,7 @@ async def _broker(world: World, fault: Fault) -> None:
 
 
 async def _started(start: Callable[[], None]) -> None:
-    """On a machine that is busy beyond measure a server may need more than one try; the fault lasts longer then."""
+    """Start a server, with retries on a busy machine; the fault lasts longer then."""
     for attempt in range(1, TRIES + 1):
         try:
             await asyncio.to_thread(start)

@@ -1,8 +1,8 @@
-"""The scripted model of the soak, a process of its own behind the OpenAI wire: `python -m bench.soak.model`.
+"""The scripted model of the soak, a process behind the OpenAI protocol: `python -m bench.soak.model`.
 
-It notes what `conversation.noted` says, and now and then misbehaves: by the seed, the question and how often it was
-asked, so that the same question fails the same way whoever asks. Beside it a control port tells what was asked, and
-makes it go away for a while.
+It observes what `conversation.noted` says and sometimes misbehaves. The seed, the question and the number of times it
+was asked decide how, so that the same question fails the same way for every caller. A control port returns counts and
+makes the model unavailable for a while.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Json = dict[str, Any]
 Away = Literal["refuses", "hangs", "overloaded"]
 AWAYS: tuple[Away, ...] = ("refuses", "hangs", "overloaded")
 MARK = re.compile(r"\(note (\d+)\)")
-"""Stands in every turn of the soak, so that an answer given twice is known."""
+"""The number in every turn of the soak, by which an answer given twice is recognised."""
 PROSE = ("summary", "digest")
 LATENCY = (0.05, 0.35)
 """Seconds."""
 SLOW = 4.0
 TOO_SLOW = 30.0
-"""Beyond the time-out of the soak's workers."""
+"""Seconds, longer than the time-out of the soak's workers."""
 HANGS = 3_600.0
 
 
 @dataclass
 class Told:
-    """What was asked and answered, since the start."""
+    """Counts of questions and answers since the start."""
 
     asked: int = 0
     misbehaved: Counter[str] = field(default_factory=Counter)
     answers: Counter[int] = field(default_factory=Counter)
-    """By note number: usable answers that were given."""
+    """Usable answers by note number."""
     runs: Counter[bytes] = field(default_factory=Counter)
-    """By question: usable answers to consolidation."""
+    """Usable answers to consolidation by question."""
     tokens: Counter[str] = field(default_factory=Counter)
-    """By schema name and direction, a token counted as 4 characters."""
+    """Tokens by schema name and direction, counted as 4 characters each."""
     times: Counter[bytes] = field(default_factory=Counter)
-    """By question: how often it was asked."""
+    """Number of times by question."""
 
     def as_json(self) -> Json:
         return {
@@ -74,7 +74,7 @@ class Model:
         return web.json_response(self._told.as_json())
 
     async def go(self, request: web.Request) -> web.Response:
-        """`/away/<how>`, `/back`."""
+        """Handle `/away/<how>` and `/back`."""
         how = request.match_info.get("how")
         self._away = next((each for each in AWAYS if each == how), None)
         return web.json_response({"away": self._away})
@@ -147,7 +147,7 @@ class Model:
 
 
 def observations(prompt: PromptView) -> list[Json]:
-    """What is noted of the turns shown; what it replaces is looked up among the entries shown."""
+    """Return the observations of the shown turns. What one replaces is looked up among the shown entries."""
     items: list[Json] = []
     for turn, text in prompt.turns.items():
         for words, note in noted(user_text(text)):
@@ -172,7 +172,7 @@ def observations(prompt: PromptView) -> list[Json]:
 
 
 def proposals(prompt: PromptView, roll: float) -> list[Json]:
-    """A new fact, a reinforced or a better one, or nothing."""
+    """Return a new fact, a reinforced or an updated one, or nothing."""
     sources = list(prompt.episodes)
     if not sources:
         return []

@@ -1,4 +1,4 @@
-"""The picture of a soak: lag of each stage with the faults, and memory of each worker."""
+"""A plot of a soak: lag of each stage with the faults, and memory of each worker."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ MARKS = {
     "model away": "P",
 }
 THIN = 5
-"""Every so manieth sample of memory is drawn: the file stays small."""
+"""Interval of the drawn memory samples, so that the file stays small."""
 
 
 def drawn(found: Found, file: Path) -> None:
-    """An SVG of two panels over the minutes of the soak."""
+    """Draw an SVG of two panels over the minutes of the soak."""
     figure, (above, below) = pyplot.subplots(
         2, 1, figsize=(10, 7), sharex=True, height_ratios=(3, 2), layout="constrained"
     )

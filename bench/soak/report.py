@@ -1,4 +1,4 @@
-"""What a soak found, on one page of Markdown and in JSON."""
+"""The report of a soak, as one page of Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
 
 
 def written(found: Found, out: Path) -> None:
-    """`soak.json`, `soak.md` and the samples, one a line, beside them."""
+    """Write `soak.json`, `soak.md` and the samples, one per line."""
     (out / "soak.json").write_text(json.dumps(found.as_json(), indent=1, ensure_ascii=False) + "\n")
     (out / "soak.md").write_text(page(found))
     with (out / "samples.ndjson").open("w") as file:
@@ -25,14 +25,14 @@ def written(found: Found, out: Path) -> None:
 
 
 def into_page(found: Found, file: Path) -> None:
-    """The summary between the marks of docs/notes/soak.md."""
+    """Write the summary between the marks of docs/notes/soak.md."""
     before, _, rest = file.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     file.write_text(f"{before}{BEGIN}{page(found)}\n{END}{after}")
 
 
 def page(found: Found) -> str:
-    """The summary."""
+    """Return the summary."""
     wanted, sent, model = found.wanted, found.sent, found.model
     broken = found.broken()
     rows: list[tuple[str, str]] = [

@@ -1,4 +1,4 @@
-"""One soak from the first process to the last verdict."""
+"""One soak, from the first process to the last verdict."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ log = structlog.get_logger(__name__)
 
 START_WITHIN = 300.0
 STARTING = 20.0
-"""Seconds of a process's life in which it imports and joins."""
+"""Seconds in which a new process imports and joins."""
 LAG_GONE_WITHIN = 180.0
-"""Seconds after the last record: three patiences of a deferred turn, a breaker, and a restarted worker's table."""
+"""Seconds after the last record: three observe patiences of a deferred turn, one breaker pause, and the table of
+a restarted worker.
+"""
 SETTLED_LOOKS = 3
-"""So many looks in a row have to find no lag."""
+"""Consecutive checks that have to find no lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What was asked for. `rate` in turns a second."""
+    """The options of a soak. `rate` in turns per second."""
 
     minutes: float
     sessions: int
@@ -48,7 +50,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a soak was, and how it ended."""
+    """The results of a soak."""
 
     wanted: Wanted
     at: datetime
@@ -58,16 +60,16 @@ class Found:
     samples: sampling.Samples
     ends: Sequence[Ended]
     lag: dict[str, int]
-    """By stage, at the end."""
+    """Lag by stage at the end."""
     lag_gone_after: float | None
-    """Seconds after the last record; None: it did not within the deadline."""
+    """Seconds until no lag after the last record; None if there was lag at the deadline."""
     slopes: Sequence[Slope]
     verdicts: Sequence[InvariantVerdict]
     model: dict[str, object]
     volumes: Sequence[Size]
 
     def broken(self) -> list[str]:
-        """What does not hold; empty when the soak was passed."""
+        """Return what did not hold; empty when the soak passed."""
         found = [
             f"{verdict.invariant}: {len(verdict.violations)} violations, the first: {verdict.violations[0].what}"
             for verdict in self.verdicts
@@ -89,7 +91,7 @@ class Found:
         return Counter(each.kind for each in self.struck)
 
     def as_json(self) -> dict[str, object]:
-        """Everything but the samples."""
+        """Return everything but the samples as JSON."""
         return {
             "at": self.at.isoformat(timespec="seconds"),
             **asdict(self.wanted),
@@ -122,7 +124,7 @@ class Found:
         }
 
     def cpu_by_name(self) -> dict[str, float]:
-        """CPU seconds of each seat or server, over all of its processes."""
+        """Return the CPU seconds of each seat or server over all of its processes."""
         most: dict[tuple[str, int], float] = {}
         for each in self.samples.used:
             most[each.name, each.pid] = each.cpu
@@ -132,7 +134,7 @@ class Found:
         return {name: round(cpu, 1) for name, cpu in total.items()}
 
     def cpu_a_turn(self) -> dict[str, float]:
-        """Milliseconds of a core for a turn, by stage and server, without the starts of processes."""
+        """Return the CPU milliseconds per turn, by stage and server, without the starts of processes."""
         total: Counter[str] = Counter()
         used = sorted(self.samples.used, key=lambda each: (each.name, each.pid, each.at))
         for (name, _), samples in groupby(used, key=lambda each: (each.name, each.pid)):
@@ -145,7 +147,7 @@ class Found:
 
 
 async def soak(wanted: Wanted, folder: Path) -> Found:
-    """Raises what breaks the soak itself; what breaks within it is in Found."""
+    """Run a soak. Raises errors of the soak itself; violations are in Found."""
     seconds = wanted.minutes * 60
     plan = schedule.planned(
         seed=wanted.seed,
@@ -224,7 +226,7 @@ async def _all_ready(world: World) -> None:
 
 
 async def _until_no_lag(world: World) -> tuple[float | None, dict[str, int]]:
-    """Seconds until no stage was behind any more, None when the deadline came first; and the lag that was left."""
+    """Return the seconds until no stage had lag (None: not before the deadline) and the remaining lag."""
     began = time.monotonic()
     looking = world.log(timeout=10.0)
     await looking.start()

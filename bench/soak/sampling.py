@@ -1,4 +1,4 @@
-"""What is looked at every second: memory and CPU of each process, lag of each stage, what workers say of themselves."""
+"""The samples of every second: memory and CPU of each process, lag of each stage, metrics of workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memstream.streams.log.port import Log
 EVERY = 1.0
 LAG_EVERY = 2.0
 ASKED_WITHIN = 2.0
-"""Seconds for a worker to tell its metrics."""
+"""Time-out of a worker's metrics in seconds."""
 GAUGES = ("held", "in_flight")
 GAUGE = re.compile(r'^memstream_(\w+)\{stage="(\w+)"\} ([\d.e+]+)$', re.MULTILINE)
 
@@ -37,7 +37,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """Lag by stage, in records over all topics that it reads; empty while the broker is away."""
+    """Lag by stage, in records over all topics that it reads. It is empty while the broker is away."""
 
     at: float
     by_stage: dict[str, int]
@@ -45,7 +45,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a worker told on /metrics and /readyz."""
+    """A worker's answers on /metrics and /readyz."""
 
     at: float
     name: str
@@ -62,7 +62,7 @@ class Samples:
 
 
 async def sample(world: World, samples: Samples) -> None:
-    """Until cancelled."""
+    """Take samples until cancelled."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_every(EVERY, lambda: _processes(world, samples)))
         group.create_task(_lags(world, samples))
@@ -96,7 +96,7 @@ async def _processes(world: World, samples: Samples) -> None:
 
 
 async def lag(log: Log, stage: StageName) -> int:
-    """Records that the stage has not committed yet. Raises Transient."""
+    """Return the number of records that the stage has not committed yet. Raises Transient."""
     total = 0
     for topic in read_by(stage):
         ends, committed = await asyncio.gather(log.ends(topic.name), log.committed(group_of(stage), topic.name))

@@ -1,4 +1,4 @@
-"""What breaks when: pure, from the seed."""
+"""The schedule of faults, a pure function of the seed."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ Kind = Literal[
     "model away",
 ]
 FIRST = 15.0
-"""Seconds until the first one: the groups have formed."""
+"""Seconds until the first fault; the groups have formed by then."""
 GAP = (3.0, 12.0)
-"""Seconds between the end of one and the beginning of the next."""
+"""Seconds between the end of one fault and the beginning of the next."""
 OUTAGE = 10.0
-"""Seconds for which the broker is away at most. A worker whose send has waited for 30 s ends, to be started again;
-those that are spared shall live from end to end, so that there are lines of memory to look at. Longer outages are a row
-of the fault matrix."""
+"""Longest outage of the broker in seconds.
+
+A worker whose send has waited for 30 s ends and is restarted. Spared workers shall run from start to end, so that there
+are memory curves to judge. Longer outages are a row of the fault matrix.
+"""
 OVERLAPPING = 0.2
-"""Share that begins while the one before still lasts."""
+"""Share of faults that begin while the one before still lasts."""
 BAG: Sequence[Kind] = (
     "kill -9", "kill -9", "kill -9", "SIGTERM", "SIGTERM", "SIGSTOP", "SIGSTOP", "worker added",
     "broker restarted", "broker killed", "store away", "model away",
 )  # fmt: skip
-"""Drawn without putting back until it is empty, so that none is forgotten."""
+"""The kinds are drawn without replacement until none is left, so that each of them comes."""
 EMBEDDED_BAG: Sequence[Kind] = ("kill -9", "kill -9", "SIGTERM")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`at` and `lasts` in seconds; `pick`, 0 to 1, says which worker (or way) it is."""
+    """One fault. `at` and `lasts` in seconds; `pick`, 0 to 1, selects the worker (or the way)."""
 
     at: float
     kind: Kind
@@ -46,7 +48,7 @@ class Fault:
 
 
 def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[Kind] = BAG) -> list[Fault]:
-    """Faults over `seconds`, the last of which is over before the end."""
+    """Return faults over `seconds`; the last one ends before the end."""
     rng = random.Random(f"faults/{seed}")
     faults: list[Fault] = []
     left: list[Kind] = []
@@ -63,7 +65,7 @@ def planned(*, seed: int, seconds: float, session_timeout: float, bag: Sequence[
 
 
 def _lasts(kind: Kind, rng: random.Random, session_timeout: float) -> float:
-    """Seconds for which it is away. A killed worker is started again at once, by the supervisor."""
+    """Return the seconds of the outage. The supervisor restarts a killed worker at once."""
     match kind:
         case "kill -9" | "SIGTERM":
             return rng.uniform(0, 4)

@@ -1,5 +1,7 @@
-"""The chat services of the soak: sessions come and go at a steady rate all through it, and what was acknowledged is
-kept. Beside ordinary turns a few that come twice, without a key, unreadable, or that no model answers."""
+"""The chat services of the soak. Sessions come and go at a steady rate, and acknowledged turns are kept.
+
+A few turns come twice, without a key or undecodable, or no model answers them.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,22 @@ SESSIONS_OF_A_USER = 2
 PAUSE = 7.0
 """Mean seconds between two turns of a session."""
 WITHOUT_KEY = 0.02
-"""Share of sessions whose service sets no key: the observer sends their turns again to where they belong."""
+"""Share of sessions whose service sets no key; the observer re-sends their turns to the right partition."""
 TWICE = 0.01
 UNSPEAKABLES = 0.003
 UNREADABLES = 0.003
 AGAIN_AFTER = 0.5
-"""Seconds until what was not acknowledged is sent again."""
+"""Seconds until an unacknowledged record is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """One record to be produced, `at` seconds after the start."""
+    """One record to produce, `at` seconds after the start."""
 
     at: float
     value: bytes
     turn_id: str | None
-    """None: it is not a turn."""
+    """None means that it is not a turn."""
     unspeakable: bool = False
 
 
@@ -54,7 +56,9 @@ class Session:
 
 
 def sessions(*, seed: int, seconds: float, count: int, rate: float) -> Iterator[Session]:
-    """`count` sessions that begin one after the other over `seconds`, together about `rate` turns a second."""
+    """Yield `count` sessions that begin one after the other over `seconds`, together about `rate` turns per
+    second.
+    """
     rng = random.Random(f"traffic/{seed}")
     each = rate * seconds / count
     note = 0
@@ -80,7 +84,7 @@ def sessions(*, seed: int, seconds: float, count: int, rate: float) -> Iterator[
 
 
 def turn_value(tenant: str, user: str, session: str, turn_id: str, text: str, rng: random.Random) -> bytes:
-    """As a chat service writes it: what the user said, and the assistant's answer of some hundred characters."""
+    """Return a turn's value: the user's text, and an assistant's answer of some hundred characters."""
     answer = FILLER[: rng.randrange(60, len(FILLER))]
     return json.dumps(
         {
@@ -95,7 +99,7 @@ def turn_value(tenant: str, user: str, session: str, turn_id: str, text: str, rn
 
 @dataclass(slots=True)
 class Sent:
-    """What the log has acknowledged. Turns by session key and turn id."""
+    """The acknowledged records. Turns are kept by session key and turn id."""
 
     turns: set[tuple[str, str]] = field(default_factory=set)
     unspeakable: set[tuple[str, str]] = field(default_factory=set)
@@ -105,11 +109,11 @@ class Sent:
     records: int = 0
     counted: Counter[str] = field(default_factory=Counter)
     late: float = 0.0
-    """Seconds by which the worst record was acknowledged after its time: the broker was away."""
+    """The longest delay of an acknowledgement in seconds: the broker was away."""
 
 
 async def produce(log: Log, every: Sequence[Session], sent: Sent, *, now: Callable[[], float]) -> None:
-    """Send everything at its time, each session's records one after the other, until the log has them."""
+    """Send everything at its time, each session's records in order, until the log has acknowledged them."""
     async with asyncio.TaskGroup() as group:
         for session in every:
             group.create_task(_converse(log, session, sent, now))
@@ -124,7 +128,9 @@ async def _converse(log: Log, session: Session, sent: Sent, now: Callable[[], fl
 
 
 async def _until_acknowledged(log: Log, session: Session, saying: Saying, sent: Sent) -> None:
-    """What timed out may have arrived: it is sent again all the same, and the second one is a duplicate."""
+    """Send a record until it is acknowledged. A record that timed out may have arrived; its repetition is a
+    duplicate.
+    """
     while True:
         try:
             await log.append(TURNS.name, key=session.key.encode() if session.keyed else None, value=saying.value)

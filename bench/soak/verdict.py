@@ -1,4 +1,4 @@
-"""Whether a soak held what it has to: pure, but for the history checker, which reads log and store."""
+"""The verdict on a soak. Functions are pure, except that the history checker reads log and store."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from memstream.verification import Expected, HistoryScope, InvariantVerdict, Vio
 from tests.support.verification import store_of
 
 WARM_UP = 300.0
-"""Seconds of a process's life that say nothing of its slope: it imports, the heap finds its size, and RocksDB fills its
-caches and the write buffer of each partition, which takes some minutes at the soak's rate."""
+"""Warm-up of a process in seconds, ignored by its slope: imports, growth of the heap, and RocksDB's caches and
+write buffers, which fill within some minutes at the soak's rate.
+"""
 AT_LEAST = 240.0
-"""Seconds that a line needs to have a slope that is judged."""
+"""Seconds that a line needs for a slope that is judged."""
 LIMIT = 1.0
-"""MB a minute."""
+"""MB per minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """The straight line through a process's memory over the last half of the soak, without its warm-up."""
+    """The line fitted to a process's memory over the last half of the soak, without its warm-up."""
 
     name: str
     pid: int
     began: float
     ended: float
     mb_a_minute: float | None
-    """None: too short to say."""
+    """None means that the line is too short."""
     first: float
     """MB at the beginning of the line."""
     last: float
@@ -45,7 +46,9 @@ class Slope:
 
 
 def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str]) -> list[Slope]:
-    """A line a process: a worker that was started again begins a new one. `half` and `end` in seconds of the soak."""
+    """Return one slope per process; a restarted worker begins a new one. `half` and `end` are seconds of the
+    soak.
+    """
     found: list[Slope] = []
     mine = sorted((each for each in used if each.name in names), key=lambda each: (each.name, each.pid, each.at))
     for (name, pid), samples in groupby(mine, key=lambda each: (each.name, each.pid)):
@@ -63,14 +66,17 @@ def slopes(used: Sequence[Used], *, half: float, end: float, names: Sequence[str
 
 
 def lag_verdict(lag: Mapping[str, int], gone_after: float | None) -> InvariantVerdict:
-    """I8, from what was seen while the workers ran. After they have stopped it cannot be told: a timer's command that
-    was sent at that moment waits in the log for the next ones."""
+    """Judge I8 from the samples taken while the workers ran.
+
+    After they have stopped it cannot be judged: a reminder that was sent at that moment waits in the log for the next
+    workers.
+    """
     left = () if gone_after is not None else tuple(Violation(f"{stage} is {n} behind") for stage, n in lag.items() if n)
     return InvariantVerdict("I8", "lag comes back to zero", len(lag), left)
 
 
 async def history_verdicts(world: World, sent: Sent) -> tuple[InvariantVerdict, ...]:
-    """Every other invariant, over the whole log and the store."""
+    """Judge every other invariant, over the whole log and the store."""
     policy = load(config=world.folder / "memstream.toml")[1]
     log = world.log()
     await log.start()

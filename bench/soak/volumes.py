@@ -18,7 +18,7 @@ from tests.support.verification import store_of
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """`count` things of `mean` bytes (key, value and headers), the largest `most`."""
+    """Sizes of `count` items: `mean` and `most` in bytes, with key, value and headers."""
 
     name: str
     count: int
@@ -27,7 +27,7 @@ class Size:
 
 
 async def volumes(world: World) -> list[Size]:
-    """Records of topics and changelogs, the rows that are alive in each table, payloads of points."""
+    """Measure the records of topics and changelogs, the live rows of each table, and the payloads of points."""
     log = world.log()
     await log.start()
     try:

@@ -1,4 +1,4 @@
-"""Worker processes, each in a seat that a supervisor keeps filled, as every deployment has one."""
+"""The worker processes of a soak, each in a seat that a supervisor keeps filled."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from pathlib import Path
 from memstream.streams.engine.process_exit import UNREACHABLE
 
 BACKOFF = (0.5, 8.0)
-"""Seconds before a worker that ended is started again; doubled while it does not last."""
+"""Seconds before an ended worker is started again; doubled while it does not last."""
 LASTED = 30.0
-"""Seconds of life after which the backoff begins anew."""
+"""Seconds of life after which the backoff begins again."""
 STOP_WITHIN = 75.0
-"""Seconds for SIGTERM, as docker-compose.yml grants them."""
+"""Seconds of grace after SIGTERM, as in docker-compose.yml."""
 
 
 class Group:
-    """One process group for everything that the soak starts. It ends with the soak, however that one ends: a shell
-    waits for the other end of its standard input to close."""
+    """One process group for everything that the soak starts.
+
+    It ends with the soak in every case: a shell waits for the other end of its standard input to close.
+    """
 
     def __init__(self) -> None:
         self._guard = subprocess.Popen(["sh", "-c", "read _; kill -9 0"], stdin=subprocess.PIPE, process_group=0)
@@ -42,7 +44,7 @@ class Group:
             )
 
     def close(self) -> None:
-        """Whatever still runs is killed."""
+        """Kill whatever still runs."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait()
@@ -50,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a worker process. `code` as Popen tells it: negative = by that signal. `ours`: a fault did it."""
+    """The end of a worker process. `code` is Popen's: negative for a signal. `ours`: a fault ended it."""
 
     seat: str
     at: float
@@ -60,14 +62,16 @@ class Ended:
 
     @property
     def as_it_should(self) -> bool:
-        """A worker may be killed, asked to stop (a young one that does not listen yet dies of it), or end because a
-        server is away."""
+        """Return whether this end is allowed: killed, asked to stop (a young worker dies of the signal), or ended
+        because a server is away.
+        """
         return self.code == UNREACHABLE or (self.ours and self.code in (0, -signal.SIGKILL, -signal.SIGTERM))
 
 
 class Seat:
-    """`spared`: no fault is aimed at it, so that one process of its stage lives through the whole soak. `now`: seconds
-    since the soak began."""
+    """A seat of one worker. `spared`: no fault hits it, so that one process of its stage lives through the whole
+    soak. `now`: seconds since the soak began.
+    """
 
     def __init__(
         self,
@@ -116,13 +120,13 @@ class Seat:
                 await asyncio.sleep(pause)
 
     def signal(self, number: signal.Signals) -> None:
-        """Of signals that end it the supervisor knows: it starts the next one at once."""
+        """Send a signal. The supervisor knows about ending signals and starts the next worker at once."""
         if self.pid is not None and self._process is not None:
             self._ours = self._ours or number in (signal.SIGKILL, signal.SIGTERM)
             self._process.send_signal(number)
 
     async def stop(self) -> None:
-        """SIGTERM, and nobody takes the seat again. Past the grace it is killed, which `ends` tells."""
+        """Send SIGTERM and leave the seat empty. After the grace the worker is killed, which `ends` records."""
         self._wanted = False
         self.signal(signal.SIGTERM)
         if self.pid is None:
@@ -134,7 +138,7 @@ class Seat:
             await self._keeper
 
     async def gone(self) -> None:
-        """After the group was closed: nobody takes the seat again."""
+        """Leave the seat empty after the group was closed."""
         self._wanted = False
         self._keeper.cancel()
         if self._process is not None:

@@ -1,4 +1,4 @@
-"""Everything that runs in a soak: broker, store, model and the seats of the workers."""
+"""The world of a soak: broker, store, model and the seats of the workers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ patience = 20  # seconds, so that models which are away for longer than that are
 """
 SEAT_PORTS = range(10_000, 15_000)
 WORKERS_A_STAGE = 2
-"""The first is spared by faults that are aimed at a worker."""
+"""Workers per stage. Faults spare the first."""
 
 
 class World:
-    """Addresses and processes. `broker` and `store` are None where a folder takes their place."""
+    """Addresses and processes. `broker` and `store` are None where a folder replaces them."""
 
     def __init__(self, *, folder: Path, seed: int, embedded: bool) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class World:
         self.group = Group()
         self.seats: list[Seat] = []
         self.clock = time.monotonic()
-        """What all times are counted from; set anew when the load begins."""
+        """The zero of all times; set again when the load begins."""
         self.broker: Broker | None = None
         self.store: LoopbackQdrant | None = None
         self.broker_lock = asyncio.Lock()
@@ -60,7 +60,7 @@ class World:
         self._added = 0
 
     def now(self) -> float:
-        """Seconds since the load began."""
+        """Return the seconds since the load began."""
         return time.monotonic() - self.clock
 
     async def start(self) -> None:
@@ -82,7 +82,9 @@ class World:
         await self._run("topics", "create")
 
     def fill_seats(self) -> None:
-        """Some workers are static members of their group, by the seed: a restart of them moves no partition."""
+        """Create the seats. The seed makes some workers static members of their group; their restart moves no
+        partition.
+        """
         rng = random.Random(f"seats/{self.seed}")
         if self.embedded:
             self.seats.append(self._seat("all", STAGES, spared=False))
@@ -112,8 +114,9 @@ class World:
         )
 
     def _port(self) -> int:
-        """A seat keeps its port while its worker is started again and again, so it is out of the range from which
-        brokers and tests on this machine take theirs."""
+        """Return a free port outside the range of brokers and tests on this machine: a seat keeps its port
+        through restarts.
+        """
         while True:
             port = random.choice(SEAT_PORTS)
             if port in self._given:
@@ -127,7 +130,7 @@ class World:
             return port
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Of workers and commands."""
+        """Return the environment of workers and commands."""
         env = clean_environment() | model_settings(f"http://127.0.0.1:{self._model_port}/v1")
         env |= {
             "MEMSTREAM_BROKER": self.address,
@@ -155,7 +158,7 @@ class World:
         return KafkaLog(servers=kafka_servers(self.address), timeout=timeout, client_id="soak")
 
     def pids(self) -> Mapping[str, int | None]:
-        """Of what is no worker."""
+        """Return the process ids of the servers."""
         broker = getattr(self.broker, "_process", None)
         store = self.store._process if self.store is not None else None
         others = {"broker": broker, "store": store, "model": self._model}
@@ -200,14 +203,14 @@ class World:
         await asyncio.gather(*(seat.stop() for seat in self.seats))
 
     async def ended(self) -> None:
-        """After `close`: what the event loop knows of is waited for."""
+        """Wait, after `close`, for the processes that the event loop knows."""
         if self._model is not None:
             await self._model.wait()
         for seat in self.seats:
             await seat.gone()
 
     def close(self) -> None:
-        """Nothing is left, however the soak ends. Blocks for as long as the broker takes to die."""
+        """End all processes. Blocks until the broker is dead."""
         self.group.close()
         if self.store is not None:
             self.store.kill()
@@ -217,7 +220,7 @@ class World:
 
 @asynccontextmanager
 async def running(*, folder: Path, seed: int, embedded: bool) -> AsyncIterator[World]:
-    """A world whose servers run; at the end none of its processes is left."""
+    """Yield a world with running servers; end all of its processes afterwards."""
     world = World(folder=folder, seed=seed, embedded=embedded)
     try:
         await world.start()

@@ -542,7 +542,9 @@ def test_links_are_read_of_those_who_are_asked_for_alone(run: Any, world: World,
         assert {each.item.tier for each in answer.items if each.item.parts["links"]} == {"semantic", "episodic"}
 
 
-@pytest.mark.parametrize("name", ["RecordReader.facts", "RecordReader.episodes", "RecordReader.working", "RecordReader.log"])
+@pytest.mark.parametrize(
+    "name", ["RecordReader.facts", "RecordReader.episodes", "RecordReader.working", "RecordReader.log"]
+)
 def test_another_ones_cursor_leads_to_ones_own(run: Any, world: World, name: str) -> None:
     method = getattr(RecordReader(store=world.store), name.partition(".")[2])
     for one in TENANTS:
