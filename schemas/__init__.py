@@ -1,1 +1,1 @@
-"""Contracts: what travels on topics and what is stored."""
+"""The contracts: records on topics and records in the store (docs/reference/records.md)."""

@@ -1,4 +1,4 @@
-"""The archive: the words of episodes of which a gist is left."""
+"""The archive: the words of episodes that have a gist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .turns import Owner, Sensitivity
 
 
 class Archived(Contract):
-    """An episode's text as it was, in the collection `archive`; one an episode, never written over."""
+    """An episode's original text in the collection `archive`. One per episode, never overwritten."""
 
     archive_id: OurId
     episode_id: OurId
@@ -24,9 +24,9 @@ class Archived(Contract):
     turn_id: GivenId
     content: Content
     sha256: Hash
-    """Of the UTF-8 bytes of `content` when it was archived."""
+    """SHA-256 of the UTF-8 bytes of `content` when it was archived."""
     archived_at: Instant
     accessed_at: Instant
-    """Its last rehydration, else its making: retention counts from here."""
+    """The last rehydration, or else the time of archiving. Retention counts from here."""
     access_count: Annotated[int, Field(ge=0)] = 0
     sensitivity: Sensitivity = "internal"

@@ -1,4 +1,4 @@
-"""What all contracts have in common: bounded fields, UTC times, closed when written, tolerant when read."""
+"""The common base of all contracts: bounded fields, UTC times, strict writing, tolerant reading."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ METADATA_MAX_BYTES = 4 * 1024
 
 
 class Contract(BaseModel):
-    """Base of everything that travels or is stored.
+    """Base of every record on a topic or in the store.
 
-    Code can only build what the contract has (unknown fields are refused); `read` takes what others wrote, ignoring
-    fields that a later minor version added. A subclass that must keep unknown fields sets `extra="allow"`.
+    Code can only set fields that the contract has (unknown ones are refused). `read` ignores unknown fields, which a
+    later minor version may have added. A subclass that must keep them sets `extra="allow"`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null", allow_inf_nan=False)
@@ -48,17 +48,17 @@ class Contract(BaseModel):
         return cls.model_validate(payload, extra="ignore")
 
     def to_bytes(self) -> bytes:
-        """The one way a contract becomes bytes: JSON, UTF-8, fields in their order."""
+        """Return the bytes of the contract: JSON, UTF-8, fields in their order. No other code serialises contracts."""
         return self.model_dump_json().encode()
 
     def to_payload(self) -> dict[str, JsonValue]:
-        """As decoded JSON: times are RFC 3339 strings."""
+        """Return decoded JSON; times are RFC 3339 strings."""
         payload: dict[str, JsonValue] = self.model_dump(mode="json")
         return payload
 
 
 def is_clean(text: str) -> bool:
-    """No control characters and no surrogates (categories Cc and Cs)."""
+    """Whether a text has no control characters and no surrogates (categories Cc and Cs)."""
     return text.isprintable() or not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
@@ -71,7 +71,7 @@ def _given_id(value: str) -> str:
 def _utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
-    except OverflowError:  # an offset at the very end (or beginning) of time: pydantic lets only ValueError be caught
+    except OverflowError:  # an offset at the first or last representable time; pydantic only handles ValueError
         raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
@@ -85,9 +85,9 @@ def _small_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 GivenId = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_given_id)]
-"""An id given by producers: compared as it is, never parsed."""
+"""An id that producers choose. It is compared as it is and never parsed."""
 OurId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-"""An id derived by us (schemas/ids.py)."""
+"""An id that we derive (schemas/ids.py)."""
 Instant = Annotated[AwareDatetime, AfterValidator(_utc)]
 """A time: RFC 3339, UTC, `Z`, microseconds at most."""
 Content = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
@@ -103,7 +103,7 @@ ModelName = Annotated[str, StringConstraints(max_length=200)]
 
 
 def explain(error: ValidationError, *, limit: int = 5) -> str:
-    """What is wrong, one line, by field; no input is repeated (it may be private)."""
+    """Return the errors in one line, by field. Input values are left out, because they may be private."""
     lines = [
         f"{'.'.join(str(part) for part in item['loc']) or 'value'}: {item['msg']}"
         for item in error.errors(include_input=False, include_url=False, include_context=False)[:limit]

@@ -1,4 +1,4 @@
-"""What a tenant has spent on models on a day, as all workers share it in the collection `budgets`."""
+"""What a tenant spent on models in a day, in the collection `budgets`, which all workers share."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ CAUSES_KEPT = 64
 
 
 class StoredBudget(Contract):
-    """One line of a tenant on one day (UTC). Money in nanodollars (10^-9 USD)."""
+    """One budget line of a tenant on one day (UTC). Money is in nanodollars (10^-9 USD)."""
 
     tenant_id: GivenId
     day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     line: Literal["observation", "consolidation"]
     version: Annotated[int, Field(ge=1)]
     taken_tokens: Count
-    """Spent, or in the slice of a worker."""
+    """Spent, or in a worker's slice."""
     taken_nanos: Count
     spent_tokens: Count
-    """As far as workers have told."""
+    """Spent as far as workers have reported."""
     spent_nanos: Count
     ceiling_tokens: Count | None
-    """As the last writer knew it; None: none."""
+    """The ceiling that the last writer knew; None: no ceiling."""
     ceiling_nanos: Count | None
     pauses: bool
-    """Whether calls wait at the ceiling; else it is only told."""
+    """Whether calls wait at the ceiling. Otherwise exceeding it is only reported."""
     applied: tuple[str, ...]
-    """The last causes of a change."""
+    """The causes of the last changes."""
 
 
 def budget_id(tenant_id: str, day: str, line: str) -> str:

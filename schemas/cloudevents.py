@@ -1,5 +1,5 @@
-"""CloudEvents 1.0, binary mode: the headers on everything that we produce, except re-sent turns, dead letters and
-changelogs."""
+"""CloudEvents 1.0, binary mode: the headers of every record that we produce. Re-sent turns, dead letters and changelogs
+have none."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ REKEYED_HEADER = "memstream-rekeyed"
 
 
 def rfc3339(moment: datetime) -> str:
-    """UTC, `Z`, microseconds only when there are any."""
+    """Format a time in UTC with `Z`; microseconds only when there are any."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """`id` is the idempotency key, `subject` the key of the stream it belongs to."""
+    """`id` is the idempotency key, `subject` the key of the stream that the record belongs to."""
 
     id: str
     source: str
@@ -53,10 +53,10 @@ class CloudEvent:
 
 
 def major_version(headers: Headers) -> int | None:
-    """The major version that `ce_type` names (`….v1` → 1); None without such a header or version."""
+    """Return the major version in `ce_type` (`….v1` → 1); None without such a header or version."""
     for name, value in headers:
         if name == "ce_type":
             tail = value.decode("utf-8", "replace").rpartition(".v")[2]
-            # nine digits are unknown enough; int() refuses thousands of them
+            # nine digits are enough to be unknown; int() refuses thousands of digits
             return int(tail[:9]) if tail.isascii() and tail.isdigit() else None
     return None

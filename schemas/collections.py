@@ -1,9 +1,9 @@
-"""The collections in Qdrant, as data: which exist, which have vectors, which payload fields are indexed and as what.
+"""The Qdrant collections as data: their names, vectors and indexed payload fields (docs/reference/collections.md).
 
-A field that is filtered or ordered on and is not in this table costs a full scan in the embedded engine (29 ms
-instead of 0.3 at 10 000 points) and is refused as an order by the server: so whoever adds a filter adds a line here.
-`QdrantStore.ensure` makes a new line's index in a collection that stands already. Each index costs the embedded
-engine some 20 ms when a folder is first used, hence none in reserve.
+A field that is used in a filter or an order needs a line here. Without an index, the embedded engine scans everything
+(29 ms instead of 0.3 at 10 000 points), and the server refuses to order by the field. `QdrantStore.ensure` also creates
+a new line's index in an existing collection. Each index costs the embedded engine about 20 ms when a folder is first
+used, so there are none in reserve.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TENANT_FIELD = "tenant_id"
 
 @dataclass(frozen=True, slots=True)
 class IndexedField:
-    """One payload index. `path` is Qdrant's JSON path: `evidence[].observation_id` looks into each element."""
+    """One payload index. `path` is Qdrant's JSON path: `evidence[].observation_id` addresses each element."""
 
     path: str
     kind: FieldKind = "keyword"
@@ -37,20 +37,22 @@ class IndexedField:
 
 @dataclass(frozen=True, slots=True)
 class CollectionSpec:
-    """One collection. `version` goes up when its stored form changes so that it must be filled anew."""
+    """One collection. `version` rises when its stored form changes so much that it must be filled again."""
 
     name: str
-    """What readers use: an alias in Qdrant."""
+    """The name that readers use: an alias in Qdrant."""
     has_vectors: bool
-    """A dense vector of the embedder's dimension (cosine) and a sparse one for words (BM25, IDF)."""
+    """Whether records have a dense vector of the embedder's dimension (cosine) and a sparse one of words (BM25,
+    IDF)."""
     fields: tuple[IndexedField, ...]
     has_windows: bool = False
-    """A second dense vector, of the record with its neighbours. A collection that was made without gets it, empty, when
-    it is ensured: what stands there is found by its other vectors."""
+    """Whether records have a second dense vector, of the record with its neighbours. An older collection gets this
+    vector, empty, when it is ensured; its records are found by their other vectors."""
     version: int = 1
 
     def physical_name(self, embedder_slug: str) -> str:
-        """The collection behind the alias: `facts__hashing_v1`, and `working_v1` where there is no embedder."""
+        """Return the name of the collection behind the alias: `facts__hashing_v1`, or `working_v1` without an
+        embedder."""
         if not self.has_vectors:
             return f"{self.name}_v{self.version}"
         return f"{self.name}__{embedder_slug}_v{self.version}"

@@ -27,12 +27,14 @@ SESSION_KINDS = frozenset(("observe", "flush_important"))
 
 
 class SessionRef(Contract):
+    """A session of a user."""
+
     user_id: GivenId
     session_id: GivenId
 
 
 class Command(Contract):
-    """Something to be done, keyed like the stream it touches. Exactly one of `owner` and `session` is given."""
+    """A request, keyed like the stream that it changes. Exactly one of `owner` and `session` is given."""
 
     command_id: CommandId
     kind: Kind
@@ -55,18 +57,19 @@ class Command(Contract):
         """Owner key or session key."""
         if self.owner is not None:
             return self.owner.key(self.tenant_id)
-        assert self.session is not None  # held by _addressed
+        assert self.session is not None  # _addressed ensures it
         return ids.session_key(self.tenant_id, self.session.user_id, self.session.session_id)
 
 
 ChangeAction = Literal["new", "reinforce", "update", "invalidate", "merge", "prune", "judge"]
 Judgement = Literal["supersede", "duplicate", "coexist"]
-"""Of a pending fact against the one it waits for: it takes its place, it says the same, or both hold."""
+"""How a pending fact relates to the fact that it waits for: it replaces that fact, it says the same, or both are
+true."""
 
 
 class Change(Contract):
-    """One proposal of a facts.apply command. `judge` settles a pending fact (`target_fact_id`); the one source is the
-    fact that it was compared with, and may be left out where both hold."""
+    """One proposal of a facts.apply command. `judge` settles a pending fact (`target_fact_id`). Its only source is the
+    fact that it was compared with; `coexist` may leave it out."""
 
     action: ChangeAction
     target_fact_id: OurId | None = None
@@ -103,18 +106,24 @@ class Change(Contract):
 
 
 class FactsApply(Contract):
-    """`args` of facts.apply. It never expires."""
+    """`args` of facts.apply. The command never expires."""
 
     run_id: OurId
     changes: Annotated[tuple[Change, ...], Field(min_length=1, max_length=CHANGES_MAX)]
     model: ModelName | None = None
     prompt: PromptName | None = None
-    """What made the proposals, for the cause of the events."""
+    """The prompt of the model that made the proposals, for the cause of the events."""
 
 
 VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
-"""What became of one change: applied; duplicate (nothing to do: the evidence was known); stale (the target is no
-longer active); unknown (no such fact or episode of this owner); refused (the rules forbid it)."""
+"""The result of one change.
+
+- applied.
+- duplicate: the evidence was known; nothing changed.
+- stale: the target is no longer active.
+- unknown: the owner has no such fact or episode.
+- refused: the rules forbid it.
+"""
 
 
 class Verdict(Contract):
@@ -125,24 +134,24 @@ class Verdict(Contract):
 
 
 class SummaryProposal(Contract):
-    """What some turns of a session told, in short: becomes an episode of category event with the tag summary."""
+    """A summary of some turns of a session. It becomes an episode of category event with the tag summary."""
 
     user_id: GivenId
     session_id: GivenId
     turn_ids: Annotated[tuple[GivenId, ...], Field(min_length=1, max_length=SUMMARISED_MAX)]
-    """Its evidence, in the order in which they were told."""
+    """Its evidence: the summarised turns in their order."""
     content: Content
     importance: Unit
     began_at: Instant
-    """Of the first turn."""
+    """The time of the first turn."""
     occurred_at: Instant
-    """Of the last one."""
+    """The time of the last turn."""
     sensitivity: Sensitivity = "internal"
     trust: Trust = "assistant"
 
 
 class EpisodesRecord(Contract):
-    """`args` of episodes.record. It never expires."""
+    """`args` of episodes.record. The command never expires."""
 
     run_id: OurId
     summaries: Annotated[tuple[SummaryProposal, ...], Field(min_length=1, max_length=SUMMARIES_MAX)]
@@ -151,23 +160,25 @@ class EpisodesRecord(Contract):
 
 
 class KeptObservation(Contract):
-    """What stands in a working set, as it was observed in one of the session's turns."""
+    """A working entry as it was observed in one of the session's turns."""
 
     turn_id: GivenId
     occurred_at: Instant
-    """Of the turn."""
+    """The time of the turn."""
     observation: Observation
 
 
 class EpisodesKeep(Contract):
-    """`args` of episodes.keep: each observation becomes an episode, however long it holds. It never expires."""
+    """`args` of episodes.keep: each observation becomes an episode, whatever its durability. The command never
+    expires."""
 
     user_id: GivenId
     session_id: GivenId
     observations: Annotated[tuple[KeptObservation, ...], Field(min_length=1, max_length=KEPT_MAX)]
 
     def as_derived(self, tenant_id: str) -> tuple[Observation, ...]:
-        """With the ids that they have as observations of these turns: whoever sends a command may name any."""
+        """Return the observations with ids derived from their turns, because the sender of a command may name any
+        id."""
         session = ids.session_key(tenant_id, self.user_id, self.session_id)
         return tuple(
             said.model_copy(update={"observation_id": ids.observation_id(session, turn_id, said.subject, said.content)})
@@ -176,7 +187,7 @@ class EpisodesKeep(Contract):
 
 
 class EpisodeVerdict(Contract):
-    """What became of one summary or observation: applied, or duplicate (one of its turns is summarised already; the
+    """The result of one summary or observation: applied, or duplicate (one of its turns is summarised already, or the
     observation is an episode already)."""
 
     episode_id: OurId
@@ -184,10 +195,10 @@ class EpisodeVerdict(Contract):
 
 
 class FlushImportant(Contract):
-    """`args` of flush_important: what is unobserved is observed, then working entries become episodes."""
+    """`args` of flush_important: unobserved turns are observed, then important working entries become episodes."""
 
     threshold: Unit | None = None
-    """Importance from which they do; None: `session_log.flush_threshold`."""
+    """Importance from which entries become episodes; None: `session_log.flush_threshold`."""
 
 
 class Compact(Contract):
@@ -196,7 +207,7 @@ class Compact(Contract):
     user_id: GivenId
     session_id: GivenId
     keep: Annotated[int, Field(ge=0)] | None = None
-    """So many of the session's newest turns are left out; None: `session_log.keep`."""
+    """Number of the session's newest turns to leave out; None: `session_log.keep`."""
 
 
 ResultStatus = Literal["applied", "refused", "expired", "failed"]

@@ -1,4 +1,4 @@
-"""The digest of an owner: a rolling summary in prose, made anew when what it stands on has changed."""
+"""The digest of an owner: a summary in prose, written again when its basis has changed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Basis(Contract):
     """What a digest was made from, in numbers."""
 
     facts: Count = 0
-    """Active ones."""
+    """Active facts."""
     reinforcements: Count = 0
-    """Of these facts, added up."""
+    """The sum of these facts' reinforcements."""
     episodes: Count = 0
 
 
 class Digest(Contract):
-    """One an owner. At most 400 tokens of prose."""
+    """The digest of an owner. At most 400 tokens of prose."""
 
     digest_id: OurId
     tenant_id: GivenId
@@ -34,14 +34,14 @@ class Digest(Contract):
     at: Instant
     basis: Basis
     sensitivity: Sensitivity = "internal"
-    """The highest of what it was made from; nothing secret is."""
+    """The highest sensitivity of its sources; nothing secret is among them."""
     model: ModelName | None = None
     prompt: PromptName | None = None
     run_id: OurId | None = None
 
 
 class StoredDigest(Digest):
-    """As it lies in Qdrant."""
+    """A digest as Qdrant stores it."""
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
 

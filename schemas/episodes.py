@@ -1,4 +1,4 @@
-"""Episodes (what happened), and the record that tells consolidation of them."""
+"""Episodes (what happened), and the record that reports them to consolidation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .observations import Category, Durability, Emotion
 from .turns import Owner, Sensitivity
 
 SUMMARY: Final = "summary"
-"""Tag of an episode that tells what several turns of a session told: `turn_ids`, of which `turn_id` is the last."""
+"""The tag of an episode that summarises several turns of a session: `turn_ids`, of which `turn_id` is the last."""
 SUMMARISED_MAX: Final = 64
 """Turns of one summary."""
 
@@ -40,7 +40,7 @@ class Episode(Contract):
     consolidated_at: Instant | None = None
     strength: Unit = 1.0
     stability: Annotated[float, Field(gt=0)] = 14.0
-    """Days."""
+    """In days."""
     retrieval_count: Annotated[int, Field(ge=0)] = 0
     last_accessed_at: Instant | None = None
     archived_at: Instant | None = None
@@ -50,7 +50,7 @@ class Episode(Contract):
     content_hash: Hash
     deleted_at: Instant | None = None
     turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=SUMMARISED_MAX)] = ()
-    """Of a summary, in the order in which they were told."""
+    """Of a summary: its turns in their order."""
 
     @property
     def is_summary(self) -> bool:
@@ -58,7 +58,7 @@ class Episode(Contract):
 
 
 class StoredEpisode(Episode):
-    """An episode as it lies in Qdrant."""
+    """An episode as Qdrant stores it."""
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
     user_id: GivenId
@@ -88,4 +88,4 @@ class EpisodesRecorded(Contract):
     pending_fact_ids: Annotated[tuple[OurId, ...], Field(max_length=256)] = ()
     evicted_persistent: Annotated[int, Field(ge=0)] = 0
     notes_tokens: Annotated[int, Field(ge=0)] = 0
-    """Of all that was observed in the turn, episode or not; a token is taken as 4 bytes of UTF-8."""
+    """Tokens of all observations of the turn, whether they became episodes or not. A token is 4 bytes of UTF-8."""

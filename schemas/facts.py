@@ -1,4 +1,4 @@
-"""A fact, and a change of one: memory.facts and memory.facts.updated."""
+"""Facts and their changes: memory.facts and memory.facts.updated."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ EVIDENCE_KEPT = 32
 """The first 32 and the last 32 pieces of evidence are kept."""
 APPLIED_KEPT = 64
 WAITS_FOR = "waits_for"
-"""In a pending fact's metadata: the id of the fact that it will be judged against. It lies there, and not beside the
-`fact` object, so that facts that are rebuilt from memory.facts still know it."""
+"""The key in a pending fact's metadata of the fact that it will be judged against. It is part of the `fact` object, so
+that facts rebuilt from memory.facts still have it."""
 SOURCE_EPISODES_MAX = 64
 
 
 class Evidence(Contract):
-    """One entry per turn."""
+    """One turn that a fact rests on, with its quote."""
 
     turn_id: GivenId
     session_id: GivenId
@@ -96,14 +96,14 @@ class Fact(Contract):
 
     @property
     def waits_for(self) -> str | None:
-        """Of a pending fact: which other one it is to be judged against; None when it only waits for its time."""
+        """The fact that a pending fact will be judged against; None when it only waits for its time."""
         other = self.metadata.get(WAITS_FOR)
         return other if self.state == "pending" and isinstance(other, str) else None
 
 
 class StoredFact(Fact):
-    """A fact as it lies in Qdrant: with its owner's key and the last causes that were applied to it. Fields that are
-    not known here (a later version's) stay when the row is written again."""
+    """A fact as Qdrant stores it: with its owner's key and the last causes applied to it. Unknown fields (of a later
+    version) are kept when the row is written again."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -112,20 +112,20 @@ class StoredFact(Fact):
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=APPLIED_KEPT)
     ] = ()
     closed_at: Instant | None = None
-    """When we learnt that a superseded row holds no longer: what was known before that day is read by it. A row that
-    was rebuilt from memory.facts has none; its `valid_to` stands in."""
+    """When we learnt that a superseded row is no longer true. Reads of an earlier `known_at` use it. A row that was
+    rebuilt from memory.facts has none; its `valid_to` is used instead."""
 
     @classmethod
     def from_payload(cls, payload: Any) -> Self:
         return cls.model_validate(payload, extra="allow")
 
     def public(self) -> Fact:
-        """The `fact` object of the contracts."""
+        """Return the `fact` object of the contracts."""
         return Fact.from_payload(self.to_payload())
 
 
 class Decision(Contract):
-    """Which stage of the conflict pipeline decided, on what."""
+    """Which stage of the conflict pipeline decided, and on which basis."""
 
     stage: Annotated[str, StringConstraints(max_length=64)]
     zone: Zone | None = None
@@ -143,7 +143,7 @@ class FactCause(Contract):
 
 
 class FactUpdated(Contract):
-    """One event per change of one fact, its version one higher each time."""
+    """One event per change of one fact; each has a version one higher than the event before."""
 
     event_id: OurId
     action: FactAction

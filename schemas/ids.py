@@ -13,7 +13,7 @@ NAMESPACE = UUID("c4622933-a6d6-5361-96c9-da71a18604fb")
 
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*")
-"""What `quote` leaves as it is."""
+"""Characters that `quote` does not change."""
 
 
 def encode(part: str) -> str:
@@ -21,17 +21,17 @@ def encode(part: str) -> str:
 
 
 def join(*parts: str) -> str:
-    """Parts percent-encoded, joined by `/`."""
+    """Percent-encode the parts and join them with `/`."""
     return "/".join(encode(part) for part in parts)
 
 
 def split(key: str) -> tuple[str, ...]:
-    """The parts of a key again."""
+    """Return the decoded parts of a key."""
     return tuple(unquote(part) for part in key.split("/"))
 
 
 def session_key(tenant_id: str, user_id: str, session_id: str) -> str:
-    """Two users who happen to use one session id never share memory."""
+    """Return the key of a session. It contains the user, so two users with the same session id never share memory."""
     return join(tenant_id, user_id, session_id)
 
 
@@ -40,12 +40,13 @@ def owner_key(tenant_id: str, scope: str, owner_id: str) -> str:
 
 
 def fact_key(tenant_id: str, fact_id: str) -> str:
-    """Key of a record on memory.facts."""
+    """Return the key of a record on memory.facts."""
     return join(tenant_id, fact_id)
 
 
 def canonical(text: str) -> str:
-    """NFC, lower case, white space collapsed, trimmed: equal statements have equal canonical texts."""
+    """Return the canonical text: NFC, lower case, white space collapsed and trimmed. Equal statements have equal
+    canonical texts."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
@@ -54,7 +55,7 @@ def content_hash(text: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """SHA-256, hex, of a text's bytes as they are."""
+    """Return the SHA-256 of a text's UTF-8 bytes, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -63,7 +64,7 @@ def _derive(name: str) -> str:
 
 
 def observation_id(session: str, turn_id: str, subject: str, content: str) -> str:
-    """`session` is a session key; subject and turn id are encoded here."""
+    """Derive an observation's id. `session` is a session key; subject and turn id are encoded here."""
     return _derive(f"observation/{session}/{encode(turn_id)}/{encode(subject)}/{content_hash(content)}")
 
 
@@ -72,7 +73,7 @@ def episode_id(observation: str) -> str:
 
 
 def fact_id(owner: str, cause: str) -> str:
-    """`cause` is an observation id, or `<command_id>/<place in its changes>`."""
+    """Derive a fact's id. `cause` is an observation id, or `<command_id>/<place in its changes>`."""
     return _derive(f"fact/{owner}/{cause}")
 
 
@@ -85,7 +86,7 @@ def message_id(session: str, turn_id: str, index: int) -> str:
 
 
 def run_id(owner: str, cause: str) -> str:
-    """`cause` is `<session key>/<encoded turn_id>` (see `turn_cause`) or a command id."""
+    """Derive a run's id. `cause` is `<session key>/<encoded turn_id>` (see `turn_cause`) or a command id."""
     return _derive(f"run/{owner}/{cause}")
 
 
@@ -98,42 +99,42 @@ def command_id(run: str, n: int) -> str:
 
 
 def retry_command_id(run: str, attempt: int) -> str:
-    """Of the `consolidate` that tries a deferred run again."""
+    """Derive the id of the `consolidate` command that tries a deferred run again."""
     return _derive(f"command/{run}/retry/{attempt}")
 
 
 def errand_command_id(run: str, kind: str, attempt: int) -> str:
-    """Of what consolidation asks itself for after a run."""
+    """Derive the id of a command that consolidation sends to itself after a run."""
     return _derive(f"command/{run}/after/{kind}/{attempt}")
 
 
 def scheduled_command_id(owner: str, at: datetime) -> str:
-    """Of the `consolidate` that falls due at a time."""
+    """Derive the id of the `consolidate` command that is due at a time."""
     return _derive(f"command/schedule/{owner}/{at.astimezone(UTC).isoformat()}")
 
 
 def digest_id(owner: str) -> str:
-    """An owner has one."""
+    """Derive the id of an owner's digest; there is one per owner."""
     return _derive(f"digest/{owner}")
 
 
 def procedure_id(owner: str, name: str) -> str:
-    """An owner has one of a name."""
+    """Derive the id of a procedure; an owner has one of each name."""
     return _derive(f"procedure/{owner}/{encode(canonical(name))}")
 
 
 def archive_id(episode: str) -> str:
-    """Of the row that keeps an episode's words."""
+    """Derive the id of the row that keeps an episode's words."""
     return _derive(f"archive/{episode}")
 
 
 def links_id(owner: str) -> str:
-    """An owner has one point of links."""
+    """Derive the id of an owner's links; there is one point per owner."""
     return _derive(f"links/{owner}")
 
 
 def summary_id(owner: str, session: str, last_turn_id: str) -> str:
-    """What stands for the observation of a summary: a turn is summarised once, so the last one names it."""
+    """Derive the observation id of a summary. A turn is summarised once, so the last turn identifies the summary."""
     return _derive(f"summary/{owner}/{session}/{encode(last_turn_id)}")
 
 
@@ -142,22 +143,22 @@ def observe_command_id(session: str, last_turn_id: str, attempt: int) -> str:
 
 
 def kept_command_id(session: str, flush: str, n: int) -> str:
-    """Of what a flush_important has made episodes; `flush` is its command id."""
+    """Derive the id of a command that makes episodes for a flush_important; `flush` is the id of that command."""
     return _derive(f"command/flush/{session}/{encode(flush)}/{n}")
 
 
 def observed_id(session: str, turn_id: str) -> str:
-    """`ce_id` of a record on memory.observations."""
+    """Derive the `ce_id` of a record on memory.observations."""
     return _derive(f"observed/{session}/{encode(turn_id)}")
 
 
 def recorded_id(owner: str, session: str, turn_id: str) -> str:
-    """`ce_id` of a record on memory.episodes.recorded."""
+    """Derive the `ce_id` of a record on memory.episodes.recorded."""
     return _derive(f"recorded/{owner}/{session}/{encode(turn_id)}")
 
 
 def is_derived(given: str) -> bool:
-    """Whether a given id can be one of ours: others may name anything, and the vector store takes UUIDs only."""
+    """Whether a given id can be one of ours. Commands may name anything, and the vector store takes UUIDs only."""
     try:
         return str(UUID(given)) == given
     except ValueError:
@@ -165,5 +166,5 @@ def is_derived(given: str) -> bool:
 
 
 def short_hash(text: str) -> str:
-    """8 bytes of SHA-256, hex: how seen ids are remembered."""
+    """Return 8 bytes of SHA-256 in hex: the form in which seen ids are stored."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8].hex()

@@ -1,4 +1,4 @@
-"""What an owner recalled together, as readers find it: one point an owner, a projection of consolidation's row."""
+"""The links of an owner's records as readers see them: one point per owner, a projection of consolidation's row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKED_MAX = 250_000
 
 
 class StoredLinks(Contract):
-    """As it lies in Qdrant. Ids and weights alone, no text; `packed` is read by memory/recall/links.py."""
+    """Links as Qdrant stores them: ids and weights, no text. memory/recall/links.py reads `packed`."""
 
     links_id: OurId
     tenant_id: GivenId

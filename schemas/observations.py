@@ -1,4 +1,4 @@
-"""What the observer extracted from a turn: records of memory.observations."""
+"""What the observer found in a turn: records of memory.observations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Observation(Contract):
     is_correction: bool = False
     due_at: Instant | None = None
     valid_from: Instant | None = None
-    """Null when the model gave none."""
+    """Null when the model gave no time."""
     valid_to: Instant | None = None
     sensitivity: Sensitivity = "internal"
     emotion: Emotion | None = None
@@ -63,7 +63,7 @@ class Observation(Contract):
 
 
 class Evicted(Contract):
-    """A working entry that had to make room, persistent or permanent."""
+    """A persistent or permanent working entry that was evicted."""
 
     entry_id: OurId
     observation_id: OurId
@@ -77,7 +77,7 @@ class TokenUsage(Contract):
 
 
 class ObservedBy(Contract):
-    """What produced the observations. `usage` stands on the first turn of a call."""
+    """The model and prompt that made the observations. `usage` stands on the first turn of a call."""
 
     model: ModelName | None = None
     prompt: PromptName | None = None
@@ -85,7 +85,7 @@ class ObservedBy(Contract):
 
 
 class Observed(Contract):
-    """One record per observed turn, also when nothing was observed: others count turns."""
+    """The record of one observed turn. It is also sent when nothing was observed, because others count turns."""
 
     tenant_id: GivenId
     owner: Owner

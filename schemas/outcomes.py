@@ -1,7 +1,7 @@
-"""The outcome of an event: everything that a decision wants done, complete, so that it can be applied again.
+"""The outcome of an event: every effect of a decision, complete, so that it can be applied again.
 
-A model does not answer twice the same, so a stage decides once, keeps the outcome in its table and applies it from
-there. Every effect in it is a no-op the second time (pipeline.md, "Guarantee").
+A model does not give the same answer twice. So a stage decides once, keeps the outcome in its table and applies it from
+there. Applying an effect a second time changes nothing (docs/explanation/state.md).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .cloudevents import CloudEvent
 
 
 class _AsItIs:
-    """JSON that this process made, or wrote into its own table: validating each value of it again costs more than all
-    the rest of an outcome."""
+    """JSON that this process made or wrote into its own table. It is not validated: that would cost more than the rest
+    of an outcome."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -36,7 +36,7 @@ class _Part(BaseModel):
 
 
 class Source(_Part):
-    """The event an outcome belongs to. `id` is its turn id or command id."""
+    """The event that an outcome belongs to. `id` is its turn id or command id."""
 
     topic: str
     partition: int
@@ -45,14 +45,14 @@ class Source(_Part):
 
 
 class OutRecord(_Part):
-    """A record to send. Values are bytes: a record that comes twice is equal in every byte."""
+    """A record to send. Its value is bytes, so that a record that is sent twice is equal in every byte."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
     timestamp: int | None = None
-    """Milliseconds since 1970; None: the time of the send."""
+    """Milliseconds since 1970; None: the time of sending."""
 
     @classmethod
     def of(cls, topic: str, key: str, contract: BaseModel, event: CloudEvent) -> OutRecord:
@@ -60,18 +60,18 @@ class OutRecord(_Part):
 
     @property
     def size(self) -> int:
-        """Bytes of key, value and headers, without what a log adds."""
+        """Bytes of key, value and headers, without the overhead of the log."""
         headers = sum(len(name.encode()) + len(content) for name, content in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
 
 
 def pack_vector(vector: Sequence[float]) -> str:
-    """float32, little endian, base64: 4/3 of 4 bytes a dimension."""
+    """Pack a vector: float32, little endian, base64. That is 4/3 of 4 bytes per dimension."""
     return base64.b64encode(_little(array("f", vector)).tobytes()).decode()
 
 
 def unpack_vector(packed: str) -> list[float]:
-    """Zeros are one object: most of a hashed text's numbers are."""
+    """Unpack a vector. All zeros are one object: most numbers of a hashed text are zero."""
     values = array("f")
     values.frombytes(base64.b64decode(packed))
     values = _little(values)
@@ -82,15 +82,14 @@ def unpack_vector(packed: str) -> list[float]:
 
 
 def _little(values: array[float]) -> array[float]:
-    """In the byte order of the wire, or back."""
+    """Convert to the byte order of the wire, or back."""
     if sys.byteorder == "big":
         values.byteswap()
     return values
 
 
 class OutPoint(_Part):
-    """A record for the vector store. `dense` and `window` are packed (pack_vector); `text` is what lexical search
-    indexes."""
+    """A record for the vector store. `dense` and `window` are packed (pack_vector); lexical search indexes `text`."""
 
     id: str
     payload: Payload
@@ -100,7 +99,7 @@ class OutPoint(_Part):
 
 
 class OutWindow(_Part):
-    """What a record that stands is found by from now on; None stays as it is."""
+    """New search data of an existing record; None leaves a value as it is."""
 
     id: str
     text: str | None
@@ -108,7 +107,7 @@ class OutWindow(_Part):
 
 
 class InsertPoints(_Part):
-    """Write where absent."""
+    """Write points where they are absent."""
 
     op: Literal["insert"] = "insert"
     collection: str
@@ -116,7 +115,7 @@ class InsertPoints(_Part):
 
 
 class PutPoints(_Part):
-    """Write whole, whatever stands there (projections of one writer)."""
+    """Write whole points and replace existing ones (projections with one writer)."""
 
     op: Literal["put"] = "put"
     collection: str
@@ -124,7 +123,7 @@ class PutPoints(_Part):
 
 
 class SetFields(_Part):
-    """Write single fields of existing points."""
+    """Set single fields of existing points."""
 
     op: Literal["set"] = "set"
     collection: str
@@ -134,7 +133,7 @@ class SetFields(_Part):
 
 
 class NewWindows(_Part):
-    """Index existing points anew; see `OutWindow`."""
+    """Index existing points again; see `OutWindow`."""
 
     op: Literal["window"] = "window"
     collection: str
@@ -150,7 +149,7 @@ class DeletePoints(_Part):
 
 
 class SwapPoint(_Part):
-    """Compare and set on `version` (None: absent). `cause` stands among the payload's `applied`."""
+    """Compare and set on `version` (None: absent). `cause` is among the payload's `applied`."""
 
     op: Literal["swap"] = "swap"
     collection: str
@@ -165,11 +164,12 @@ Write = Annotated[
 
 
 class Outcome(_Part):
-    """What one decision wants done. It lies inside the row that it belongs to (streams/engine/handler.py writes it).
+    """Every effect of one decision. It is stored in the row that it belongs to (streams/engine/handler.py writes it).
 
-    `before` are the keys of rows that were written before that row and have to be on the broker too; `after` are
-    small rows written after it; `cleanup` rows to delete once every effect is done. `state_ids` are the facts whose
-    state is published on memory.facts as it stands at the send.
+    - `before`: keys of rows that were written before that row and must be on the broker too.
+    - `after`: small rows written after it.
+    - `cleanup`: rows to delete once every effect is done.
+    - `state_ids`: facts whose state is published on memory.facts as it is at the time of sending.
     """
 
     source: Source

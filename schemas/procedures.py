@@ -1,4 +1,4 @@
-"""Procedures: how to do things, as the deep phase of consolidation found them in episodes."""
+"""Procedures: instructions that the deep phase of consolidation found in episodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ProcedureText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class Procedure(Contract):
-    """An owner has one of a name; one that is found again replaces it."""
+    """A procedure of an owner. A new one of the same name replaces it."""
 
     procedure_id: OurId
     tenant_id: GivenId
@@ -33,7 +33,7 @@ class Procedure(Contract):
 
 
 class StoredProcedure(Procedure):
-    """As it lies in Qdrant."""
+    """A procedure as Qdrant stores it."""
 
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
 

@@ -1,5 +1,4 @@
-"""What recall answers: one item of memory, with the parts of its score. And what it tells of having answered:
-memory.recalled."""
+"""The answer of recall, item by item with the parts of each score; and memory.recalled, which reports answers."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from .turns import TURN_MAX_BYTES, Owner
 
 Tier = Literal["semantic", "working", "episodic", "turns"]
 TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
-"""In the order in which they win over each other's duplicates."""
+"""The order of precedence: a tier wins over duplicates in the tiers after it."""
 
 
 class RecalledItem(Contract):
@@ -30,11 +29,11 @@ class RecalledItem(Contract):
 
 
 RECALLED_MAX = 100
-"""Items of one answer."""
+"""Maximum number of items of an answer."""
 
 
 class RecalledRef(Contract):
-    """One item of an answer, without its text. `rank` from 0, best first."""
+    """One item of an answer, without its text. `rank` counts from 0, best first."""
 
     tier: Tier
     id: OurId
@@ -46,9 +45,9 @@ ToldKind = Literal["recalled", "rehydrated"]
 
 
 class RecallTold(Contract):
-    """An answer, told to the owner whose memory was read; one that read several owners' memory (a user's and shared
-    groups') is told to each, and each counts its own. The cue is not in it: only the SHA-256 of its canonical text,
-    null without a cue. A record that comes twice has the same `recall_id`."""
+    """A report of one answer to an owner whose memory was read. An answer from several owners' memory (a user's and
+    shared groups') is reported to each of them. The cue is left out: only the SHA-256 of its canonical text is given,
+    null without a cue. A record that is sent twice has the same `recall_id`."""
 
     recall_id: OurId
     tenant_id: GivenId

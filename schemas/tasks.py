@@ -1,4 +1,4 @@
-"""What a model is asked for: each task goes by the name of the JSON schema of its answer (docs/reference/models.md)."""
+"""The tasks of models. Each task has the name of the JSON schema of its answer (docs/reference/models.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic catalogue as data: names, keys, layouts, who reads and who writes (docs/reference/topics.md)."""
+"""The topic catalogue as data: names, keys, layouts, readers and writers (docs/reference/topics.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGE_MESSAGE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic. `single_partition` topics do not follow the partition count of the deployment."""
+    """One topic. `partitions` overrides the partition count of the deployment."""
 
     name: str
     key: str
@@ -70,7 +70,7 @@ DEAD_LETTER_SUFFIX = ".dlq"
 
 
 def read_by(stage: StageName) -> tuple[Topic, ...]:
-    """What a stage consumes: one consumer group over these topics, equal partition counts."""
+    """Return the topics that a stage consumes: one consumer group, equal partition counts."""
     return tuple(topic for topic in TOPICS if stage in topic.read_by)
 
 
@@ -88,7 +88,7 @@ def dead_letters_of(topic: Topic) -> Topic:
 
 
 def group_of(stage: str) -> str:
-    """Consumer group and Faust app id of a stage."""
+    """Return the consumer group and Faust app id of a stage."""
     return f"memory-{stage}"
 
 
@@ -100,7 +100,7 @@ def changelog_name(stage: str, table: str) -> str:
 
 
 def changelog_of(stage: StageName) -> Topic | None:
-    """The changelog topic of a stage's table; it has as many partitions as the stage's source topics."""
+    """Return the changelog topic of a stage's table. It has as many partitions as the stage's source topics."""
     table = TABLES.get(stage)
     if table is None:
         return None
@@ -117,13 +117,13 @@ def changelog_of(stage: StageName) -> Topic | None:
 
 
 def catalogue() -> tuple[Topic, ...]:
-    """Every topic of this version: those that carry work, their dead letters, the changelogs."""
-    letters = tuple(dead_letters_of(topic) for topic in TOPICS if set(topic.read_by) & set(STAGES))
+    """Return every topic of this version: work topics, their dead letters and the changelogs."""
+    dead_letters = tuple(dead_letters_of(topic) for topic in TOPICS if set(topic.read_by) & set(STAGES))
     changelogs = tuple(topic for stage in STAGES if (topic := changelog_of(stage)) is not None)
-    return TOPICS + letters + changelogs
+    return TOPICS + dead_letters + changelogs
 
 
 def partitions_of(topic: Topic, *, default: int) -> int:
-    """How many partitions a topic has in a deployment whose count is `default`. One-partition deployments (the
-    embedded default) have one of everything."""
+    """Return the partition count of a topic in a deployment whose count is `default`. With one partition (the embedded
+    default) every topic has one."""
     return topic.partitions if topic.partitions is not None and default > 1 else default

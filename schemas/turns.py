@@ -1,4 +1,4 @@
-"""A turn of a conversation: what chat services produce on memory.turns."""
+"""Turns of a conversation: the records that chat services produce on memory.turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Role = Literal["user", "assistant", "tool", "system"]
 Scope = Literal["user", "agent", "org", "group"]
 Sensitivity = Literal["public", "internal", "secret"]
 SENSITIVITIES: tuple[Sensitivity, ...] = get_args(Sensitivity)
-"""From what anyone may read to what needs a right of its own."""
+"""From the least to the most sensitive: anyone may read `public`, `secret` needs a right of its own."""
 
 ShortName = Annotated[str, StringConstraints(max_length=128)]
 
@@ -29,7 +29,7 @@ class _Open(BaseModel):
 
 
 class ContentPart(_Open):
-    """An OpenAI content part; texts are joined, others are counted."""
+    """An OpenAI content part. Texts are joined; other parts are counted."""
 
     type: ShortName
     text: str | None = None
@@ -42,7 +42,7 @@ class TurnMessage(_Open):
 
     @property
     def text(self) -> str:
-        """What was said: the string, or the text parts joined by line breaks."""
+        """The text of the message: the string, or the text parts joined by line breaks."""
         if self.content is None:
             return ""
         if isinstance(self.content, str):
@@ -51,14 +51,14 @@ class TurnMessage(_Open):
 
     @property
     def other_parts(self) -> int:
-        """How many content parts are no text (images, audio …): counted, not remembered."""
+        """The number of parts that are not text (images, audio …). They are counted, not remembered."""
         if self.content is None or isinstance(self.content, str):
             return 0
         return sum(part.type != "text" for part in self.content)
 
 
 class Owner(Contract):
-    """Whom an episode or a fact belongs to, within a tenant."""
+    """The owner of an episode or a fact, within a tenant."""
 
     scope: Scope
     id: GivenId
@@ -68,7 +68,7 @@ class Owner(Contract):
 
 
 class Turn(Contract):
-    """One turn. The first line of fields and `messages` are the least a producer sends. Unknown fields are kept."""
+    """One turn. A producer sends at least the four ids and `messages`. Unknown fields are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -83,7 +83,7 @@ class Turn(Contract):
     org_id: GivenId | None = None
     group_id: GivenId | None = None
     scope: Scope | None = None
-    """Who owns what is learnt; null = the policy's `episodic.scope`, by default user."""
+    """Who owns what is learnt; null: the policy's `episodic.scope`, by default user."""
     sensitivity: Sensitivity | None = None
     ends_session: bool = False
     metadata: Metadata = Field(default_factory=dict)
@@ -101,7 +101,8 @@ class Turn(Contract):
         return ids.session_key(self.tenant_id, self.user_id, self.session_id)
 
     def owner(self, *, default_scope: Scope = "user") -> Owner:
-        """Who owns what is learnt from this turn. Raises ValueError when the default scope's id is missing."""
+        """Return the owner of what is learnt from this turn. Raises ValueError when the default scope's id is
+        missing."""
         scope = self.scope or default_scope
         owner_id = getattr(self, f"{scope}_id")
         if owner_id is None:
@@ -110,10 +111,11 @@ class Turn(Contract):
 
 
 def up_to(ceiling: Sensitivity) -> tuple[Sensitivity, ...]:
-    """The sensitivities that a reader with this ceiling may see."""
+    """Return the sensitivities that a reader with this ceiling may see."""
     return SENSITIVITIES[: SENSITIVITIES.index(ceiling) + 1]
 
 
 def turn_value(fields: dict[str, JsonValue]) -> bytes:
-    """A turn as a producer writes it: JSON, UTF-8. ValueError: a number or a text that JSON does not have."""
+    """Return a turn as a producer writes it: JSON, UTF-8. Raises ValueError for a number or a text that JSON cannot
+    hold."""
     return json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

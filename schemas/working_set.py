@@ -1,4 +1,4 @@
-"""The working set of a session: entries as the observer keeps them and as readers see them in Qdrant."""
+"""Entries of a session's working set, as the observer keeps them and as readers see them in Qdrant."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .observations import Category, Durability
 from .turns import Sensitivity
 
 ENTRIES_MAX = 64
-"""Entries that a working set can have."""
+"""Maximum number of entries of a working set."""
 
 
 class WorkingEntry(Contract):
-    """One thing the agent is attending to. salience = importance x decay(turns since last access)."""
+    """One entry that the conversation is about now. salience = importance x decay(turns since last access)."""
 
     entry_id: OurId
     content: Content
@@ -40,7 +40,7 @@ class WorkingSet(Contract):
 
 
 class StoredWorkingEntry(WorkingEntry):
-    """A working entry as it lies in Qdrant, for readers."""
+    """A working entry as Qdrant stores it, for readers."""
 
     tenant_id: GivenId
     owner_key: Annotated[str, StringConstraints(max_length=4_096)]
@@ -69,9 +69,9 @@ class StoredMessage(Contract):
     occurred_at: Instant
     sensitivity: Sensitivity = "internal"
     turn_sha256: Annotated[str, StringConstraints(max_length=64)] | None = None
-    """On message 0: the SHA-256 of the turn's value, by which another turn of the same id is told apart."""
+    """On message 0: the SHA-256 of the turn's value. It distinguishes another turn of the same id."""
     session_place: Annotated[int, Field(ge=0)] | None = None
-    """Which message of its session's thread it is, from 0, in the order of the log; None for what stands outside the
-    thread (memory/recall/context_windows.py) and for what 0.1 recorded."""
+    """The message's place in its session's thread, from 0, in log order. None for messages outside the thread
+    (memory/recall/context_windows.py) and for those that version 0.1 recorded."""
     first_place: Annotated[int, Field(ge=0)] | None = None
-    """On message 0: the place that the first message of its turn in the thread has, or would have."""
+    """On message 0: the place in the thread of the turn's first message, also when the turn has no message there."""
