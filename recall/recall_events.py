@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry, Counter
 from ..schemas import ids
 from ..schemas.cloudevents import CloudEvent
 from ..schemas.errors import Fatal, Poison, Transient
-from ..schemas.recall import RECALLED_MAX, RecalledRef, RecallTold, Tier
+from ..schemas.recall import RECALLED_MAX, RecalledRef, RecallReport, Tier
 from ..schemas.topics import RECALLED
 from ..schemas.turns import Owner
 from ..streams.log.port import Log
@@ -103,7 +103,7 @@ class PublisherMetrics:
         )
 
 
-def records_of(answered: AnsweredRecall) -> list[RecallTold]:
+def records_of(answered: AnsweredRecall) -> list[RecallReport]:
     """Build one record for each owner; none for an answer without items."""
     items = tuple(
         RecalledRef(tier=tier, id=identity, rank=rank)
@@ -114,7 +114,7 @@ def records_of(answered: AnsweredRecall) -> list[RecallTold]:
     recall_id = str(uuid.uuid4())
     cue_hash = None if answered.cue is None else ids.content_hash(answered.cue)
     return [
-        RecallTold(
+        RecallReport(
             recall_id=recall_id,
             tenant_id=answered.tenant_id,
             owner=owner,
@@ -126,7 +126,7 @@ def records_of(answered: AnsweredRecall) -> list[RecallTold]:
     ]
 
 
-async def send(record: RecallTold, *, to: Log) -> None:
+async def send(record: RecallReport, *, to: Log) -> None:
     """Append the record; when this returns, it is durable. Raises Transient."""
     key = record.owner.key(record.tenant_id)
     event = CloudEvent(record.recall_id, SOURCE, "memstream.recalled.v1", key, record.at)
@@ -183,7 +183,7 @@ class LogRecallPublisher:
             for record in records_of(self._waiting.popleft()):
                 await self._send(record)
 
-    async def _send(self, record: RecallTold) -> None:
+    async def _send(self, record: RecallReport) -> None:
         clock = asyncio.get_running_loop().time
         if clock() < self._away_until:
             self._dropped(1)

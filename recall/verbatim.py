@@ -21,11 +21,11 @@ from ..memory.facts.belief import FactClaim, is_episode_believed
 from ..memory.policies import GistPolicy, RecallPolicy
 from ..memory.upkeep.gist import archive_expiry, is_whole
 from ..schemas import ids
-from ..schemas.archive import Archived
+from ..schemas.archive import ArchivedText
 from ..schemas.collections import ARCHIVE, EPISODES, FACTS
 from ..schemas.episodes import StoredEpisode
 from ..schemas.facts import FactState, StoredFact
-from ..schemas.recall import RecalledRef, RecallTold
+from ..schemas.recall import RecalledRef, RecallReport
 from ..schemas.turns import Sensitivity, up_to
 from ..streams.log.port import Log
 from .collection_cache import CollectionCache
@@ -89,7 +89,7 @@ class VerbatimReader:
             return VerbatimResult(ref.episode_id, None, "damaged", episode.archived_at)
         if not await self._may_be_shown(row):
             return None
-        told = RecallTold(
+        told = RecallReport(
             recall_id=str(uuid.uuid4()),
             tenant_id=ref.tenant_id,
             owner=episode.owner,
@@ -114,14 +114,14 @@ class VerbatimReader:
         seen = episode.sensitivity in up_to(ref.ceiling) and ref.sees(episode.owner)
         return episode if seen and episode.deleted_at is None else None
 
-    async def _archived(self, ref: EpisodeRef) -> Archived | None:
+    async def _archived(self, ref: EpisodeRef) -> ArchivedText | None:
         if not await self._existing.has(ARCHIVE):
             return None
         archive_id = ids.archive_id(ref.episode_id)
         found = await self._store.get(ARCHIVE, tenant_id=ref.tenant_id, ids=[archive_id])
-        return Archived.from_payload(found[archive_id].payload) if archive_id in found else None
+        return ArchivedText.from_payload(found[archive_id].payload) if archive_id in found else None
 
-    async def _may_be_shown(self, row: Archived) -> bool:
+    async def _may_be_shown(self, row: ArchivedText) -> bool:
         """Tell whether the text may be shown. It may not when facts that no read shows say the same."""
         if not await self._existing.has(FACTS):
             return True

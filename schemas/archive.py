@@ -10,7 +10,7 @@ from .base import Content, Contract, GivenId, Hash, Instant, OurId
 from .turns import Owner, Sensitivity
 
 
-class Archived(Contract):
+class ArchivedText(Contract):
     """An episode's original text in the collection `archive`. One per episode, never overwritten."""
 
     archive_id: OurId

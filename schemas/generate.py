@@ -25,7 +25,7 @@ from .commands import Command, CommandResult, Compact, EpisodesKeep, EpisodesRec
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
-from .recall import RecalledItem, RecallTold
+from .recall import RecalledItem, RecallReport
 from .turns import Turn
 
 FOLDER = Path(__file__).resolve().parent / "json"
@@ -56,7 +56,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("episodes_recorded", EpisodesRecorded, "produced", "value on memory.episodes.recorded"),
     Published("fact", Fact, "produced", "value on memory.facts"),
     Published("fact_updated", FactUpdated, "produced", "value on memory.facts.updated"),
-    Published("recalled", RecallTold, "produced", "value on memory.recalled"),
+    Published("recalled", RecallReport, "produced", "value on memory.recalled"),
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
 )

@@ -40,11 +40,11 @@ class RecalledRef(Contract):
     rank: Annotated[int, Field(ge=0, lt=RECALLED_MAX)]
 
 
-ToldKind = Literal["recalled", "rehydrated"]
+RecallReportKind = Literal["recalled", "rehydrated"]
 """What was given: an answer of recall, or the archived words of one episode."""
 
 
-class RecallTold(Contract):
+class RecallReport(Contract):
     """A report of one answer to an owner whose memory was read. An answer from several owners' memory (a user's and
     shared groups') is reported to each of them. The cue is left out: only the SHA-256 of its canonical text is given,
     null without a cue. A record that is sent twice has the same `recall_id`."""
@@ -55,4 +55,4 @@ class RecallTold(Contract):
     at: Instant
     cue_hash: Hash | None = None
     items: Annotated[tuple[RecalledRef, ...], Field(min_length=1, max_length=RECALLED_MAX)]
-    kind: ToldKind = "recalled"
+    kind: RecallReportKind = "recalled"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from .archive import Archived
+from .archive import ArchivedText
 from .asyncapi import ARGS, VALUES
 from .base import Contract
 from .budgets import StoredBudget
@@ -34,7 +34,7 @@ STORED: Final[dict[str, type[Contract]]] = {
         StoredFact,
         StoredDigest,
         StoredProcedure,
-        Archived,
+        ArchivedText,
         StoredBudget,
         StoredLinks,
     )

@@ -17,7 +17,7 @@ from ..memory.facts.statements import resolve_subject
 from ..memory.language.text import folded, quote_in_folded
 from ..memory.policies import MemoryPolicy
 from ..schemas import ids
-from ..schemas.archive import Archived
+from ..schemas.archive import ArchivedText
 from ..schemas.base import Contract
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ..schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
@@ -354,7 +354,7 @@ def _episode(found: StoredPoint) -> PointRow:
 
 
 def _archived(found: StoredPoint) -> PointRow:
-    row = Archived.from_payload(found.payload)
+    row = ArchivedText.from_payload(found.payload)
     return PointRow(
         ARCHIVE,
         found.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...schemas.episodes import EpisodesRecorded
-from ...schemas.recall import RecallTold
+from ...schemas.recall import RecallReport
 from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
@@ -29,7 +29,7 @@ class ReflectedTurn:
 class RecallEvent:
     """Records that a reader was given."""
 
-    recall: RecallTold
+    recall: RecallReport
     owner_key: str
 
     @property
@@ -46,7 +46,7 @@ def route_event(record: Record, *, partitions: int) -> RoutedEvent[Consolidation
     if record.position.topic == COMMANDS.name:
         work = owner_command(record)
     elif record.position.topic == RECALLED.name:
-        recall = decode(record, RecallTold)
+        recall = decode(record, RecallReport)
         work = RecallEvent(recall, recall.owner.key(recall.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)

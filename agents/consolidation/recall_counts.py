@@ -21,13 +21,13 @@ from ...memory.recall.links import Links, strengthen_links
 from ...memory.recall.recall_counters import episode_recall_fields, fact_recall_fields
 from ...memory.upkeep.gist import access_fields
 from ...schemas import ids
-from ...schemas.archive import Archived
+from ...schemas.archive import ArchivedText
 from ...schemas.collections import ARCHIVE, EPISODES, FACTS, LINKS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
 from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
-from ...schemas.recall import RecalledRef, RecallTold, Tier
+from ...schemas.recall import RecalledRef, RecallReport, Tier
 from ...streams.engine.handler import Decision, Rows
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -90,7 +90,7 @@ class RecallCounters:
         return None if row.last is None else Decision(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
-        self, recall: RecallTold, owner_key: str, source: Source, rows: Rows, *, now: datetime
+        self, recall: RecallReport, owner_key: str, source: Source, rows: Rows, *, now: datetime
     ) -> Decision | None:
         """Count one recall. Returns None when it is counted already, or when the policy counts none.
 
@@ -127,7 +127,7 @@ class RecallCounters:
         )
         return Decision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
-    async def _found(self, recall: RecallTold, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
+    async def _found(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
         """Return collection and record by id, of this owner only: a writer to the topic can name any id."""
         found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
@@ -141,13 +141,13 @@ class RecallCounters:
                 found |= {each: (collection, row) for each, row in mine.items()}
         return found
 
-    async def _accessed(self, recall: RecallTold, owner_key: str, at: datetime) -> list[SetFields]:
+    async def _accessed(self, recall: RecallReport, owner_key: str, at: datetime) -> list[SetFields]:
         """Restart the retention of the archived texts that a rehydration has read."""
         if recall.kind != "rehydrated":
             return []
         named = [ids.archive_id(item.id) for item in recall.items if item.tier == "episodic"]
         found = await self.calls.call("store", lambda: self.store.get(ARCHIVE, tenant_id=recall.tenant_id, ids=named))
-        rows = [Archived.from_payload(each.payload) for each in found.values()]
+        rows = [ArchivedText.from_payload(each.payload) for each in found.values()]
         return [
             SetFields(
                 collection=ARCHIVE, tenant_id=recall.tenant_id, ids=(row.archive_id,), fields=access_fields(row, at=at)
@@ -175,5 +175,5 @@ class RecallCounters:
         return episode_recall_fields(StoredEpisode.from_payload(row.payload), at=at, growth=self.growth)
 
 
-def _best_first(recall: RecallTold) -> Sequence[RecalledRef]:
+def _best_first(recall: RecallReport) -> Sequence[RecalledRef]:
     return sorted(recall.items, key=lambda item: item.rank)

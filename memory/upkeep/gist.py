@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from ...schemas import ids
-from ...schemas.archive import Archived
+from ...schemas.archive import ArchivedText
 from ...schemas.cloudevents import rfc3339
 from ...schemas.episodes import StoredEpisode
 from ..decay import latest
@@ -50,9 +50,9 @@ def needs_gist(episode: StoredEpisode, *, now: datetime, policy: GistPolicy) -> 
     )
 
 
-def archive_row(episode: StoredEpisode, *, at: datetime) -> Archived:
+def archive_row(episode: StoredEpisode, *, at: datetime) -> ArchivedText:
     """Return the row that keeps an episode's words. The episode must still have them."""
-    return Archived(
+    return ArchivedText(
         archive_id=ids.archive_id(episode.episode_id),
         episode_id=episode.episode_id,
         observation_id=episode.observation_id,
@@ -70,7 +70,7 @@ def archive_row(episode: StoredEpisode, *, at: datetime) -> Archived:
     )
 
 
-def is_whole(row: Archived, episode: StoredEpisode) -> bool:
+def is_whole(row: ArchivedText, episode: StoredEpisode) -> bool:
     """Whether the archive has this episode's words unchanged."""
     return (
         row.episode_id == episode.episode_id
@@ -80,12 +80,12 @@ def is_whole(row: Archived, episode: StoredEpisode) -> bool:
     )
 
 
-def archive_expiry(row: Archived, policy: GistPolicy) -> datetime:
+def archive_expiry(row: ArchivedText, policy: GistPolicy) -> datetime:
     """Return the time from which the janitor deletes the words."""
     return row.accessed_at + timedelta(days=policy.retention_days)
 
 
-def access_fields(row: Archived, *, at: datetime) -> dict[str, JsonValue]:
+def access_fields(row: ArchivedText, *, at: datetime) -> dict[str, JsonValue]:
     """Return the fields of a row after one more access. They are absolute values, so applying the same access again
     changes nothing."""
     return {"accessed_at": rfc3339(latest(row.accessed_at, at)), "access_count": row.access_count + 1}

@@ -11,7 +11,7 @@ from memstream.adapters.embedders.hashing import HashingEmbedder
 from memstream.adapters.folder_lock import FolderLock
 from memstream.adapters.vectors.factory import open_store
 from memstream.schemas import ids
-from memstream.schemas.archive import Archived
+from memstream.schemas.archive import ArchivedText
 from memstream.schemas.collections import ARCHIVE
 from tests.support.model_server import ModelServer, observing
 from tests.support.pipeline import Json, Pipeline, running, turn
@@ -35,7 +35,7 @@ async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeli
         yield ready
 
 
-async def archive(pipeline: Pipeline, **changed: str) -> list[Archived]:
+async def archive(pipeline: Pipeline, **changed: str) -> list[ArchivedText]:
     """What it holds, while no worker runs; `changed` in each of them afterwards."""
     folder = pipeline.folder / "store"
     with FolderLock(folder=folder) as lock:
@@ -43,7 +43,8 @@ async def archive(pipeline: Pipeline, **changed: str) -> list[Archived]:
         store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
         try:
             rows = [
-                Archived.from_payload(each.payload) for each in await store.select(ARCHIVE, tenant_id=pipeline.tenant)
+                ArchivedText.from_payload(each.payload)
+                for each in await store.select(ARCHIVE, tenant_id=pipeline.tenant)
             ]
             if changed:
                 named = [row.archive_id for row in rows]

@@ -20,7 +20,7 @@ from memstream.agents.consolidation.steps.maintenance import COUNTS
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
 from memstream.schemas.commands import Command, CommandResult
-from memstream.schemas.recall import RecalledRef, RecallTold
+from memstream.schemas.recall import RecalledRef, RecallReport
 from memstream.schemas.topics import COMMANDS, RECALLED, RESULTS, changelog_of
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.codec import tenant_of
@@ -206,7 +206,7 @@ async def tell_of_recalls(pipeline: Pipeline, owners: Mapping[str, Owner]) -> No
             RecalledRef(tier="episodic", id=found[owner.id, content], rank=rank)
             for rank, content in enumerate(TOGETHER)
         )
-        told = RecallTold(
+        told = RecallReport(
             recall_id=str(uuid.uuid4()), tenant_id=pipeline.tenant, owner=owner, at=datetime.now(UTC), items=items
         )
         for _ in range(2):

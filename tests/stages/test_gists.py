@@ -16,10 +16,10 @@ from memstream.memory.policies.budget import Tier
 from memstream.recall.record_filters import RecordSelection, episodes_filter
 from memstream.recall.verbatim import EpisodeRef, VerbatimReader, VerbatimResult
 from memstream.schemas import ids
-from memstream.schemas.archive import Archived
+from memstream.schemas.archive import ArchivedText
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.errors import Transient
-from memstream.schemas.recall import RecalledRef, RecallTold, ToldKind
+from memstream.schemas.recall import RecalledRef, RecallReport, RecallReportKind
 from memstream.schemas.topics import RECALLED
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
@@ -52,9 +52,9 @@ class World(Consolidating):
         found = await self.bench.store.get("episodes", tenant_id="acme", ids=[one.episode_id])
         return StoredEpisode.from_payload(found[one.episode_id].payload)
 
-    async def archive(self) -> list[Archived]:
+    async def archive(self) -> list[ArchivedText]:
         found = await self.bench.store.select("archive", tenant_id="acme")
-        return [Archived.from_payload(each.payload) for each in found]
+        return [ArchivedText.from_payload(each.payload) for each in found]
 
     async def visit(self, command_id: str = "c1") -> dict[str, Any]:
         """Let the janitor visit; return its counts."""
@@ -74,9 +74,9 @@ class World(Consolidating):
         return await service.rehydrate(asked, now=NOW)
 
     def access(
-        self, one: StoredEpisode, at: datetime, *, kind: ToldKind = "rehydrated", owner: Owner = OWNER
+        self, one: StoredEpisode, at: datetime, *, kind: RecallReportKind = "rehydrated", owner: Owner = OWNER
     ) -> Record:
-        told = RecallTold(
+        told = RecallReport(
             recall_id=str(uuid.uuid4()),
             tenant_id="acme",
             owner=owner,
@@ -240,7 +240,7 @@ async def test_the_words_come_back_and_the_access_is_told_first(it: World) -> No
     assert told is not None
     assert (told.content, told.sha256, told.nothing) == (LONG, ids.text_hash(LONG), None)
     [(topic, key, value, _)] = log.appended
-    access = RecallTold.read(value or b"")
+    access = RecallReport.read(value or b"")
     assert (topic, key, access.kind) == (RECALLED.name, old.owner_key.encode(), "rehydrated")
     assert b"marathon" not in (value or b"")
     log.away = Transient("broker", "away")

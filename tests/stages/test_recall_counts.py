@@ -24,7 +24,7 @@ from memstream.schemas.collections import LINKS
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import StoredFact
 from memstream.schemas.links import StoredLinks
-from memstream.schemas.recall import RecalledRef, RecallTold, Tier
+from memstream.schemas.recall import RecalledRef, RecallReport, Tier
 from memstream.schemas.topics import RECALLED
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.crash_points import Step
@@ -70,7 +70,7 @@ class Recalled:
         self, *items: tuple[Tier, str], at: datetime = NOW, recall_id: str | None = None, **fields: Any
     ) -> Record:
         self.number += 1
-        told = RecallTold(
+        told = RecallReport(
             recall_id=recall_id or ids.run_id(KEY, str(self.number)),
             tenant_id="acme",
             owner=fields.pop("owner", OWNER),

@@ -21,7 +21,7 @@ from memstream.memory.upkeep.gist import (
     needs_gist,
 )
 from memstream.schemas import ids
-from memstream.schemas.archive import Archived
+from memstream.schemas.archive import ArchivedText
 from memstream.schemas.episodes import StoredEpisode
 from tests.support.record_builders import NOW, episode
 
@@ -63,7 +63,7 @@ class TestWhich:
     def test_the_words_of_whatever_is_compressed_come_back(self, text: str) -> None:
         it = old(text)
         assert needs_gist(it, now=NOW, policy=GistPolicy(longer_than=40, chars=20))
-        row = Archived.read(archive_row(it, at=NOW).to_bytes())
+        row = ArchivedText.read(archive_row(it, at=NOW).to_bytes())
         gist = it.model_copy(update={"content": extract_gist(text, chars=20), "archived_at": NOW})
         assert len(gist.content) < len(text)
         assert is_whole(row, gist)
@@ -101,7 +101,7 @@ class TestWhole:
         assert archive_expiry(row, POLICY) == NOW + timedelta(days=365)
         later = NOW + timedelta(days=300)
         fields = access_fields(row, at=later)
-        after = Archived.from_payload(row.to_payload() | fields)
+        after = ArchivedText.from_payload(row.to_payload() | fields)
         assert (after.access_count, archive_expiry(after, POLICY)) == (1, later + timedelta(days=365))
         assert access_fields(row, at=later) == fields
         assert access_fields(after, at=NOW)["accessed_at"] == fields["accessed_at"], "a late one takes nothing back"

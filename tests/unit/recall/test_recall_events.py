@@ -21,7 +21,7 @@ from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecalledMemory, RecallResult
 from memstream.schemas import ids
 from memstream.schemas.errors import Fatal, Transient
-from memstream.schemas.recall import RECALLED_MAX, RecalledItem, RecallTold
+from memstream.schemas.recall import RECALLED_MAX, RecalledItem, RecallReport
 from memstream.schemas.turns import Owner
 from memstream.streams.log.port import Log
 
@@ -40,7 +40,7 @@ class FakeLog:
     """Only `append`. `hold`: it does not come back until it is set."""
 
     def __init__(self) -> None:
-        self.records: list[tuple[str, bytes, RecallTold, dict[str, bytes]]] = []
+        self.records: list[tuple[str, bytes, RecallReport, dict[str, bytes]]] = []
         self.error: Exception | None = None
         self.calls = 0
         self.hold: asyncio.Event | None = None
@@ -53,7 +53,7 @@ class FakeLog:
             await self.hold.wait()
         if self.error is not None:
             raise self.error
-        self.records.append((topic, key, RecallTold.read(value), dict(headers)))
+        self.records.append((topic, key, RecallReport.read(value), dict(headers)))
 
 
 class World:
