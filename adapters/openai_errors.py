@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from ..schemas.errors import Transient
-from .unicode import well_formed
+from .unicode import replace_surrogates
 
 MAX_RETRY_AFTER: Final = 3600.0
 """Seconds. A server that asks for more is called again after an hour, so that a wait never looks like a hang."""
@@ -110,13 +110,13 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
     kind = RateLimited if status == 429 and code != "insufficient_quota" else Transient
     return kind(
         component,
-        f"the server of {model} said {status}: {shortened(failure.message)}",
+        f"the server of {model} said {status}: {shorten(failure.message)}",
         retry_after=retry_after(failure.headers, now=datetime.now(UTC)),
         remedy=remedy,
     )
 
 
-def shortened(text: str, limit: int = 300) -> str:
+def shorten(text: str, limit: int = 300) -> str:
     """Return the text as one line of at most `limit` code points, for messages and prompts."""
-    flat = " ".join(well_formed(text).split())
+    flat = " ".join(replace_surrogates(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

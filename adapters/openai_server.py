@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from ..schemas.errors import Transient
-from .openai_errors import failure_of, is_refusal, shortened, to_transient
+from .openai_errors import failure_of, is_refusal, shorten, to_transient
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
@@ -77,7 +77,7 @@ class OpenAIServer:
     async def post(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
         """Post the body and return the body of the answer. Raises `RequestRefused`, and `Transient` for everything
         else: outage, time-out, overload, wrong settings."""
-        data = encoded(body)
+        data = encode_json(body)
         async with self._places:
             try:
                 async with asyncio.timeout(self._timeout):
@@ -100,7 +100,7 @@ class OpenAIServer:
         with openai.OpenAI(api_key=self._key, base_url=self._base_url, timeout=self._timeout, max_retries=0) as client:
             try:
                 return client.post(
-                    path, content=encoded(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
+                    path, content=encode_json(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                 ).content
             except (openai.APIError, httpx2.HTTPError) as error:
                 raise self._raised(error) from error
@@ -113,10 +113,10 @@ class OpenAIServer:
             response = error.response
             failure = failure_of(response.status_code, response.headers, response.content)
             if is_refusal(failure):
-                return RequestRefused(shortened(failure.message))
+                return RequestRefused(shorten(failure.message))
             return to_transient(failure, component=self._component, model=self._model, setting=self._setting)
         cause = error.__cause__ or error
-        why = shortened(str(cause) or type(cause).__name__, limit=200)
+        why = shorten(str(cause) or type(cause).__name__, limit=200)
         not_made = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         kind = Transient if not_made else NoAnswer
         return kind(
@@ -126,6 +126,6 @@ class OpenAIServer:
         )
 
 
-def encoded(body: Mapping[str, JsonValue]) -> bytes:
+def encode_json(body: Mapping[str, JsonValue]) -> bytes:
     """Encode the body as JSON."""
     return to_json(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def well_formed(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD. They have no UTF-8 form, so they could not be sent."""
     try:
         text.encode("utf-8")

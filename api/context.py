@@ -17,7 +17,7 @@ from .openapi import body_of
 from .owner_params import SessionHeader, bounded
 from .problems import MissingPart, missing_parts, silent
 from .recall import MemoryQuery
-from .request_body import json_body, model_of
+from .request_body import decode_model, read_body
 
 
 class ContextQuery(MemoryQuery):
@@ -73,7 +73,7 @@ def router(
     @routes.post("/v1/context", summary="A context for a prompt", openapi_extra=body_of(ContextQuery))
     async def context(request: Request, session: SessionHeader = None, caller: Caller = reader) -> ContextAnswer:
         """Render blocks, digest, facts, focus and episodes within a number of tokens."""
-        query = model_of(ContextQuery, await json_body(request, limit=limits.body))
+        query = decode_model(ContextQuery, await read_body(request, limit=limits.body))
         made = await contexts.context(query.request(caller, session), now=now())
         missing = missing_parts(made.missing)
         if made.silent:

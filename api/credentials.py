@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ..schemas.base import GivenId, explain
 from ..schemas.turns import Owner, Sensitivity
-from .problems import forbidden, unauthorized, wrong
+from .problems import forbidden, invalid_field, unauthorized
 
 Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -58,14 +58,14 @@ class Caller:
             return requested
         only = _only(self.tenants)
         if only is None:
-            raise wrong("tenant", "is required, because the token does not have exactly one tenant")
+            raise invalid_field("tenant", "is required, because the token does not have exactly one tenant")
         return only
 
     def user(self, requested: str | None) -> str:
         """Return the user of this request: the one in the request, otherwise the token's only user."""
         user = requested if requested is not None else _only(self.users)
         if user is None:
-            raise wrong("user", "is required, because the token does not have exactly one user")
+            raise invalid_field("user", "is required, because the token does not have exactly one user")
         self.check_owner(Owner(scope="user", id=user))
         return user
 

@@ -20,7 +20,7 @@ from .limits import Limits
 from .openapi import body_of
 from .owner_params import Whose
 from .problems import Problem, busy
-from .request_body import json_body, model_of
+from .request_body import decode_model, read_body
 
 WAIT_DEFAULT, WAIT_MAX = 10.0, 20.0
 """Seconds that a caller waits for the result of the run. The maximum is less than the time-out of a request."""
@@ -81,7 +81,7 @@ def router(
     async def reflect(request: Request, caller: Caller = writer) -> ReflectAnswer | JSONResponse:
         """Prunes faded entries, merges duplicates, strengthens links, derives insights where a model may be called, and
         makes facts of episodes that are recalled often. Each owner has at most one run at a time."""
-        query = model_of(ReflectQuery, await json_body(request, limit=limits.body))
+        query = decode_model(ReflectQuery, await read_body(request, limit=limits.body))
         command = Command(
             command_id=str(uuid.uuid4()),
             kind="hygiene",

@@ -15,7 +15,7 @@ from ..schemas.base import GivenId, Instant
 from ..schemas.turns import Owner, Scope, Sensitivity
 from .credentials import Caller
 from .openapi import NO_CONTROL_CHARACTERS
-from .problems import wrong
+from .problems import invalid_field
 
 T = TypeVar("T")
 _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
@@ -64,7 +64,7 @@ class Whose(BaseModel):
 
     def _named(self) -> Owner | None:
         if (self.scope is None) != (self.id is None):
-            raise wrong("scope" if self.id is None else "id", "scope and id go together")
+            raise invalid_field("scope" if self.id is None else "id", "scope and id go together")
         if self.scope is None or self.id is None:
             return None
         return Owner(scope=self.scope, id=self.id)
@@ -105,7 +105,7 @@ def session_of(parameter: str | None, header: str | None) -> str | None:
         header.encode("ascii")
         return _ID.validate_python(unquote(header, errors="strict"))
     except (ValidationError, UnicodeError):
-        raise wrong("X-Memstream-Session", "is not a session id in percent-encoded UTF-8") from None
+        raise invalid_field("X-Memstream-Session", "is not a session id in percent-encoded UTF-8") from None
 
 
 def bounded(make: Callable[[], T]) -> T:
@@ -113,4 +113,4 @@ def bounded(make: Callable[[], T]) -> T:
     try:
         return make()
     except ValueError as error:
-        raise wrong("request", str(error)) from None
+        raise invalid_field("request", str(error)) from None

@@ -152,7 +152,7 @@ def invalid(errors: Sequence[FieldError]) -> Problem:
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", detail, errors=errors[:ERRORS_MAX])
 
 
-def wrong(field: str, detail: str) -> Problem:
+def invalid_field(field: str, detail: str) -> Problem:
     """Refuse the request because of one field."""
     return invalid([FieldError(field=field, detail=detail)])
 
@@ -248,7 +248,7 @@ def of_port(error: StageError, *, retry_after: int) -> Problem:
         case Poison(reason="oversized"):
             return too_large(str(error))
         case Poison():
-            return wrong("body", str(error))
+            return invalid_field("body", str(error))
     log.critical("request_broke_invariant", why=str(error))
     return _internal()
 

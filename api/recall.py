@@ -22,7 +22,7 @@ from .limits import Limits
 from .openapi import body_of
 from .owner_params import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
 from .problems import MissingPart, forbidden, missing_parts, silent
-from .request_body import json_body, model_of
+from .request_body import decode_model, read_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def router(
     @routes.post("/v1/recall", summary="Recall with the query in the body", openapi_extra=body_of(RecallQuery))
     async def post(request: Request, session: SessionHeader = None, caller: Caller = reader) -> RecallAnswer:
         """The same as GET. A cue may be longer, and it does not appear in access logs."""
-        query = model_of(RecallQuery, await json_body(request, limit=limits.body))
+        query = decode_model(RecallQuery, await read_body(request, limit=limits.body))
         return await answer(query.request(caller, session, limit=limit))
 
     return routes

@@ -30,7 +30,7 @@ from ..schemas.observations import Category, Observation
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
 from .owner_params import Ceiling, Id, Moment, RecordId, RecordQuery, Whose
-from .problems import MissingPart, Problem, missing_parts, not_found, wrong
+from .problems import MissingPart, Problem, invalid_field, missing_parts, not_found
 
 T = TypeVar("T")
 TURNS_DEFAULT = 20
@@ -261,7 +261,7 @@ async def within_bounds(read: Awaitable[T]) -> T:
     except ValidationError:  # a stored record is invalid; the request is not
         raise
     except ValueError as error:
-        raise wrong("cursor", str(error)) from None
+        raise invalid_field("cursor", str(error)) from None
 
 
 def _no_fact(fact_id: str) -> Problem:

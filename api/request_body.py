@@ -9,12 +9,12 @@ from typing import NoReturn, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from .problems import field_errors, invalid, too_large, unsupported_media_type, wrong
+from .problems import field_errors, invalid, invalid_field, too_large, unsupported_media_type
 
 M = TypeVar("M", bound=BaseModel)
 
 
-async def json_body(request: Request, *, limit: int) -> bytes:
+async def read_body(request: Request, *, limit: int) -> bytes:
     """Return the bytes of the body. Problems: 413, 415."""
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -34,7 +34,7 @@ def _larger(limit: int) -> Exception:
     return too_large(f"the body has more than {limit} bytes")
 
 
-def model_of(model: type[M], body: bytes) -> M:
+def decode_model(model: type[M], body: bytes) -> M:
     """Decode the body as this model, with strict types. Problem: 422 that names the fields."""
     try:
         return model.model_validate_json(body, strict=True)
@@ -42,16 +42,16 @@ def model_of(model: type[M], body: bytes) -> M:
         raise invalid(field_errors(error)) from None
 
 
-def decoded(body: bytes) -> JsonValue:
+def decode_json(body: bytes) -> JsonValue:
     """Decode any JSON. Problem: 422."""
     try:
         value: JsonValue = json.loads(body.decode(), parse_constant=_refused)
     except UnicodeDecodeError:
-        raise wrong("body", "is not UTF-8") from None
+        raise invalid_field("body", "is not UTF-8") from None
     except RecursionError:
-        raise wrong("body", "is nested too deeply") from None
+        raise invalid_field("body", "is nested too deeply") from None
     except ValueError as error:  # JSONDecodeError, or an integer with thousands of digits
-        raise wrong("body", f"is not valid JSON: {error}") from None
+        raise invalid_field("body", f"is not valid JSON: {error}") from None
     return value
 
 

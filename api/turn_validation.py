@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from ..schemas.turns import TURN_MAX_BYTES, Owner, Turn, turn_value
 from .credentials import Caller
 from .misspellings import Path, misspellings
-from .problems import FieldError, field_errors, forbidden, invalid, too_large, wrong
+from .problems import FieldError, field_errors, forbidden, invalid, invalid_field, too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ def valid_turns(sent: JsonValue, *, caller: Caller, limit: int) -> list[ValidTur
     if not isinstance(sent, list):
         return _all([((), sent)], caller)
     if not sent:
-        raise wrong("body", "the list is empty; at least one turn is required")
+        raise invalid_field("body", "the list is empty; at least one turn is required")
     if len(sent) > limit:
-        raise wrong("body", f"has {len(sent)} turns; at most {limit} are accepted at once")
+        raise invalid_field("body", f"has {len(sent)} turns; at most {limit} are accepted at once")
     return _all([((place,), each) for place, each in enumerate(sent)], caller)
 
 

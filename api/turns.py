@@ -15,7 +15,7 @@ from ..streams.log.port import Position
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
-from .request_body import decoded, json_body
+from .request_body import decode_json, read_body
 from .turn_validation import ValidTurn, valid_turns
 
 
@@ -45,7 +45,7 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
         """Answers when the log has acknowledged every turn. Turns of one session are written in the given order. A list
         is answered by a list. A turn that is sent again under its turn_id has no effect, so send all turns again after
         a 503."""
-        sent = decoded(await json_body(request, limit=limits.body))
+        sent = decode_json(await read_body(request, limit=limits.body))
         taken = valid_turns(sent, caller=caller, limit=limits.turns)
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:

@@ -25,7 +25,7 @@ from ..streams.log.port import Record
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .owner_params import Ceiling, Whose
-from .problems import busy, gone, wrong
+from .problems import busy, gone, invalid_field
 
 log = structlog.get_logger(__name__)
 
@@ -191,4 +191,4 @@ def _begin(last: str | None, otherwise: Literal["beginning", "now"]) -> Begin:
     try:
         return Offsets.read(last)
     except ValueError as error:
-        raise wrong("Last-Event-ID", str(error)) from None
+        raise invalid_field("Last-Event-ID", str(error)) from None

@@ -25,7 +25,7 @@ from qdrant_client import models
 from rich.console import Console
 
 from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_index import Graphs
+from memstream.adapters.vectors.edge_index import GraphBuilder
 from memstream.adapters.vectors.engine import QdrantEngine
 from memstream.adapters.vectors.remote import Address, remote_engine
 from memstream.adapters.vectors.store import QdrantStore
@@ -254,7 +254,7 @@ async def filled(
         if not mark.exists():
             mark.write_text(str(await fill(store, facts=facts, owners=owners)))
         if wanted.graphs and isinstance(engine, EdgeEngine):
-            await Graphs(engine=engine).look()
+            await GraphBuilder(engine=engine).look()
         seconds = float(mark.read_text())
         yield Memory(where, shape, facts, engine, cues(wanted.effort.cues, owners=owners), seconds)
     finally:

@@ -66,7 +66,7 @@ class Place:
         return cls(of, identity, moment)
 
 
-async def page_of(
+async def read_page(
     store: VectorStore,
     collection: str,
     *,

@@ -25,7 +25,7 @@ from ..schemas.ids import digest_id as digest_id_of
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
-from .paging import Page, page_of
+from .paging import Page, read_page
 from .record_filters import (
     RecordSelection,
     digests_filter,
@@ -113,7 +113,7 @@ class RecordReader:
             return Page(())
         first = equals("message_index", 0)
         where = messages_filter(selection)
-        heads = await page_of(
+        heads = await read_page(
             self._store,
             TURNS,
             tenant_id=selection.tenant_id,
@@ -181,7 +181,7 @@ class RecordReader:
     async def _page(self, kind: _Kind[R], selection: RecordSelection, limit: int, cursor: str | None) -> Page[R]:
         if not await self._existing.has(kind.collection):
             return Page(())
-        page = await page_of(
+        page = await read_page(
             self._store,
             kind.collection,
             tenant_id=selection.tenant_id,

@@ -113,7 +113,7 @@ class MemorySearch:
         return self._pools
 
     async def _links(self) -> None:
-        self.links = await linked(store=self._store, request=self._request, parts=self._parts)
+        self.links = await load_links(store=self._store, request=self._request, parts=self._parts)
 
     # -------------------------------------------------------------------------------------------- without a cue
     async def _all_working(self) -> None:
@@ -285,13 +285,13 @@ def _first(failed: BaseExceptionGroup) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def lifts(request: RecallRequest, policy: RecallPolicy) -> bool:
+def uses_links(request: RecallRequest, policy: RecallPolicy) -> bool:
     """Tell whether links can raise a score. Without a cue no record activates another. Links have no history either, so
     a read with `known_at` ignores them."""
     return policy.links > 0 and request.search_text is not None and request.known_at is None
 
 
-async def linked(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
+async def load_links(*, store: VectorStore, request: RecallRequest, parts: DeadlineReads) -> tuple[Links, ...]:
     """Load co-recall links for every requested owner, one point each. When the store does not answer, `links` is a
     missing part."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]

@@ -35,7 +35,7 @@ from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
 from .payloads import MemorySource, content_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
-from .search import COLLECTION_OF, MemorySearch, Pool, lifts
+from .search import COLLECTION_OF, MemorySearch, Pool, uses_links
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +113,7 @@ class RecallService:
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
         parts = DeadlineReads(patience=self._policy.patience)
-        helping = (LINKS,) if lifts(request, self._policy) else ()
+        helping = (LINKS,) if uses_links(request, self._policy) else ()
         collections = await self._existing.of((*COLLECTION_OF.values(), *helping))
         searching = MemorySearch(
             store=self._store,

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from ..ports import Usage
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 
 MAX_ANSWER: Final = 1_000_000
 """Code points. A valid answer has a few statements of at most 2 000 code points each."""
@@ -102,9 +102,9 @@ def _no_constant(name: str) -> NoReturn:
 
 def _clean(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return well_formed(value)
+        return replace_surrogates(value)
     if isinstance(value, list):
         return [_clean(item) for item in value]
     if isinstance(value, dict):
-        return {well_formed(key): _clean(item) for key, item in value.items()}
+        return {replace_surrogates(key): _clean(item) for key, item in value.items()}
     return value

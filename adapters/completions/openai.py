@@ -16,11 +16,11 @@ import structlog
 from pydantic import JsonValue
 
 from ...schemas.errors import Poison, Transient
-from ..openai_errors import MODEL, shortened
-from ..openai_server import NoAnswer, OpenAIServer, RequestRefused, encoded
+from ..openai_errors import MODEL, shorten
+from ..openai_server import NoAnswer, OpenAIServer, RequestRefused, encode_json
 from ..ports import Completion, CompletionRequest, Message, Usage, UsageSink
 from ..spend_meter import Meter, Unmetered
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 from .chat_reply import ChatReply, answer_of, decode_reply
 
 A = TypeVar("A")
@@ -100,7 +100,7 @@ class OpenAICompletions:
                 try:
                     return Completion(value=request.parse(answer_of(reply)), model=self._model, usage=spent)
                 except ValueError as error:  # `UnusableReply`, or the parser's complaint about the outer shape
-                    problem = shortened(str(error), limit=500)
+                    problem = shorten(str(error), limit=500)
             log.warning("model_answer_unusable", task=request.task, model=self._model, attempt=attempt)
         raise Poison("refused_by_model", f"{self._model} gave no usable answer for {request.task}: {problem}")
 
@@ -135,7 +135,7 @@ class OpenAICompletions:
         if reply is None:
             raise Transient(
                 MODEL,
-                f"what answers for {self._model} speaks no chat completions",
+                f"the server of {self._model} did not answer with a chat completion",
                 remedy="check OPENAI_BASE_URL (it usually ends with /v1)",
             )
         self._sink.record(tenant_id=request.tenant_id, task=request.task, model=self._model, usage=reply.counted)
@@ -148,7 +148,7 @@ class OpenAICompletions:
             tenant_id=request.tenant_id,
             task=request.task,
             model=self._model,
-            input_tokens=lambda: len(encoded(body)),  # a token has at least one byte
+            input_tokens=lambda: len(encode_json(body)),  # a token has at least one byte
         )
         used: Usage | None = None
         try:
@@ -211,4 +211,4 @@ def _wire_messages(request: CompletionRequest[A], answer_format: AnswerFormat, p
         if not messages or messages[0].role != "system":
             messages.insert(0, Message(role="system", content=""))
         messages[0] = Message(role="system", content="\n\n".join([messages[0].content, *notes]).strip())
-    return [{"role": message.role, "content": well_formed(message.content)} for message in messages]
+    return [{"role": message.role, "content": replace_surrogates(message.content)} for message in messages]

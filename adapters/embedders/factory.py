@@ -30,9 +30,7 @@ def create_embedder(
         return FastEmbedder(rest)
     if kind == "openai" and rest:
         if not (api_key or base_url):
-            raise ValueError(
-                f"MEMSTREAM_EMBEDDER={name} needs OPENAI_API_KEY (or OPENAI_BASE_URL of a server of yours)"
-            )
+            raise ValueError(f"MEMSTREAM_EMBEDDER={name} needs OPENAI_API_KEY (or OPENAI_BASE_URL of your own server)")
         from .openai import OpenAIEmbedder
 
         return OpenAIEmbedder(model=rest, api_key=api_key, base_url=base_url, timeout=timeout, sink=sink)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ...schemas.errors import Fatal
 from ..fastembed_models import ModelClass, ModelSource, require_fastembed
 from ..ports import EmbedderIdentity
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -54,7 +54,7 @@ class FastEmbedder:
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
         if not texts:
             return []
-        cut = [well_formed(text)[:MAX_TEXT] for text in texts]
+        cut = [replace_surrogates(text)[:MAX_TEXT] for text in texts]
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._embed, cut)
 
     async def close(self) -> None:

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Final
 
 from ..ports import EmbedderIdentity
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 
 DIMENSION: Final = 2048
 WORDS_KEPT: Final = 32_768
@@ -44,7 +44,7 @@ class HashingEmbedder:
         return None
 
     def _vector(self, text: str) -> list[float]:
-        folded = unicodedata.normalize("NFKC", well_formed(text)).casefold()
+        folded = unicodedata.normalize("NFKC", replace_surrogates(text)).casefold()
         weights: dict[int, float] = {}
         for feature, count in Counter(_WORD.findall(folded)).items():
             place, sign = self._known(feature) if len(feature) <= WORD_MAX else _place(feature)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from ...schemas.errors import Fatal, Poison, Transient
 from ..openai_server import OpenAIServer, RequestRefused
 from ..ports import EmbedderIdentity, Usage, UsageSink
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 
 COMPONENT: Final = "embedder"
 SETTING: Final = "MEMSTREAM_EMBEDDER"
@@ -81,7 +81,7 @@ class OpenAIEmbedder:
         return EmbedderIdentity(name=f"openai:{self._model}", dimension=self._dimension)
 
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
-        cut = [well_formed(text)[:MAX_TEXT] for text in texts]
+        cut = [replace_surrogates(text)[:MAX_TEXT] for text in texts]
         vectors: list[list[float]] = []
         for start in range(0, len(cut), BATCH):
             batch = cut[start : start + BATCH]
@@ -133,7 +133,7 @@ class OpenAIEmbedder:
         except ValidationError as error:
             raise Transient(
                 COMPONENT,
-                f"what answers for {self._model} speaks no embeddings",
+                f"the server of {self._model} did not answer with embeddings",
                 remedy=f"check OPENAI_BASE_URL (it usually ends with /v1) and {SETTING}",
             ) from error
         if sorted(item.index for item in reply.data) != list(range(expected)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ...schemas.errors import Transient
 from ..fastembed_models import ModelClass, ModelSource, require_fastembed
 from ..ports import RerankCandidate
-from ..unicode import well_formed
+from ..unicode import replace_surrogates
 
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
@@ -54,8 +54,10 @@ class CrossEncoder:
     async def rerank(self, cue: str, candidates: Sequence[RerankCandidate], *, tenant_id: str) -> list[int]:
         if not candidates:
             return []
-        texts = [well_formed(each.text)[:MAX_TEXT] for each in candidates]
-        scores = await asyncio.get_running_loop().run_in_executor(self._thread, self._scores, well_formed(cue), texts)
+        texts = [replace_surrogates(each.text)[:MAX_TEXT] for each in candidates]
+        scores = await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._scores, replace_surrogates(cue), texts
+        )
         return sorted(range(len(scores)), key=lambda place: -scores[place])
 
     async def close(self) -> None:

@@ -27,7 +27,7 @@ from ..ports import CasResult, Payload, StoredPoint
 from . import point_validation
 from .conditions import equals
 from .engine import DENSE, QdrantEngine
-from .errors import not_qdrants, translated
+from .errors import foreign_answer, translate_errors
 from .filters import each_of, either, of_points, of_tenants
 
 PAGE = 1_000
@@ -114,7 +114,7 @@ class RequestBatcher:
         found: dict[tuple[str, str], StoredPoint] = {}
         for page in pages(ids, PAGE):
             # Uses scroll instead of `retrieve`, which accepts no filter: the tenant must be part of the query.
-            with translated(f"reading from {collection}"):
+            with translate_errors(f"reading from {collection}"):
                 records, _ = await self._engine.scroll(
                     collection,
                     of_tenants(tenants, page),
@@ -122,7 +122,9 @@ class RequestBatcher:
                     with_vectors=[DENSE] if with_dense else False,
                     consistency=consistency,
                 )
-            for each in point_validation.found(records, tenants=tenants, collection=collection, dense_name=DENSE):
+            for each in point_validation.stored_points(
+                records, tenants=tenants, collection=collection, dense_name=DENSE
+            ):
                 found[str(each.payload[TENANT_FIELD]), each.id] = each
         return [
             {each: found[named.tenant_id, each] for each in named.ids if (named.tenant_id, each) in found}
@@ -131,20 +133,20 @@ class RequestBatcher:
 
     async def query(self, collection: str, requests: Sequence[FilterQuery]) -> list[list[StoredPoint]]:
         doing = f"searching {collection}"
-        with translated(doing):
+        with translate_errors(doing):
             answers = await self._engine.query_batch_points(
                 collection, [each.request for each in requests], consistency=MAJORITY
             )
         if len(answers) != len(requests):
-            raise not_qdrants(doing, f"{len(answers)} lists for {len(requests)} queries")
+            raise foreign_answer(doing, f"{len(answers)} lists for {len(requests)} queries")
         return [
-            point_validation.scored(answer.points, tenants=(each.tenant_id,), collection=collection)
+            point_validation.scored_points(answer.points, tenants=(each.tenant_id,), collection=collection)
             for each, answer in zip(requests, answers, strict=True)
         ]
 
     async def insert(self, collection: str, points: Iterable[EncodedPoint]) -> None:
         for batch in _batches(points):
-            with translated(f"inserting into {collection}"):
+            with translate_errors(f"inserting into {collection}"):
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],
@@ -155,7 +157,7 @@ class RequestBatcher:
 
     async def put(self, collection: str, points: Iterable[EncodedPoint]) -> None:
         for batch in _batches(points):
-            with translated(f"writing to {collection}"):
+            with translate_errors(f"writing to {collection}"):
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],
@@ -166,7 +168,7 @@ class RequestBatcher:
 
     async def set_payload(self, collection: str, named: Sequence[PointIds], fields: Payload) -> None:
         for page in _named_pages(named):
-            with translated(f"writing fields in {collection}"):
+            with translate_errors(f"writing fields in {collection}"):
                 await self._engine.set_payload(collection, fields, page, wait=True, ordering=STRONG)
 
     async def update_vectors(self, collection: str, points: Sequence[VectorUpdate]) -> None:
@@ -176,7 +178,7 @@ class RequestBatcher:
         while left:
             groups = ((each.tenant_id, (each.id,)) for each in left)
             try:
-                with translated(f"writing vectors in {collection}"):
+                with translate_errors(f"writing vectors in {collection}"):
                     await self._engine.update_vectors(
                         collection,
                         [each.point for each in left],
@@ -195,7 +197,7 @@ class RequestBatcher:
 
     async def delete(self, collection: str, named: Sequence[PointIds]) -> None:
         for page in _named_pages(named):
-            with translated(f"deleting from {collection}"):
+            with translate_errors(f"deleting from {collection}"):
                 await self._engine.delete(collection, page, wait=True, ordering=STRONG)
 
     async def compare_and_set(self, collection: str, swaps: Sequence[CompareAndSet]) -> list[CasResult]:
@@ -215,7 +217,7 @@ class RequestBatcher:
     async def _replace(self, collection: str, swaps: Sequence[CompareAndSet]) -> None:
         by_id = {swap.new.id: swap for swap in swaps}
         for batch in _batches(swap.new for swap in swaps):
-            with translated(f"writing to {collection} under a condition"):
+            with translate_errors(f"writing to {collection} under a condition"):
                 await self._engine.upsert(
                     collection,
                     [each.point for each in batch],

@@ -31,7 +31,7 @@ async def ensure_collections(
     engine: QdrantEngine, *, specs: Sequence[CollectionSpec], embedder: EmbedderIdentity
 ) -> None:
     """Create and check the collections; see `QdrantStore.ensure`. Raises `Fatal`, and the engine's errors."""
-    await checked_version(engine)
+    await check_version(engine)
     for spec in specs:
         name = await _behind_alias(engine, spec.name)
         if name is None:
@@ -52,7 +52,7 @@ async def ensure_collections(
         await _create_indexes(engine, spec, name)
 
 
-async def checked_version(engine: QdrantEngine) -> str:
+async def check_version(engine: QdrantEngine) -> str:
     """Return the engine's version. `Fatal` below `LEAST_VERSION`."""
     version = (await engine.info()).version
     parts = version.split("-")[0].split(".")

@@ -293,7 +293,7 @@ class EdgeEngine:
             with_payload=with_payload,
             with_vector=False,
         )
-        return translate.scored(call(self._find(collection_name).shard.query, request))
+        return translate.to_answer(call(self._find(collection_name).shard.query, request))
 
     async def query_batch_points(
         self,
@@ -303,7 +303,7 @@ class EdgeEngine:
         consistency: models.ReadConsistencyType | None = None,
     ) -> list[translate.EdgeAnswer]:
         batch = call(translate.query_batch, requests)
-        return [translate.scored(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
+        return [translate.to_answer(points) for points in call(self._find(collection_name).shard.query_batch, batch)]
 
     async def count(
         self, collection_name: str, count_filter: models.Filter | None = None, exact: bool = True

@@ -120,13 +120,13 @@ class EdgeCollection:
         """Record that vectors without a graph need none at present; counting begins again from here."""
         self._current = _Current(self._current.shard, left=self._current.left + self.without_graph())
 
-    def journalled(self) -> int:
+    def journal_size(self) -> int:
         """Count the writes that wait for the copy."""
         return len(self._journal or ())
 
-    async def copied(self) -> Path:
-        """Copy the shard. From then on writes are journalled, until `replaced` or `abandoned`. Writes wait while the
-        files are copied; reads do not."""
+    async def copy_shard(self) -> Path:
+        """Copy the shard. From then on writes are journalled, until `replace_shard` or `discard_copy`. Writes wait
+        while the files are copied; reads do not."""
         number = int(self._current.shard.partition("-")[2] or 0) + 1
         copy = self._folder / f"{SHARD}-{number}"
         self._open.clear()
@@ -138,7 +138,7 @@ class EdgeCollection:
             self._open.set()
         return copy
 
-    async def replaced(self, copy: Path) -> None:
+    async def replace_shard(self, copy: Path) -> None:
         """Put the copy in the shard's place after it has received the journalled writes. `EngineRefused`: the copy
         cannot be opened or written, and the old shard stays in use."""
         shard: edge.EdgeShard = call(edge.EdgeShard.load, str(copy))
@@ -155,7 +155,7 @@ class EdgeCollection:
         call(old.close)
         await asyncio.to_thread(shutil.rmtree, self._folder / before.shard)
 
-    async def abandoned(self, copy: Path) -> None:
+    async def discard_copy(self, copy: Path) -> None:
         """Drop the copy and continue with the old shard."""
         self._journal = None
         await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)

@@ -62,7 +62,7 @@ class GraphPolicy:
 POLICY: Final = GraphPolicy()
 
 
-class Graphs:
+class GraphBuilder:
     """Builder of graphs for one engine's collections, from `start` to `stop`."""
 
     def __init__(self, *, engine: EdgeEngine, policy: GraphPolicy = POLICY) -> None:
@@ -111,25 +111,25 @@ class Graphs:
         log.info("graph_building", collection=name, vectors=without)
         copy: Path | None = None
         try:
-            copy = await collection.copied()
+            copy = await collection.copy_shard()
             await self._optimized(collection, copy)
-            await collection.replaced(copy)
-        except (EngineRefused, OSError, _GivenUp) as error:
+            await collection.replace_shard(copy)
+        except (EngineRefused, OSError, _BuildAborted) as error:
             log.warning("graph_not_built", collection=name, why=str(error))
             if not collection.closed:
                 collection.settle()
             if copy is not None:
-                await collection.abandoned(copy)
+                await collection.discard_copy(copy)
             return False
         except asyncio.CancelledError:
             if copy is not None:
-                await collection.abandoned(copy)
+                await collection.discard_copy(copy)
             raise
         log.info("graph_built", collection=name, vectors=without, seconds=round(time.monotonic() - began, 1))
         return True
 
     async def _optimized(self, collection: EdgeCollection, copy: Path) -> None:
-        """Optimise the copy in a separate process. Raises _GivenUp."""
+        """Optimise the copy in a separate process. Raises _BuildAborted."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__, str(collection.folder), copy.name),
             *("--full-scan", str(self._policy.full_scan)),
@@ -141,18 +141,18 @@ class Graphs:
             while not ended.done():
                 await asyncio.wait((ended,), timeout=1.0)
                 if collection.closed:
-                    raise _GivenUp("the collection is gone")
-                if collection.journalled() > self._policy.journal:
-                    raise _GivenUp(f"more than {self._policy.journal} writes came meanwhile")
+                    raise _BuildAborted("the collection is gone")
+                if collection.journal_size() > self._policy.journal:
+                    raise _BuildAborted(f"more than {self._policy.journal} writes arrived during the build")
             if process.returncode:
-                raise _GivenUp(f"its process ended with {process.returncode}")
+                raise _BuildAborted(f"its process ended with {process.returncode}")
         finally:
             if not ended.done():
                 process.kill()
             await ended
 
 
-class _GivenUp(Exception):
+class _BuildAborted(Exception):
     """A build that ends before it is complete."""
 
 

@@ -79,9 +79,9 @@ def _field(condition: models.FieldCondition) -> Any:
         known["is_empty"] = condition.is_empty
     if condition.is_null is not None:
         known["is_null"] = condition.is_null
-    asked = {name for name in condition.model_fields_set if getattr(condition, name) is not None} - {"key"}
-    if asked != set(known):
-        raise EngineRefused(400, f"the embedded engine does not offer {sorted(asked - set(known))} on a field")
+    wanted = {name for name in condition.model_fields_set if getattr(condition, name) is not None} - {"key"}
+    if wanted != set(known):
+        raise EngineRefused(400, f"the embedded engine does not offer {sorted(wanted - set(known))} on a field")
     return edge.FieldCondition(condition.key, **known)
 
 
@@ -324,6 +324,6 @@ def records(found: Sequence[Any]) -> list[EdgeRecord]:
     return [EdgeRecord(_id_back(each.id), each.payload, _vector_back(each.vector), each.order_value) for each in found]
 
 
-def scored(found: Sequence[Any]) -> EdgeAnswer:
+def to_answer(found: Sequence[Any]) -> EdgeAnswer:
     """Translate a result. Queries never ask for vectors."""
     return EdgeAnswer([EdgeHit(_id_back(each.id), each.version, each.score, each.payload) for each in found])

@@ -19,7 +19,7 @@ KEY_REMEDY = "Set QDRANT_API_KEY to a key of this Qdrant that may read and write
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translate_errors(doing: str) -> Iterator[None]:
     """Translate the errors of an engine's call. `doing` says in the message what was tried.
 
     Outage, time-out, overload and refused access become `Transient`; a refused request becomes `Fatal`.
@@ -32,20 +32,20 @@ def translated(doing: str) -> Iterator[None]:
         ) from error
     except ResponseHandlingException as error:
         if isinstance(error.source, ValidationError):
-            raise not_qdrants(doing, "an answer of another form") from error
+            raise foreign_answer(doing, "an answer of another form") from error
         raise Transient(
             COMPONENT, f"{doing}: Qdrant does not answer: {_said(error.source)}", remedy=AWAY_REMEDY
         ) from error
     except (json.JSONDecodeError, UnicodeDecodeError, QdrantException) as error:
         # A proxy's page instead of an answer, or a Retry-After that is a date. The client does not translate these.
-        raise not_qdrants(doing, _said(error)) from error
+        raise foreign_answer(doing, _said(error)) from error
     except UnexpectedResponse as error:
         raise _for_status(error.status_code or 500, f"{doing}: {error}") from error
     except EngineRefused as error:
         raise _for_status(error.status, f"{doing}: {error}") from error
 
 
-def not_qdrants(doing: str, said: str) -> Transient:
+def foreign_answer(doing: str, said: str) -> Transient:
     """Report that something other than a Qdrant answers."""
     return Transient(COMPONENT, f"{doing}: the answer is not Qdrant's: {said}", remedy=AWAY_REMEDY)
 
@@ -57,8 +57,8 @@ def _for_status(status: int, message: str) -> Transient | Fatal:
         return Transient(COMPONENT, message, remedy=AWAY_REMEDY)
     if status == 404:
         return Fatal(
-            f"{message}. A collection that this process uses is gone: start a worker with an empty Qdrant, or fill "
-            "`facts` again with `memstream rebuild facts`."
+            f"{message}. A collection that this process uses does not exist any more: start a worker with an empty "
+            "Qdrant, or fill `facts` again with `memstream rebuild facts`."
         )
     return Fatal(message)
 

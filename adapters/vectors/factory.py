@@ -11,7 +11,7 @@ from ...schemas.errors import Fatal, Transient
 from ..folder_lock import holder_of
 from ..ports import EmbedderIdentity
 from .edge import EdgeEngine
-from .edge_index import Graphs
+from .edge_index import GraphBuilder
 from .engine import EngineRefused
 from .errors import COMPONENT
 from .loopback import ENGINE_FOLDER, LoopbackServer, read_endpoint
@@ -55,7 +55,7 @@ async def open_store(
     folder = embedded_folder(url)
     if folder is None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise Fatal(f"MEMSTREAM_QDRANT={url!r} is no address: write http://host:6333 or embedded:///folder")
+            raise Fatal(f"MEMSTREAM_QDRANT={url!r} is not an address: write http://host:6333 or embedded:///folder")
         return QdrantStore(engine=remote_engine(Address(url, api_key), seconds=REQUEST_SECONDS), embedder=embedder)
     if not holds_folder:
         return await _attach(folder, embedder)
@@ -65,7 +65,7 @@ async def open_store(
         raise Fatal(f"The embedded Qdrant in {folder} cannot be opened: {error}") from error
     if not serve_loopback:
         return QdrantStore(engine=engine, embedder=embedder)
-    server, graphs = LoopbackServer(engine=engine, folder=folder), Graphs(engine=engine)
+    server, graphs = LoopbackServer(engine=engine, folder=folder), GraphBuilder(engine=engine)
     await server.start()
     graphs.start()
     return QdrantStore(engine=engine, embedder=embedder, on_close=(server.stop, graphs.stop))

@@ -8,19 +8,19 @@ from qdrant_client import models
 
 from ...schemas.collections import TENANT_FIELD
 from .conditions import any_of, equals
-from .point_validation import given
+from .point_validation import require_tenant
 
 
 def of_tenant(tenant_id: str, where: models.Filter | None = None) -> models.Filter:
     """Match what `where` matches, of this tenant alone. `Fatal` without a tenant."""
-    tenant = equals(TENANT_FIELD, given(tenant_id))
+    tenant = equals(TENANT_FIELD, require_tenant(tenant_id))
     # Built without validation, because both parts were validated when they were made.
     return models.Filter.model_construct(must=[tenant] if where is None else [tenant, where])
 
 
 def of_tenants(tenant_ids: Iterable[str], ids: Sequence[str]) -> models.Filter:
     """Match points by id that belong to any of these tenants. The caller has to check the tenant of each."""
-    tenants = [given(each) for each in dict.fromkeys(tenant_ids)]
+    tenants = [require_tenant(each) for each in dict.fromkeys(tenant_ids)]
     of_these = equals(TENANT_FIELD, tenants[0]) if len(tenants) == 1 else any_of(TENANT_FIELD, tenants)
     return models.Filter(must=[of_these, models.HasIdCondition(has_id=list(ids))])
 
@@ -28,7 +28,7 @@ def of_tenants(tenant_ids: Iterable[str], ids: Sequence[str]) -> models.Filter:
 def of_points(tenant_id: str, ids: Sequence[str], *, version: int | None = None) -> list[models.Condition]:
     """Match points by id, of this tenant and, if given, of this version."""
     return [
-        equals(TENANT_FIELD, given(tenant_id)),
+        equals(TENANT_FIELD, require_tenant(tenant_id)),
         *([] if version is None else [equals("version", version)]),
         models.HasIdCondition(has_id=list(ids)),
     ]

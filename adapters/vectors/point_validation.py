@@ -38,7 +38,7 @@ def tenant_of(point: Point, collection: str) -> str:
     return tenant
 
 
-def given(tenant_id: str) -> str:
+def require_tenant(tenant_id: str) -> str:
     """Return the tenant's id. `Fatal` when it is empty."""
     if not tenant_id:
         raise Fatal("a query needs a tenant")
@@ -53,7 +53,7 @@ def check_dense(dense: Sequence[float], dimension: int, what: str) -> None:
         raise Fatal(f"{what}: the vector holds NaN or an infinity")
 
 
-def found(
+def stored_points(
     records: Iterable[EngineRow], *, tenants: Collection[str], collection: str, dense_name: str
 ) -> list[StoredPoint]:
     """Convert records into those of the port, and check that each belongs to one of the tenants of the request. `Fatal`
@@ -67,7 +67,7 @@ def found(
     return result
 
 
-def scored(hits: Iterable[EngineHit], *, tenants: Collection[str], collection: str) -> list[StoredPoint]:
+def scored_points(hits: Iterable[EngineHit], *, tenants: Collection[str], collection: str) -> list[StoredPoint]:
     """Convert the results of a query in the same way."""
     result = []
     for each in hits:

@@ -31,9 +31,9 @@ from ..ports import (
 )
 from . import point_validation
 from .batch_requests import PAGE, CompareAndSet, EncodedPoint, FilterQuery, PointIds, RequestBatcher, VectorUpdate
-from .collections import checked_version, ensure_collections
+from .collections import check_version, ensure_collections
 from .engine import DENSE, SEARCH, SPARSE, WINDOW, EngineRow, QdrantEngine
-from .errors import translated
+from .errors import translate_errors
 from .filters import of_tenant
 from .lexical import LexicalEncoder
 from .point_batcher import POLICY, PointBatcher
@@ -73,25 +73,25 @@ class QdrantStore:
         `Fatal` when another embedder filled one, or when the server is too old. Many processes may call this at once.
         """
         specs = [self._spec(name) for name in collections] if collections else list(COLLECTIONS)
-        with translated("preparing the collections"):
+        with translate_errors("preparing the collections"):
             await ensure_collections(self._engine, specs=specs, embedder=self._embedder)
 
     async def exists(self, collection: str) -> bool:
         """Tell whether readers can use the collection: its alias exists and leads to a collection."""
         self._spec(collection)
-        with translated(f"looking for {collection}"):
+        with translate_errors(f"looking for {collection}"):
             aliases = {each.alias_name: each.collection_name for each in (await self._engine.get_aliases()).aliases}
             return collection in aliases and await self._engine.collection_exists(aliases[collection])
 
     async def ping(self) -> None:
-        with translated("looking for Qdrant"):
+        with translate_errors("looking for Qdrant"):
             await self._engine.get_aliases()
 
     async def version(self) -> str:
         """Return the server's version; for the embedded engine, the version of the server with the same features.
         `Transient` when it does not answer. `Fatal` when it is too old; the message names the required version."""
-        with translated("looking for Qdrant"):
-            return await checked_version(self._engine)
+        with translate_errors("looking for Qdrant"):
+            return await check_version(self._engine)
 
     # -------------------------------------------------------------------------------------------- reads
     async def get(
@@ -99,7 +99,7 @@ class QdrantStore:
     ) -> dict[str, StoredPoint]:
         self._spec(collection)
         named = PointIds(
-            point_validation.given(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each))
+            point_validation.require_tenant(tenant_id), tuple(each for each in dict.fromkeys(ids) if is_derived(each))
         )
         return await self._records.read(collection, named, with_dense=with_dense)
 
@@ -183,7 +183,7 @@ class QdrantStore:
         ]
         if not requests:
             return [() for _ in queries]
-        with translated(f"searching {collection}"):
+        with translate_errors(f"searching {collection}"):
             answers = iter(await self._engine.query_batch_points(collection, requests))
         return [() if query is None else next(answers).points for query, _ in queries]
 
@@ -203,7 +203,7 @@ class QdrantStore:
 
     async def count(self, collection: str, *, tenant_id: str, where: models.Filter | None = None) -> int:
         self._spec(collection)
-        with translated(f"counting {collection}"):
+        with translate_errors(f"counting {collection}"):
             return (await self._engine.count(collection, of_tenant(tenant_id, where), exact=True)).count
 
     # -------------------------------------------------------------------------------------------- writes
@@ -220,7 +220,9 @@ class QdrantStore:
         point_validation.payload_size(fields, f"{collection}: set_payload")
         if TENANT_FIELD in fields:
             raise Fatal(f"{collection}: {TENANT_FIELD} of a point cannot be changed")
-        await self._records.set_payload(collection, PointIds(point_validation.given(tenant_id), tuple(ids)), fields)
+        await self._records.set_payload(
+            collection, PointIds(point_validation.require_tenant(tenant_id), tuple(ids)), fields
+        )
 
     async def rewindow(self, collection: str, *, tenant_id: str, points: Sequence[NewWindow]) -> None:
         self._with_windows(collection)
@@ -229,14 +231,16 @@ class QdrantStore:
             vectors = self._indexed(f"{collection}: point {point.id}", {WINDOW: point.window}, point.text)
             if vectors:
                 given.append(
-                    VectorUpdate(point_validation.given(tenant_id), models.PointVectors(id=point.id, vector=vectors))
+                    VectorUpdate(
+                        point_validation.require_tenant(tenant_id), models.PointVectors(id=point.id, vector=vectors)
+                    )
                 )
                 weight += len(point.text or "")
         await self._records.update_vectors(collection, given, weight=weight)
 
     async def delete(self, collection: str, *, tenant_id: str, ids: Sequence[str]) -> None:
         self._spec(collection)
-        await self._records.delete(collection, PointIds(point_validation.given(tenant_id), tuple(ids)))
+        await self._records.delete(collection, PointIds(point_validation.require_tenant(tenant_id), tuple(ids)))
 
     async def compare_and_set(
         self, collection: str, point: Point, *, expected_version: int | None, cause: str
@@ -251,7 +255,7 @@ class QdrantStore:
         await self._records.drain()
         for close in self._on_close:
             await close()
-        with translated("closing Qdrant"):
+        with translate_errors("closing Qdrant"):
             await self._engine.close()
 
     # -------------------------------------------------------------------------------------------- within
@@ -292,7 +296,7 @@ class QdrantStore:
         offset: Any = from_id
         while limit is None or len(result) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
-            with translated(f"reading from {collection}"):
+            with translate_errors(f"reading from {collection}"):
                 records, offset = await self._engine.scroll(
                     collection, condition, limit=size, offset=offset, with_payload=wanted
                 )
@@ -320,7 +324,7 @@ class QdrantStore:
         while limit is None or len(result) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(result))
             excluded = [models.HasIdCondition(has_id=seen)] if seen else None
-            with translated(f"reading from {collection} in the order of {order_by}"):
+            with translate_errors(f"reading from {collection} in the order of {order_by}"):
                 records, _ = await self._engine.scroll(
                     collection,
                     models.Filter(must=[condition], must_not=excluded),
@@ -333,7 +337,7 @@ class QdrantStore:
                 break
             last = records[-1].order_value
             if last is None:
-                raise Fatal(f"{collection}: Qdrant does not tell the value a record was ordered by ({order_by})")
+                raise Fatal(f"{collection}: Qdrant did not return the value that a record was ordered by ({order_by})")
             if last != order.start_from:
                 seen = []
             seen += [each.id for each in records if each.order_value == last]
@@ -356,7 +360,7 @@ class QdrantStore:
         return await self._records.query(collection, FilterQuery(tenant_id, request))
 
     def _found(self, records: Sequence[EngineRow], tenant_id: str, collection: str) -> list[StoredPoint]:
-        return point_validation.found(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
+        return point_validation.stored_points(records, tenants=(tenant_id,), collection=collection, dense_name=DENSE)
 
     def _encoded(self, collection: str, points: Sequence[Point]) -> list[EncodedPoint]:
         """Encode points. All of them are validated before the first is written."""

@@ -14,7 +14,7 @@ import pytest_asyncio
 from qdrant_client import models
 
 from memstream.adapters.vectors.edge import EdgeEngine
-from memstream.adapters.vectors.edge_index import GraphPolicy, Graphs
+from memstream.adapters.vectors.edge_index import GraphBuilder, GraphPolicy
 from memstream.adapters.vectors.engine import SEARCH, EngineRefused
 from tests.support.vector_backends import make_id, match
 
@@ -86,7 +86,7 @@ async def test_a_graph_finds_what_comparing_with_all_finds(opened: Opened) -> No
     before = [await nearest(engine, each, EXACT) for each in asked]
     assert await indexed(engine) == 0
 
-    assert await Graphs(engine=engine, policy=SMALL).look() == ("facts",)
+    assert await GraphBuilder(engine=engine, policy=SMALL).look() == ("facts",)
 
     assert await indexed(engine) == POINTS
     assert [await nearest(engine, each, EXACT) for each in asked] == before
@@ -94,7 +94,7 @@ async def test_a_graph_finds_what_comparing_with_all_finds(opened: Opened) -> No
     assert sum(len(each & all_) for each, all_ in zip(found, before, strict=True)) >= 0.95 * 10 * len(asked)
     careless = models.SearchParams(hnsw_ef=10, quantization=models.QuantizationSearchParams(rescore=False))
     assert [await nearest(engine, each, careless) for each in asked] != before, "there is no graph"
-    assert await Graphs(engine=engine, policy=SMALL).look() == (), "nothing new has come"
+    assert await GraphBuilder(engine=engine, policy=SMALL).look() == (), "nothing new has come"
 
 
 async def test_what_is_written_meanwhile_is_in_it(
@@ -102,10 +102,10 @@ async def test_what_is_written_meanwhile_is_in_it(
 ) -> None:
     engine = await opened()
     await filled(engine)
-    real = Graphs._optimized
+    real = GraphBuilder._optimized
     before = [tmp_path / "facts" / "shard", tmp_path / "facts" / "shard-1"]
 
-    async def written(self: Graphs, collection: Any, copy: Path) -> None:
+    async def written(self: GraphBuilder, collection: Any, copy: Path) -> None:
         """Inserts, a change under a condition that holds and one that holds no more, fields, and an erasure."""
         assert all(each.is_dir() for each in before)
         one, other = vectors(2, seed=3)
@@ -120,8 +120,8 @@ async def test_what_is_written_meanwhile_is_in_it(
         await real(self, collection, copy)
         await engine.delete("facts", match("number", 4))
 
-    monkeypatch.setattr(Graphs, "_optimized", written)
-    assert await Graphs(engine=engine, policy=SMALL).look() == ("facts",)
+    monkeypatch.setattr(GraphBuilder, "_optimized", written)
+    assert await GraphBuilder(engine=engine, policy=SMALL).look() == ("facts",)
 
     for again in (False, True):
         standing = await opened() if again else engine
@@ -140,7 +140,7 @@ async def test_a_process_that_dies_leaves_the_old_shard_and_is_not_tried_again_a
     engine = await opened()
     await filled(engine)
     before = await rows(engine)
-    graphs = Graphs(engine=engine, policy=SMALL)
+    graphs = GraphBuilder(engine=engine, policy=SMALL)
     with monkeypatch.context() as broken:
         broken.setattr(sys, "executable", "/bin/false")
         assert await graphs.look() == ()
@@ -157,12 +157,12 @@ async def test_what_a_crash_leaves_of_a_building_is_swept_away(
     engine = await opened()
     await filled(engine)
 
-    async def crashes(self: Graphs, collection: Any, copy: Path) -> None:
+    async def crashes(self: GraphBuilder, collection: Any, copy: Path) -> None:
         raise RuntimeError("killed")
 
-    monkeypatch.setattr(Graphs, "_optimized", crashes)
+    monkeypatch.setattr(GraphBuilder, "_optimized", crashes)
     with pytest.raises(RuntimeError):
-        await Graphs(engine=engine, policy=SMALL).look()
+        await GraphBuilder(engine=engine, policy=SMALL).look()
     await engine.delete("facts", match("number", 0))
     assert (tmp_path / "facts" / "shard-1").is_dir()
 
@@ -174,7 +174,7 @@ async def test_what_a_crash_leaves_of_a_building_is_swept_away(
 async def test_where_every_tenant_is_small_nothing_is_built(opened: Opened) -> None:
     engine = await opened()
     await filled(engine, tenants=4)
-    assert await Graphs(engine=engine, policy=SMALL).look() == ()
+    assert await GraphBuilder(engine=engine, policy=SMALL).look() == ()
     assert await indexed(engine) == 0
 
 
@@ -193,7 +193,7 @@ async def test_who_stops_gives_a_building_up(opened: Opened, monkeypatch: pytest
         return started[-1]
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    graphs = Graphs(engine=engine, policy=GraphPolicy(vectors=1_000, of_tenant=1_000, look=0.01))
+    graphs = GraphBuilder(engine=engine, policy=GraphPolicy(vectors=1_000, of_tenant=1_000, look=0.01))
     graphs.start()
     async with asyncio.timeout(20):
         while not started:

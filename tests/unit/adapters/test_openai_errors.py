@@ -18,10 +18,10 @@ from memstream.adapters.openai_errors import (
     failure_of,
     is_refusal,
     retry_after,
-    shortened,
+    shorten,
     to_transient,
 )
-from memstream.adapters.unicode import well_formed
+from memstream.adapters.unicode import replace_surrogates
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
@@ -115,13 +115,13 @@ def test_the_remedy_names_the_setting(status: int, code: str | None, named: tupl
 
 @given(st.text(alphabet=st.characters(categories=None), max_size=50))
 def test_every_text_becomes_well_formed(text: str) -> None:
-    assert well_formed(text).encode("utf-8")[:0] == b""
-    assert well_formed(well_formed(text)) == well_formed(text)
-    assert len(shortened(text, limit=20)) <= 20
+    assert replace_surrogates(text).encode("utf-8")[:0] == b""
+    assert replace_surrogates(replace_surrogates(text)) == replace_surrogates(text)
+    assert len(shorten(text, limit=20)) <= 20
 
 
 def test_pairs_of_surrogates_become_the_character_that_they_stand_for() -> None:
-    assert well_formed("\ud83d\ude42 \ud800") == "🙂 \ufffd"
+    assert replace_surrogates("\ud83d\ude42 \ud800") == "🙂 \ufffd"
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text()

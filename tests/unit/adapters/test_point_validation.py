@@ -26,11 +26,11 @@ class Back(NamedTuple):
 
 
 def as_rows(records: Sequence[Back]) -> list[StoredPoint]:
-    return point_validation.found(records, tenants=("acme", "rival"), collection="facts", dense_name="dense")
+    return point_validation.stored_points(records, tenants=("acme", "rival"), collection="facts", dense_name="dense")
 
 
 def as_hits(records: Sequence[Back]) -> list[StoredPoint]:
-    return point_validation.scored(records, tenants=("acme", "rival"), collection="facts")
+    return point_validation.scored_points(records, tenants=("acme", "rival"), collection="facts")
 
 
 @pytest.mark.parametrize("read", [as_rows, as_hits])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qdrant_client import models
 
 from memstream.adapters.ports import StoredPoint, VectorStore
-from memstream.recall.paging import page_of
+from memstream.recall.paging import read_page
 from memstream.schemas.cloudevents import rfc3339
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -64,7 +64,7 @@ class Records:
 
     def page(self, limit: int, cursor: str | None, *, ordered: bool) -> tuple[list[str], str | None]:
         page = asyncio.run(
-            page_of(
+            read_page(
                 cast(VectorStore, self),
                 "episodes",
                 tenant_id="acme",
