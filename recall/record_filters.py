@@ -19,6 +19,8 @@ from ..schemas.turns import SENSITIVITIES, Owner, Sensitivity, up_to
 from .filters import believed, valid_at
 
 ALL: Literal["all"] = "all"
+SHOWN_BY_NAME: frozenset[FactState] = frozenset(("forgotten", "quarantined"))
+"""States whose facts are listed only when they are asked for by name. `trace` shows them, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def facts_filter(selection: RecordSelection) -> models.Filter:
         conditions += believed(selection.known_at, valid=selection.as_of or selection.known_at)
     else:
         states = _states(selection)
-        conditions += [] if states is None else [any_of("state", states)]
+        conditions.append(any_of("state", states))
         conditions += _when(selection)
     if selection.session_id is not None:
         conditions.append(equals("evidence[].session_id", selection.session_id))
@@ -89,11 +91,12 @@ def messages_filter(selection: RecordSelection) -> models.Filter:
 
 
 # ------------------------------------------------------------------------------------------------ conditions
-def _states(selection: RecordSelection) -> tuple[FactState, ...] | None:
-    """Return the states to match; None: any. For a time in the past, match facts that are active now or were replaced
+def _states(selection: RecordSelection) -> tuple[FactState, ...]:
+    """Return the states to match. `all` leaves out those that have to be asked for by name. For a time in the past,
+    match facts that are active now or were replaced
     since."""
     if selection.state == ALL:
-        return None
+        return tuple(state for state in get_args(FactState) if state not in SHOWN_BY_NAME)
     if selection.state is not None:
         return (selection.state,)
     return ("active",) if selection.as_of is None else ("active", "superseded")

@@ -18,6 +18,7 @@ from ...recall.recall_events import AnsweredRecall, answered, records_of, send
 from ...recall.request import LIMIT_MAX, ReadSession, RecallRequest
 from ...recall.search import COLLECTION_OF
 from ...recall.service import RecalledMemory, RecallResult, RecallService, TierFilter
+from ...schemas.cloudevents import rfc3339
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import RECALLED
 from ...schemas.turns import Owner
@@ -75,7 +76,8 @@ def recall(
     recalled = run(_recalled(context.settings, context.policy, request))
     if as_json:
         for each in recalled.items:
-            console.line(each.item.to_payload())
+            archived_at = None if each.archived_at is None else rfc3339(each.archived_at)
+            console.line({**each.item.to_payload(), "archived_at": archived_at})
     else:
         console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
     if context.policy.hygiene.enabled:
