@@ -15,6 +15,8 @@ from .turn_routing import is_misplaced
 
 
 class OwnerEvent(Protocol):
+    """An event of one owner."""
+
     @property
     def owner_key(self) -> str: ...
 
@@ -24,6 +26,8 @@ W = TypeVar("W", bound=OwnerEvent)
 
 @dataclass(frozen=True, slots=True)
 class OwnerCommand:
+    """A command about one owner."""
+
     command: Command
     owner_key: str
 
@@ -32,7 +36,7 @@ class OwnerCommand:
         return self.command.command_id
 
 
-def owner_command(record: Record) -> OwnerCommand:
+def decode_owner_command(record: Record) -> OwnerCommand:
     """Decode a command on memory.commands. Raises Poison."""
     command = decode(record, Command)
     if command.owner is None:
@@ -40,7 +44,7 @@ def owner_command(record: Record) -> OwnerCommand:
     return OwnerCommand(command, command.key)
 
 
-def in_lane_of_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
+def route_to_owner(record: Record, work: W, *, partitions: int) -> RoutedEvent[W]:
     """Put an event into the lane of its owner.
 
     Raises Poison when the record is not on the partition of its owner: two workers would write the same owner's rows.

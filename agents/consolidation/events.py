@@ -10,7 +10,7 @@ from ...schemas.topics import COMMANDS, RECALLED
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
-from ..common.owner_routing import OwnerCommand, in_lane_of_owner, owner_command
+from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ def route_event(record: Record, *, partitions: int) -> RoutedEvent[Consolidation
     """Decode the event and put it into the lane of its owner. Raises Poison."""
     work: ConsolidationEvent
     if record.position.topic == COMMANDS.name:
-        work = owner_command(record)
+        work = decode_owner_command(record)
     elif record.position.topic == RECALLED.name:
         recall = decode(record, RecallReport)
         work = RecallEvent(recall, recall.owner.key(recall.tenant_id))
     else:
         recorded = decode(record, EpisodesRecorded)
         work = ReflectedTurn(recorded, recorded.owner.key(recorded.tenant_id))
-    return in_lane_of_owner(record, work, partitions=partitions)
+    return route_to_owner(record, work, partitions=partitions)

@@ -105,10 +105,13 @@ class RecallCounters:
             self.metrics.counted("duplicate")
             return None
         at = min(recall.at, now)
-        found = await self._found(recall, owner_key)
+        found = await self._recalled_records(recall, owner_key)
         outcome = Outcome(
             source=source,
-            writes=(*self._writes(recall.tenant_id, found, at), *await self._accessed(recall, owner_key, at)),
+            writes=(
+                *self._counter_writes(recall.tenant_id, found, at),
+                *await self._archive_writes(recall, owner_key, at),
+            ),
             tenant_id=recall.tenant_id,
         )
         links = strengthen_links(
@@ -127,7 +130,7 @@ class RecallCounters:
         )
         return Decision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
-    async def _found(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
+    async def _recalled_records(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
         """Return collection and record by id, of this owner only: a writer to the topic can name any id."""
         found: dict[str, tuple[str, StoredPoint]] = {}
         for tier, collection in COUNTED.items():
@@ -141,7 +144,7 @@ class RecallCounters:
                 found |= {each: (collection, row) for each, row in mine.items()}
         return found
 
-    async def _accessed(self, recall: RecallReport, owner_key: str, at: datetime) -> list[SetFields]:
+    async def _archive_writes(self, recall: RecallReport, owner_key: str, at: datetime) -> list[SetFields]:
         """Restart the retention of the archived texts that a rehydration has read."""
         if recall.kind != "rehydrated":
             return []
@@ -156,7 +159,7 @@ class RecallCounters:
             if row.owner_key == owner_key
         ]
 
-    def _writes(
+    def _counter_writes(
         self, tenant_id: str, found: Mapping[str, tuple[str, StoredPoint]], at: datetime
     ) -> Iterable[SetFields]:
         """Make one write for all records of a collection that get the same fields."""

@@ -57,7 +57,7 @@ from .rows import CountedTurns, Kind, ProgressRow, RunRecord, is_owner_key, sess
 from .run import RunExecutor
 from .schedule import may_try_again, run_record, upcoming, with_run, without_follow_up
 from .steps.base import RunRequest
-from .steps.compact import counted_of, refused_args
+from .steps.compact import counted_turns, refused_args
 from .steps.hygiene import after_turn
 
 log = structlog.get_logger(__name__)
@@ -221,7 +221,7 @@ class Consolidation:
             args=command.args,
             issued_at=command.issued_at,
             links=recall_row(rows, owner_key).links,
-            counted=counted_of(command, rows),
+            counted=counted_turns(command, rows),
         )
 
     async def _run(self, kind: Kind, request: RunRequest, row: ProgressRow, record: Record) -> RunConclusion:

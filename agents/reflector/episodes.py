@@ -63,10 +63,10 @@ class Episodes:
             )
             for each in episodes
         )
-        room = await self._room(tenant_id, owner_key, recorded, len(episodes))
+        room = await self._make_room(tenant_id, owner_key, recorded, len(episodes))
         return (InsertPoints(collection=EPISODES, points=points), *room)
 
-    async def _room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
+    async def _make_room(self, tenant_id: str, owner_key: str, recorded: int, added: int) -> tuple[DeletePoints, ...]:
         """Delete the owner's oldest consolidated episodes when there are too many. Others are never deleted here.
 
         The store counts them only when the owner ever had that many.
@@ -110,7 +110,7 @@ class Episodes:
     ) -> EpisodeDecision:
         """Decide about entries of a working set. An observation whose episode exists, deleted or not, adds none."""
         episodes = [
-            episode_of(
+            build_episode(
                 observation,
                 tenant_id=tenant_id,
                 owner=owner,
@@ -143,7 +143,7 @@ class Episodes:
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
-            episode = _summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
+            episode = _build_summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
             known = [*await self._summaries(episode), *added]
             summarised = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
             is_new = summarised.isdisjoint(episode.turn_ids)
@@ -173,7 +173,7 @@ def _verdict(episode: StoredEpisode, is_new: bool) -> EpisodeVerdict:
     return EpisodeVerdict(episode_id=episode.episode_id, verdict="applied" if is_new else "duplicate")
 
 
-def episode_of(
+def build_episode(
     observation: Observation,
     *,
     tenant_id: str,
@@ -215,7 +215,7 @@ def _session(episode: StoredEpisode) -> tuple[str, str]:
     return episode.user_id, episode.session_id
 
 
-def _summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
+def _build_summary(proposal: SummaryProposal, *, tenant_id: str, owner: Owner, now: datetime) -> StoredEpisode:
     """Build the episode of a summary.
 
     It counts as consolidated: consolidation has seen the episodes of its turns, and makes no fact of their summary. It

@@ -9,11 +9,13 @@ from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
-from ..common.owner_routing import OwnerCommand, in_lane_of_owner, owner_command
+from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedTurn:
+    """A turn with its observations."""
+
     observed: Observed
     owner_key: str
 
@@ -29,8 +31,8 @@ def route_event(record: Record, *, partitions: int) -> RoutedEvent[ReflectorEven
     """Decode a record; its lane is its owner key. Raises Poison."""
     work: ReflectorEvent
     if record.position.topic == COMMANDS.name:
-        work = owner_command(record)
+        work = decode_owner_command(record)
     else:
         observed = decode(record, Observed)
         work = ObservedTurn(observed, observed.owner.key(observed.tenant_id))
-    return in_lane_of_owner(record, work, partitions=partitions)
+    return route_to_owner(record, work, partitions=partitions)

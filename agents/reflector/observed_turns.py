@@ -14,7 +14,7 @@ from ...memory.policies import MemoryPolicy
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
-from .episodes import episode_of
+from .episodes import build_episode
 from .fact_changes import FactChange, FactChanger
 from .fact_overlay import Vector
 
@@ -55,7 +55,7 @@ async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
         if each.route.prospective:
             facts.count("task_without_store")
     episodes = tuple(
-        episode_of(
+        build_episode(
             each.observation,
             tenant_id=observed.tenant_id,
             owner=observed.owner,

@@ -11,7 +11,7 @@ from ....memory.facts.statements import resolve_subject
 from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final = "digest"
 VERSION: Final = "digest/v1"
@@ -31,6 +31,8 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class DigestPrompt:
+    """The prompt of a digest. `before`: the text of the last one."""
+
     before: str
     facts: Sequence[StoredFact]
     episodes: Sequence[StoredEpisode]
@@ -40,8 +42,10 @@ class DigestPrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        facts = listed("Known facts", ((f"f{n}", each.subject, each.content) for n, each in enumerate(self.facts, 1)))
-        episodes = listed(
+        facts = list_by_subject(
+            "Known facts", ((f"f{n}", each.subject, each.content) for n, each in enumerate(self.facts, 1))
+        )
+        episodes = list_by_subject(
             "Episodes",
             (
                 (f"e{n}", resolve_subject(each.subject, each.owner, each.user_id), each.content)

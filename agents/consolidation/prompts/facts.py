@@ -18,7 +18,7 @@ from ....schemas.episodes import StoredEpisode
 from ....schemas.facts import StoredFact
 from ....schemas.observations import Category
 from ...common.structured_output import Item, ParsedItems, ShortId, parse_items, short_id, strict_schema
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final = "consolidation"
 VERSION = "consolidate/v1"
@@ -74,7 +74,7 @@ class FactItem(Item):
     target_fact_id: ShortId = None
     source_episode_ids: Annotated[list[str], BeforeValidator(_sources)] = Field(default_factory=list)
 
-    def proposed(self) -> ProposedFact:
+    def to_proposal(self) -> ProposedFact:
         return ProposedFact(
             action=self.action,
             subject=self.subject,
@@ -115,8 +115,10 @@ class ConsolidatePrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        facts = listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))
-        episodes = listed(
+        facts = list_by_subject(
+            "Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items())
+        )
+        episodes = list_by_subject(
             "Episodes",
             (
                 (name, resolve_subject(episode.subject, episode.owner, episode.user_id), episode.content)

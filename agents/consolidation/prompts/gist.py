@@ -9,7 +9,7 @@ from ....adapters.ports import Message
 from ....memory.facts.statements import resolve_subject
 from ....schemas.episodes import StoredEpisode
 from ....schemas.tasks import Task
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final[Task] = "gist"
 VERSION: Final = "gist/v1"
@@ -27,6 +27,8 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class GistPrompt:
+    """The prompt of one gist. `chars`: its longest length."""
+
     episode: StoredEpisode
     chars: int
 
@@ -36,5 +38,5 @@ class GistPrompt:
 
     def messages(self) -> tuple[Message, ...]:
         it = self.episode
-        shown = listed("Episode", [("e1", resolve_subject(it.subject, it.owner, it.user_id), it.content)])
+        shown = list_by_subject("Episode", [("e1", resolve_subject(it.subject, it.owner, it.user_id), it.content)])
         return Message("system", f"{RULES}\n- At most {self.chars} characters, one line."), Message("user", shown)

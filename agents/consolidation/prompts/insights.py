@@ -13,7 +13,7 @@ from ....memory.facts.statements import resolve_subject
 from ....schemas.base import Unit
 from ....schemas.episodes import StoredEpisode
 from ...common.structured_output import Item, ParsedItems, Statement, parse_any, short_id, strict_schema
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final = "insights"
 VERSION: Final = "insights/v1"
@@ -67,7 +67,7 @@ class InsightsPrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        shown = listed(
+        shown = list_by_subject(
             "Episodes",
             (
                 (name, resolve_subject(each.subject, each.owner, each.user_id), each.content)

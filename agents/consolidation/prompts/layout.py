@@ -13,7 +13,7 @@ def prompt_name(version: str, rules: str) -> str:
     return f"{version}:sha256{hashlib.sha256(rules.encode()).hexdigest()[:16]}"
 
 
-def listed(title: str, items: Iterable[tuple[str, str, str]]) -> str:
+def list_by_subject(title: str, items: Iterable[tuple[str, str, str]]) -> str:
     """Write `[id] content` lines under a heading for each subject. `items` are (id, subject, content)."""
     by_subject: dict[str, list[str]] = {}
     for name, subject, content in items:

@@ -14,7 +14,7 @@ from ....memory.language.text import one_line
 from ....schemas.episodes import StoredEpisode
 from ....schemas.procedures import STEPS_MAX, ProcedureName, ProcedureText, StoredProcedure
 from ...common.structured_output import Item, ParsedItems, parse_any, strict_schema
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final = "procedures"
 VERSION: Final = "procedures/v1"
@@ -59,6 +59,8 @@ def parse(value: JsonValue) -> ParsedItems[ProcedureItem]:
 
 @dataclass(frozen=True, slots=True)
 class ProceduresPrompt:
+    """The prompt about these episodes, which names the known procedures."""
+
     episodes: Sequence[StoredEpisode]
     known: Sequence[StoredProcedure]
 
@@ -68,7 +70,7 @@ class ProceduresPrompt:
 
     def messages(self) -> tuple[Message, ...]:
         known = "; ".join(sorted(one_line(each.name) for each in self.known)) or "none"
-        shown = listed(
+        shown = list_by_subject(
             "Episodes",
             (
                 (f"e{n}", resolve_subject(each.subject, each.owner, each.user_id), each.content)

@@ -12,7 +12,7 @@ from ....adapters.ports import Message
 from ....memory.upkeep.pruning import MergeProposal, Removal
 from ....schemas.facts import StoredFact
 from ...common.structured_output import Item, ShortId, parse_any, short_id, strict_object
-from .layout import listed, prompt_name
+from .layout import list_by_subject, prompt_name
 
 TASK: Final = "prune"
 VERSION: Final = "prune/v1"
@@ -59,6 +59,8 @@ SCHEMA: Final[dict[str, JsonValue]] = strict_object({"removals": RemovalItem, "m
 
 @dataclass(frozen=True, slots=True)
 class PruneAnswer:
+    """The valid proposals of an answer. `dropped`: how many items were invalid."""
+
     removals: tuple[Removal, ...]
     merges: tuple[MergeProposal, ...]
     dropped: int
@@ -89,5 +91,7 @@ class PrunePrompt:
         return prompt_name(VERSION, RULES)
 
     def messages(self) -> tuple[Message, ...]:
-        shown = listed("Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items()))
+        shown = list_by_subject(
+            "Known facts", ((name, fact.subject, fact.content) for name, fact in self.facts.items())
+        )
         return Message("system", RULES), Message("user", shown)

@@ -31,6 +31,8 @@ Rules:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPrompt:
+    """The prompt of the summary of these turns."""
+
     turns: Sequence[SummaryTurn]
 
     @property

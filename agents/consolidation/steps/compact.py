@@ -60,7 +60,7 @@ def refused_args(command: Command) -> ResultError | None:
     return None
 
 
-def counted_of(command: Command, rows: Rows) -> SeenIds:
+def counted_turns(command: Command, rows: Rows) -> SeenIds:
     """Return the ids of the turns that were reflected for the command's owner, of the session that it names."""
     if command.kind != "compact":
         return SeenIds()
@@ -88,31 +88,31 @@ class CompactStep:
             return nothing
         keep = self.session_log.keep if args.keep is None else args.keep
         session = SummaryBacklog(user_id=args.user_id, session_id=args.session_id, turn_ids=())
-        older = await self._older(request, session, row, keep=keep)
+        older = await self._older_turns(request, session, row, keep=keep)
         for start in range(0, len(older), SUMMARISED_MAX):
             part = session.model_copy(update={"turn_ids": older[start : start + SUMMARISED_MAX]})
             turns = await logged_turns(request, part, reader=self.reader, capture=self.capture)
             allowed = await without_secrets(request, part, turns, reader=self.reader)
             if allowed:
                 after = len(older) - start - len(part.turn_ids)
-                return await self._compacted(request, row, part, allowed, after=after)
+                return await self._summarise(request, row, part, allowed, after=after)
         return nothing
 
-    async def _older(
+    async def _older_turns(
         self, request: RunRequest, session: SummaryBacklog, row: ProgressRow, *, keep: int
     ) -> tuple[str, ...]:
         """Return the turns that may be summarised, in the order of the log."""
-        summarised = await self._summarised(request, session)
+        summarised = await self._summarised_turns(request, session)
         summarised |= {turn for each in row.summaries if each.session == session.session for turn in each.turn_ids}
         return tuple(
             turn.turn_id
-            for turn in select_older_turns(await self._log(request, session), keep=keep)
+            for turn in select_older_turns(await self._session_turns(request, session), keep=keep)
             if turn.turn_id in request.counted
             and turn.turn_id not in summarised
             and summarised_id(request, session, turn.turn_id) not in row.retold
         )
 
-    async def _compacted(
+    async def _summarise(
         self,
         request: RunRequest,
         row: ProgressRow,
@@ -146,7 +146,7 @@ class CompactStep:
             usage=answer.usage,
         )
 
-    async def _log(self, request: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
+    async def _session_turns(self, request: RunRequest, session: SummaryBacklog) -> tuple[StoredTurn, ...]:
         """Read all turns of the session, of every owner: the newest turns are those of the session, not of an owner."""
         where = models.Filter(
             must=[
@@ -161,7 +161,7 @@ class CompactStep:
         )
         return tuple(StoredTurn.model_validate(each.payload) for each in found)
 
-    async def _summarised(self, request: RunRequest, session: SummaryBacklog) -> set[str]:
+    async def _summarised_turns(self, request: RunRequest, session: SummaryBacklog) -> set[str]:
         """Return the turns that a stored summary includes; a deleted summary counts too."""
         where = models.Filter(
             must=[

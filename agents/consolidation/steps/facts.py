@@ -34,7 +34,7 @@ class FactsStep:
     part: PartName = "standard"
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        """Ask for proposals. The counters restart with the episodes that are left; without an answer they stay."""
+        """Ask for proposals. The counters restart with the episodes that are left; they stay when the model is away."""
         episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
@@ -43,11 +43,11 @@ class FactsStep:
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
         if isinstance(answer, CallStopped):
-            if answer.status == "failed":  # the next try is to see further episodes
+            if answer.status == "failed":  # the next try comes later, with further episodes
                 row = row.model_copy(update={"counters": Counters()})
             return StepResult.stopped(answer, row, **counts)
         proposals = propose(
-            [item.proposed() for _, item in answer.value.items], episodes=prompt.episodes, facts=prompt.facts
+            [item.to_proposal() for _, item in answer.value.items], episodes=prompt.episodes, facts=prompt.facts
         )
         dropped = dict(proposals.dropped)
         if answer.value.dropped:

@@ -42,6 +42,8 @@ class Gist:
 
 @dataclass(frozen=True, slots=True)
 class GistsStep:
+    """Makes gists, and deletes archived texts. `pack`: the language that a gist is checked in."""
+
     reader: OwnerReader
     caller: ModelCaller
     policy: GistPolicy
@@ -50,10 +52,12 @@ class GistsStep:
 
     async def run(self, request: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
         """`leaving`: ids of episodes that this visit culls."""
-        chosen = [each for each in await self._old(request) if each.episode_id not in leaving][: self.policy.at_once]
-        expired = await self._expired(request)
+        chosen = [each for each in await self._old_episodes(request) if each.episode_id not in leaving][
+            : self.policy.at_once
+        ]
+        expired = await self._expired_texts(request)
         gists = await self._gists(chosen, request)
-        writes = [write for each in chosen for write in _compressed(each, gists[each.episode_id].text, request)]
+        writes = [write for each in chosen for write in _compress(each, gists[each.episode_id].text, request)]
         writes += _expire(expired, request)
         counts = {"compressed": len(chosen), "archive_over": len(expired)}
         answers = [each.answer for each in gists.values() if each.answer is not None]
@@ -94,7 +98,7 @@ class GistsStep:
                 return Gist(text, given)
         return Gist(extract_gist(episode.content, chars=chars), given)
 
-    async def _old(self, request: RunRequest) -> Sequence[StoredEpisode]:
+    async def _old_episodes(self, request: RunRequest) -> Sequence[StoredEpisode]:
         """Return the episodes that are worth a gist, oldest first."""
         if not self.policy.enabled:
             return ()
@@ -117,7 +121,7 @@ class GistsStep:
         episodes = (as_episode(each) for each in found)
         return [each for each in episodes if needs_gist(each, now=request.now, policy=self.policy)]
 
-    async def _expired(self, request: RunRequest) -> Sequence[str]:
+    async def _expired_texts(self, request: RunRequest) -> Sequence[str]:
         """Return the ids of archived texts whose retention is over."""
         store = self.reader.store
         last = request.now - timedelta(days=self.policy.retention_days)
@@ -131,7 +135,7 @@ class GistsStep:
         return [each.id for each in found]
 
 
-def _compressed(episode: StoredEpisode, gist: str, request: RunRequest) -> Iterator[Write]:
+def _compress(episode: StoredEpisode, gist: str, request: RunRequest) -> Iterator[Write]:
     """Archive the text, then replace it, in this order."""
     row = archive_row(episode, at=request.now)
     yield InsertPoints(collection=ARCHIVE, points=(OutPoint(id=row.archive_id, payload=row.to_payload()),))

@@ -17,6 +17,8 @@ REFLECT = "reflect"
 
 @dataclass(frozen=True, slots=True)
 class HygieneStep:
+    """Runs the janitor or the maintenance, as the command says."""
+
     janitor: JanitorStep
     maintenance: MaintenanceStep
     part: PartName = "hygiene"

@@ -43,13 +43,13 @@ class JanitorStep:
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.enabled:
             return StepResult("nothing", row, why="hygiene is off")
-        doubtful, row = await self._doubtful(request, row)
+        doubtful, row = await self._doubtful_facts(request, row)
         old = row.upkeep.clock.before(span=self.policy.episode_turns)
-        aged = await self._aged(request, old)
+        aged = await self._aged_episodes(request, old)
         culled = [
             each
             for each in aged
-            if is_over_age(each, now=request.now, old=old, policy=self.policy) and may_go(each, row)
+            if is_over_age(each, now=request.now, old=old, policy=self.policy) and may_delete(each, row)
         ]
         stale = [
             each for each in aged if STALE not in each.tags and is_stale(each, now=request.now, policy=self.policy)
@@ -61,11 +61,11 @@ class JanitorStep:
             row,
             counts,
             changes=tuple(doubtful),
-            writes=(*deleted(culled, request), *_flagged(stale, request)),
+            writes=(*delete_episodes(culled, request), *_flag_stale(stale, request)),
             also=(gists,),
         )
 
-    async def _doubtful(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
+    async def _doubtful_facts(self, request: RunRequest, row: ProgressRow) -> tuple[list[Change], ProgressRow]:
         """Return proposals to prune from the next page of facts, and the row with the start of the page after it."""
         policy, store = self.policy, self.reader.store
         where = models.Filter(must=[of_owner(request), equals("state", "active")])
@@ -89,11 +89,11 @@ class JanitorStep:
             if len(changes) == policy.at_once:
                 next_from = each.id
                 break
-            changes.append(_prune(fact, confidence, policy))
+            changes.append(_prune_proposal(fact, confidence, policy))
         upkeep = row.upkeep.model_copy(update={"facts_from": next_from, "visited_at": request.now})
         return changes, row.model_copy(update={"upkeep": upkeep})
 
-    async def _aged(self, request: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
+    async def _aged_episodes(self, request: RunRequest, old: datetime | None) -> Sequence[StoredEpisode]:
         """Return the episodes that may have reached a limit of age, oldest first."""
         days = [each for each in (self.policy.episode_days, self.policy.stale_days) if each]
         bounds: list[models.Condition] = []
@@ -114,12 +114,12 @@ class JanitorStep:
         return [as_episode(each) for each in found]
 
 
-def may_go(episode: StoredEpisode, row: ProgressRow) -> bool:
+def may_delete(episode: StoredEpisode, row: ProgressRow) -> bool:
     """Tell whether the episode may be deleted: not while a waiting run still has to look at it."""
     return row.waiting is None or episode.consolidated_at is not None
 
 
-def deleted(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
+def delete_episodes(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
     """Mark episodes as deleted. Their rows stay until the owner has more episodes than the policy keeps."""
     if not episodes:
         return ()
@@ -128,7 +128,7 @@ def deleted(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Wri
     return (SetFields(collection=EPISODES, tenant_id=request.tenant_id, ids=ids, fields=dict(fields)),)
 
 
-def _flagged(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
+def _flag_stale(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Write, ...]:
     """Flag episodes as stale, in one write for all with the same tags. An episode with the most tags stays as it is."""
     by_tags: dict[tuple[str, ...], list[str]] = {}
     for each in episodes:
@@ -140,7 +140,7 @@ def _flagged(episodes: Sequence[StoredEpisode], request: RunRequest) -> tuple[Wr
     )
 
 
-def _prune(fact: StoredFact, confidence: float, policy: HygienePolicy) -> Change:
+def _prune_proposal(fact: StoredFact, confidence: float, policy: HygienePolicy) -> Change:
     return Change(
         action="prune",
         target_fact_id=fact.fact_id,

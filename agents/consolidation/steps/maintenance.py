@@ -25,7 +25,7 @@ from ....schemas.outcomes import Write
 from ..owner_reads import OwnerReader, as_episode
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, Step, StepResult
-from .janitor import deleted, may_go
+from .janitor import delete_episodes, may_delete
 
 COUNTS: Final = ("pruned", "merged", "strengthened", "derived", "compacted", "reindexed", "duration_ms")
 
@@ -72,6 +72,8 @@ class MaintenanceStep:
         """Return how many episodes are deleted, and the writes that delete them."""
         episodes = (as_episode(each) for each in await self.reader.episodes(request))
         forgotten = [
-            each for each in episodes if is_forgotten(each, now=request.now, policy=self.policy) and may_go(each, row)
+            each
+            for each in episodes
+            if is_forgotten(each, now=request.now, policy=self.policy) and may_delete(each, row)
         ]
-        return len(forgotten), deleted(forgotten, request)
+        return len(forgotten), delete_episodes(forgotten, request)

@@ -35,6 +35,8 @@ NEIGHBOURS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
+    """Proposes merges, at most `policy.at_once` in a run."""
+
     reader: OwnerReader
     policy: HygienePolicy
     conflict: ConflictPolicy
@@ -55,7 +57,7 @@ class MergeStep:
                 continue
             near = await self._near(request, fact, found.dense)
             free = [each for each in near if each.id not in merged]
-            change = merger(fact, free, known, self.policy, self.conflict, now=request.now)
+            change = merge_change(fact, free, known, self.policy, self.conflict, now=request.now)
             if change is not None:
                 merged.update(change.source_fact_ids)
                 changes.append(change)
@@ -78,7 +80,7 @@ class MergeStep:
         )
 
 
-def merger(
+def merge_change(
     younger: StoredFact,
     near: Sequence[StoredPoint],
     known: Mapping[str, StoredFact],

@@ -39,7 +39,7 @@ class SettleStep:
         for pending, known in await pending_facts(self.reader, request):
             judgement = judge_without_model(pending, known, request.now)
             if judgement is not None:
-                changes.append(judged(pending, known, judgement, "settled without a model"))
+                changes.append(judge_change(pending, known, judgement, "settled without a model"))
         if not changes:
             return StepResult("nothing", row)
         return StepResult("done", row, {"settled": len(changes)}, changes=tuple(changes))
@@ -55,7 +55,7 @@ class JudgeStep:
     part: PartName
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        pairs = to_be_judged(await pending_facts(self.reader, request), request.now)[: self.policy.max_pairs]
+        pairs = pairs_to_judge(await pending_facts(self.reader, request), request.now)[: self.policy.max_pairs]
         if not pairs:
             return StepResult("nothing", row)
         prompt = JudgePrompt(pairs)
@@ -71,7 +71,7 @@ class JudgeStep:
             if pair is None or item.pair_id in changes:
                 unknown += 1
                 continue
-            changes[item.pair_id] = judged(pair.pending, pair.known, item.decision, item.reason)
+            changes[item.pair_id] = judge_change(pair.pending, pair.known, item.decision, item.reason)
         dropped = {"unknown_pair": unknown, "invalid": answer.value.dropped}
         return StepResult(
             "done",
@@ -85,7 +85,7 @@ class JudgeStep:
         )
 
 
-def to_be_judged(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
+def pairs_to_judge(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
     """Return the pairs that need a judgement: the pending fact is valid by now, and the fact it waits for is active."""
     return [
         PendingPair(pending, known)
@@ -94,7 +94,7 @@ def to_be_judged(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: dat
     ]
 
 
-def judged(pending: StoredFact, known: StoredFact | None, judgement: Judgement, reason: str) -> Change:
+def judge_change(pending: StoredFact, known: StoredFact | None, judgement: Judgement, reason: str) -> Change:
     return Change(
         action="judge",
         target_fact_id=pending.fact_id,

@@ -49,10 +49,10 @@ class SummaryStep:
         for session in sort_by_need(row.unsummarised, at_least=self.policy.summary_turns)[:SESSIONS_LOOKED_AT]:
             turns = await logged_turns(request, session, reader=self.reader, capture=self.capture)
             if len(turns) >= self.policy.summary_turns:
-                return await self._summarised(request, row, session, turns)
+                return await self._summarise(request, row, session, turns)
         return StepResult("nothing", row)
 
-    async def _summarised(
+    async def _summarise(
         self, request: RunRequest, row: ProgressRow, session: SummaryBacklog, turns: Sequence[SummaryTurn]
     ) -> StepResult:
         allowed = await without_secrets(request, session, turns, reader=self.reader)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from memstream.adapters.ports import StoredPoint
-from memstream.agents.consolidation.steps.merge import merger
+from memstream.agents.consolidation.steps.merge import merge_change
 from memstream.memory.policies import ConflictPolicy, HygienePolicy
 from memstream.schemas.commands import Change
 from memstream.schemas.facts import StoredFact
@@ -30,7 +30,7 @@ YOUNGER = told("Resides in Oslo", 2)
 def merged(younger: StoredFact, *others: StoredFact, score: float | None) -> Change | None:
     near: Sequence[StoredPoint] = [StoredPoint(id=each.fact_id, payload={}, score=score) for each in others]
     known = {each.fact_id: each for each in (younger, *others)}
-    return merger(younger, near, known, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
+    return merge_change(younger, near, known, POLICY, ConflictPolicy(), now=NOW + timedelta(days=1))
 
 
 def test_two_that_say_the_same_become_the_older() -> None:
