@@ -1,9 +1,9 @@
-"""A topic as many readers follow it at once, each from its own place, without a consumer group.
+"""Fan-out of a topic to many readers without a consumer group, each from offsets of its own.
 
-What is said now is read once, by one reader that all share (`_Tail`). Whoever begins earlier reads what lies behind
-with a reader of its own, and then joins: what comes meanwhile waits in its queue, so nothing falls between and nothing
-comes twice. A reader that is too slow for its queue is cut off, with a reason; it goes on from the place of the last
-record it was given.
+New records are read once, by one shared reader (`_Tail`). A reader that begins at earlier offsets first reads the older
+records with a log reader of its own, and then joins the shared one. New records wait in its queue meanwhile, so it
+misses none and gets none twice. A reader that is too slow for its queue is ended with a reason. It can begin again
+after the last record that it got.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .port import Log, Record
 log = structlog.get_logger(__name__)
 
 CANCEL_AGAIN = 0.2
-"""Seconds."""
+"""Seconds between two cancellations of a task that does not end."""
 CLOSE = 100
-"""Records behind the end from which a reader joins."""
+"""Records behind the end at which a reader joins the shared one."""
 
 Ended = Literal["slow", "unavailable", "gone", "shutdown"]
-"""Why a following ended: its reader was too slow, the log is away, its place is no longer in the log, or this process
+"""Why a reader ended: it was too slow, the log does not answer, the log no longer has its offsets, or this process
 stops."""
 Select = Callable[[Record], bool]
-"""Which records a reader gets; the others only move its place."""
+"""A filter of the records that a reader gets. The others only move its offsets."""
 
 
 class OffsetsLost(Exception):
-    """A place that the log no longer has: retention has deleted what came after it, or the topic was made anew."""
+    """The log no longer has these offsets: retention deleted records after them, or the topic was created again."""
 
 
 class TooManyReaders(Exception):
-    """As many follow as may."""
+    """The greatest number of readers is reached."""
 
 
 Begin = Offsets | Literal["beginning", "now"]
@@ -47,16 +47,17 @@ Begin = Offsets | Literal["beginning", "now"]
 
 # ------------------------------------------------------------------------------------------------ the shared reader
 @dataclass(slots=True, eq=False)
-class _Live:
-    """One reader's share of what is said now."""
+class _Subscription:
+    """One reader's queue of new records."""
 
     select: Select
     places: Offsets
     waiting: asyncio.Queue[PositionedRecord | None]
-    """None: it has ended."""
+    """None marks the end."""
     ended: Ended | None = None
 
     def offer(self, record: Record, places: Offsets) -> None:
+        """Queue a new record if it is selected. A full queue ends the subscription."""
         self.places = places
         if self.ended is None and self.select(record):
             if self.waiting.full():
@@ -65,44 +66,46 @@ class _Live:
                 self.waiting.put_nowait(PositionedRecord(record, places))
 
     def end(self, why: Ended) -> None:
-        """What waits is still given out; of what comes nothing is taken any more."""
+        """Take no further record. Queued records are still delivered."""
         self.ended = self.ended or why
         if not self.waiting.full():
             self.waiting.put_nowait(None)
 
-    async def told(self) -> AsyncIterator[PositionedRecord]:
+    async def records(self) -> AsyncIterator[PositionedRecord]:
+        """Iterate over the queued records until the end."""
         while self.ended is None or not self.waiting.empty():
-            told = await self.waiting.get()
-            if told is not None:
-                yield told
+            record = await self.waiting.get()
+            if record is not None:
+                yield record
 
 
 class _Tail:
-    """The one reader of what is said now. It runs while somebody listens."""
+    """The shared reader of new records. It runs while there is a subscription."""
 
     def __init__(self, *, log: Log, topic: str) -> None:
         self._log = log
         self._topic = topic
         self._places = Offsets(())
-        self._listening: set[_Live] = set()
+        self._subscriptions: set[_Subscription] = set()
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
 
-    async def join(self, select: Select, *, room: int) -> _Live:
-        """From now on, `room` records at most waiting; its `places` are where it begins."""
+    async def join(self, select: Select, *, room: int) -> _Subscription:
+        """Subscribe to new records, of which at most `room` may wait. `places` of the result is where they begin."""
         async with self._starting:
             if self._reading is None or self._reading.done():
                 self._places = Offsets(await self._log.ends(self._topic))
                 self._reading = asyncio.create_task(self._read())
-        live = _Live(select, self._places, asyncio.Queue(room))
-        self._listening.add(live)
-        return live
+        subscription = _Subscription(select, self._places, asyncio.Queue(room))
+        self._subscriptions.add(subscription)
+        return subscription
 
-    async def leave(self, live: _Live) -> None:
-        self._listening.discard(live)
-        if not self._listening and self._reading is not None:
+    async def leave(self, subscription: _Subscription) -> None:
+        """End a subscription. The last one stops the shared reader."""
+        self._subscriptions.discard(subscription)
+        if not self._subscriptions and self._reading is not None:
             reading, self._reading = self._reading, None
-            await stopped(reading)
+            await cancelled(reading)
 
     async def _read(self) -> None:
         why: Ended = "unavailable"
@@ -111,37 +114,39 @@ class _Tail:
             async with aclosing(self._log.read(self._topic, start=start, follow=True)) as records:
                 async for record in records:
                     if record.position.offset < self._places.of(record.position.partition):
-                        why = "gone"  # the client began anew, for its place was no longer there
+                        why = "gone"  # the client began again, because the log no longer had its offsets
                         break
                     self._places = self._places.after(record.position)
-                    for live in self._listening:
-                        live.offer(record, self._places)
+                    for subscription in self._subscriptions:
+                        subscription.offer(record, self._places)
         except StageError as error:
             log.warning("following_interrupted", topic=self._topic, why=str(error))
-        for live in self._listening:
-            live.end(why)
+        for subscription in self._subscriptions:
+            subscription.end(why)
 
 
 # ------------------------------------------------------------------------------------------------ one reader
 @dataclass(slots=True, eq=False)
 class TopicReader:
-    """One reader's way through the topic."""
+    """One reader of the topic."""
 
     begins: Offsets
     behind: bool
-    """It still catches up."""
+    """Whether it still reads older records."""
     ended: Ended | None = None
     _read: Offsets = field(init=False)
-    """After the last record that was handed out or passed over."""
+    """The offsets after the last record that was delivered or skipped."""
     _handed: asyncio.Queue[PositionedRecord | None] = field(default_factory=lambda: asyncio.Queue(1))
-    _live: _Live | None = None
+    _subscription: _Subscription | None = None
 
     def __post_init__(self) -> None:
         self._read = self.begins
 
     async def next(self, *, within: float) -> PositionedRecord | None:
-        """The next record that was selected, in the order of the log. None: nothing came within these seconds, or the
-        end (`ended` tells)."""
+        """Return the next selected record in the order of the log.
+
+        None: no record came within these seconds, or the reader has ended (see `ended`).
+        """
         try:
             async with asyncio.timeout(within):
                 return await self._handed.get()
@@ -149,36 +154,39 @@ class TopicReader:
             return None
 
     def place(self) -> Offsets:
-        """Where to go on, for a reader that got nothing from `next`: what was passed over meanwhile is behind it."""
-        live = self._live
-        return self._read.at_least(live.places) if live is not None and live.waiting.empty() else self._read
+        """Return the offsets to go on from when `next` returned nothing. Skipped records lie before them."""
+        if self._subscription is None or not self._subscription.waiting.empty():
+            return self._read
+        return self._read.at_least(self._subscription.places)
 
     def end(self, why: Ended) -> None:
-        """At once: what was not handed out is read again by whoever comes back."""
+        """End at once. Records that were not delivered are read again by the next reader from here."""
         self.ended = self.ended or why
         if self._handed.empty():
             self._handed.put_nowait(None)
 
     async def take(self, record: Record, places: Offsets, *, selected: bool) -> None:
-        """Waits while the reader is slow."""
+        """Deliver a record or skip it. Waits while the reader is slow."""
         if selected:
             await self._handed.put(PositionedRecord(record, places))
         self._read = places
 
-    def passed(self, places: Offsets) -> None:
+    def skip(self, places: Offsets) -> None:
+        """Move past records that are not delivered."""
         self._read = self._read.at_least(places)
 
     @property
     def read(self) -> Offsets:
         return self._read
 
-    def joins(self, live: _Live) -> None:
-        self._live = live
+    def join(self, subscription: _Subscription) -> None:
+        """Read new records from a subscription from now on."""
+        self._subscription = subscription
 
 
 @dataclass(frozen=True, slots=True)
 class FanoutBounds:
-    """How many follow at once, how many of them read alone, and how many records wait for a slow one."""
+    """The number of readers, of readers that catch up, and of records that wait for a slow reader (`room`)."""
 
     readers: int
     catching_up: int
@@ -193,42 +201,44 @@ class TopicFanout:
         self._topic = topic
         self._bounds = bounds
         self._tail = _Tail(log=log, topic=topic)
-        self._followings: set[TopicReader] = set()
+        self._readers: set[TopicReader] = set()
         self._closed = False
 
     @property
     def readers(self) -> int:
-        return len(self._followings)
+        return len(self._readers)
 
     @property
     def catching_up(self) -> int:
-        return sum(following.behind for following in self._followings)
+        return sum(reader.behind for reader in self._readers)
 
     @asynccontextmanager
     async def follow(self, begin: Begin, select: Select) -> AsyncIterator[TopicReader]:
-        """Raises Lost, TooMany, and Transient when the log is away."""
+        """Follow the topic. Raises OffsetsLost, TooManyReaders, and Transient when the log does not answer."""
         starts, ends = await self._offsets()
         places = starts if begin == "beginning" else ends if begin == "now" else begin
         self._check(places, starts, ends)
-        if self._closed or len(self._followings) >= self._bounds.readers:
+        if self._closed or len(self._readers) >= self._bounds.readers:
             raise TooManyReaders(f"{self._bounds.readers} streams are open, as many as may be")
         behind = _distance(places, ends) > CLOSE
         if behind and self.catching_up >= self._bounds.catching_up:
-            raise TooManyReaders(f"{self._bounds.catching_up} streams still read what lies behind, as many as may")
-        following = TopicReader(places, behind=behind)
-        self._followings.add(following)
-        feeding = asyncio.create_task(self._feed(following, select))
+            raise TooManyReaders(
+                f"{self._bounds.catching_up} streams still read records far behind the end, as many as may"
+            )
+        reader = TopicReader(places, behind=behind)
+        self._readers.add(reader)
+        feeding = asyncio.create_task(self._feed(reader, select))
         try:
-            yield following
+            yield reader
         finally:
-            self._followings.discard(following)
-            await stopped(feeding)
+            self._readers.discard(reader)
+            await cancelled(feeding)
 
     def close(self) -> None:
-        """All end, and nobody begins any more."""
+        """End all readers and accept no new one."""
         self._closed = True
-        for following in self._followings:
-            following.end("shutdown")
+        for reader in self._readers:
+            reader.end("shutdown")
 
     # ------------------------------------------------------------------------------------------------ inside
     async def _offsets(self) -> tuple[Offsets, Offsets]:
@@ -238,66 +248,69 @@ class TopicFanout:
         return Offsets(starts), Offsets(ends)
 
     def _check(self, places: Offsets, starts: Offsets, ends: Offsets) -> None:
-        """Everything that comes after the place is still there. Raises Lost."""
+        """Check that the log has all records after these offsets. Raises OffsetsLost."""
         if places.behind(starts):
             raise OffsetsLost(f"retention has deleted records of {self._topic} that came after this place")
         if ends.behind(places):
             raise OffsetsLost(f"{self._topic} was made anew, or has lost its end: this place lies beyond it")
 
-    async def _feed(self, following: TopicReader, select: Select) -> None:
+    async def _feed(self, reader: TopicReader, select: Select) -> None:
         try:
-            await self._catch_up(following, select)
-            live = await self._tail.join(select, room=self._bounds.room)
+            await self._catch_up(reader, select)
+            subscription = await self._tail.join(select, room=self._bounds.room)
             try:
-                await self._alone(following, select, until=live.places)
-                following.joins(live)
-                async for told in live.told():
-                    position = told.record.position
-                    if position.offset >= following.read.of(position.partition):
-                        await following.take(told.record, following.read.at_least(told.places), selected=True)
+                await self._read_older(reader, select, until=subscription.places)
+                reader.join(subscription)
+                async for next_record in subscription.records():
+                    position = next_record.record.position
+                    if position.offset >= reader.read.of(position.partition):
+                        places = reader.read.at_least(next_record.places)
+                        await reader.take(next_record.record, places, selected=True)
             finally:
-                await self._tail.leave(live)
-            if live.ended is not None:
-                following.end(live.ended)
+                await self._tail.leave(subscription)
+            if subscription.ended is not None:
+                reader.end(subscription.ended)
         except OffsetsLost as lost:
             log.warning("following_lost_its_place", topic=self._topic, why=str(lost))
-            following.end("gone")
+            reader.end("gone")
         except StageError as error:
             log.warning("following_interrupted", topic=self._topic, why=str(error))
         finally:
-            following.end("unavailable")
+            reader.end("unavailable")
 
-    async def _catch_up(self, following: TopicReader, select: Select) -> None:
-        """Until near the end, each record when its reader has taken the one before."""
+    async def _catch_up(self, reader: TopicReader, select: Select) -> None:
+        """Read older records until near the end, each when the reader has taken the one before."""
         while True:
             _, ends = await self._offsets()
-            if _distance(following.read, ends) <= CLOSE:
-                following.behind = False
+            if _distance(reader.read, ends) <= CLOSE:
+                reader.behind = False
                 return
-            await self._alone(following, select, until=ends)
+            await self._read_older(reader, select, until=ends)
 
-    async def _alone(self, following: TopicReader, select: Select, *, until: Offsets) -> None:
-        """What lies before `until`, with a reader of its own. Raises Lost."""
-        behind = following.read.behind(until)
+    async def _read_older(self, reader: TopicReader, select: Select, *, until: Offsets) -> None:
+        """Read the records before `until` with a log reader of its own. Raises OffsetsLost."""
+        behind = reader.read.behind(until)
         if not behind:
             return
         starts, ends = await self._offsets()
-        self._check(following.read, starts, ends)
+        self._check(reader.read, starts, ends)
         async with aclosing(self._log.read(self._topic, start=behind)) as records:
             async for record in records:
                 position = record.position
-                if following.read.of(position.partition) <= position.offset < until.of(position.partition):
-                    await following.take(record, following.read.after(position), selected=select(record))
-        following.passed(until)
+                if reader.read.of(position.partition) <= position.offset < until.of(position.partition):
+                    await reader.take(record, reader.read.after(position), selected=select(record))
+        reader.skip(until)
 
 
 def _distance(places: Offsets, ends: Offsets) -> int:
     return sum(ends.of(partition) - at for partition, at in places.behind(ends).items())
 
 
-async def stopped(task: asyncio.Task[None]) -> None:
-    """Cancelled until it has ended: a consumer of aiokafka that is being closed takes the first for its own
-    (`consumer/fetcher.py`, `Fetcher.close`)."""
+async def cancelled(task: asyncio.Task[None]) -> None:
+    """Cancel a task again and again until it has ended.
+
+    A closing aiokafka consumer takes the first cancellation for its own (`consumer/fetcher.py`, `Fetcher.close`).
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait((task,), timeout=CANCEL_AGAIN)

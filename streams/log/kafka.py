@@ -1,4 +1,4 @@
-"""The log port over Kafka: producer, admin client and groupless consumers, every wait bounded."""
+"""`Log` over Kafka: producer, admin client and consumers without a group. Every wait is bounded."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .port import Headers, Position, Record, TopicLayout, TopicWanted
 TIMEOUT = 30.0
 #: bytes; dead letters carry up to 1 MiB of value and headers
 MAX_REQUEST = 4 * 1024 * 1024
-#: seconds between two looks at a topic that is being made or taken away
+#: seconds between two checks of a topic that is being created or deleted
 PAUSE = 0.05
 #: milliseconds that one fetch waits for records
 FETCH_WAIT = 200
-#: seconds between two tries of a call that the broker answered with "not yet"
+#: seconds between two attempts of a call that the broker cannot answer yet
 BACKOFF = 0.2
 
 T = TypeVar("T")
@@ -42,9 +42,9 @@ class KafkaLog:
     """`Log` (streams/log/port.py) over aiokafka.
 
     Args:
-        servers: `host:port` of each server (see `addresses.kafka_servers`).
-        timeout: seconds, for each call; past it `Transient("broker", …)`. An append that timed out may still arrive.
-        client_id: how the broker's logs name this client.
+        servers: `host:port` of each server (see `broker_url.kafka_servers`).
+        timeout: seconds for each call, then `Transient("broker", …)`. An append that timed out may still arrive.
+        client_id: the name of this client in the broker's logs.
     """
 
     def __init__(self, *, servers: Sequence[str], timeout: float = TIMEOUT, client_id: str = "memstream") -> None:
@@ -54,15 +54,15 @@ class KafkaLog:
         self._admin: Any = None
         self._producer: Any = None
         self._failed: Any = None
-        """The producer that failed a record last."""
+        """The producer of the last failed record."""
         self._ending: set[asyncio.Task[None]] = set()
-        """Of producers that were replaced."""
+        """Tasks that stop replaced producers."""
         self._probe: Any = None
         self._known: set[str] = set()
         self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
-        """One attempt: whoever wants to wait for the broker calls it again."""
+        """Connect in one attempt. A caller that waits for the broker calls it again."""
         decode_headers_leniently()
         async with self._reach("connect"):
             try:
@@ -83,7 +83,7 @@ class KafkaLog:
                 for part in parts:
                     await part.stop()
         except TimeoutError:
-            pass  # the broker is away: what was appended has been answered, or its caller has been told
+            pass  # no broker answers: each append has its result or its error already
         finally:
             if admin is not None:
                 await admin.close()
@@ -99,14 +99,14 @@ class KafkaLog:
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Position:
-        producer = self._open(self._producer)
+        producer = self._started_part(self._producer)
         try:
-            # Handed over one after the other: both looks for the topic, ours and the producer's, would let later
-            # appends of a caller overtake earlier ones.
+            # One after the other: while this or the producer looks the topic up, later appends of a caller would
+            # overtake earlier ones.
             async with self._handing_over:
-                await self._know(topic)
+                await self._check_exists(topic)
                 async with self._reach(f"append to {topic}"):
-                    producer = await self._sound_producer()
+                    producer = await self._usable_producer()
                     sent = await producer.send(
                         topic, value, key=key, partition=partition, timestamp_ms=timestamp, headers=list(headers)
                     )
@@ -120,19 +120,21 @@ class KafkaLog:
             raise
         return Position(topic, meta.partition, meta.offset)
 
-    async def _sound_producer(self) -> Any:
-        """Another one after a failure. aiokafka takes a sequence number for a batch that it drops, too
-        (`producer/message_accumulator.py:487`, no leader and too old): from then on the broker refuses every later
-        batch of that partition as out of order."""
+    async def _usable_producer(self) -> Any:
+        """Return the producer, a new one after a failure.
+
+        aiokafka uses up a sequence number also for a batch that it drops (`producer/message_accumulator.py:487`, no
+        leader and too old). From then on the broker refuses every later batch of that partition as out of order.
+        """
         if self._failed is not None and self._failed is self._producer:
             failed, self._producer = self._producer, await self._new_producer()
             ending = asyncio.create_task(self._end(failed))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
-        return self._open(self._producer)
+        return self._started_part(self._producer)
 
     async def _end(self, producer: Any) -> None:
-        """What it still holds has been told to its callers, or will be when their time is out."""
+        """Stop a replaced producer. The callers of its records have their errors, or get them at their time-outs."""
         with suppress(KafkaError, OSError, TimeoutError):
             async with asyncio.timeout(self._timeout):
                 await producer.stop()
@@ -142,8 +144,8 @@ class KafkaLog:
             AIOKafkaProducer(**self._common(), acks="all", enable_idempotence=True, max_request_size=MAX_REQUEST)
         )
 
-    async def _know(self, topic: str) -> None:
-        """The producer would look for a topic that is not there until its time-out. Raises Fatal."""
+    async def _check_exists(self, topic: str) -> None:
+        """Check that a topic exists: the producer would look for it until its time-out. Raises Fatal."""
         if topic in self._known:
             return
         if await self.partitions(topic) is None:
@@ -158,7 +160,7 @@ class KafkaLog:
         places: dict[TopicPartition, int] = {}
         for p in wanted:
             asked = firsts[p] if start is None else start[p]
-            # Beyond the end the broker would answer "out of range", and the consumer begin again at the start.
+            # Beyond the end the broker would answer "out of range", and the consumer would begin again at the start.
             places[TopicPartition(topic, p)] = min(max(asked, firsts[p]), ends[p])
         open_ = {tp for tp, place in places.items() if follow or place < ends[tp.partition]}
         if not open_:
@@ -201,7 +203,7 @@ class KafkaLog:
 
     # ----------------------------------------------------------------- offsets
     async def partitions(self, topic: str) -> int | None:
-        found = await self._call(f"describe {topic}", lambda: self._open(self._admin).describe_topics([topic]))
+        found = await self._call(f"describe {topic}", lambda: self._started_part(self._admin).describe_topics([topic]))
         layout = found[0] if found else None
         if layout is None or for_code(layout["error_code"]) is not NoError:
             return None
@@ -218,7 +220,8 @@ class KafkaLog:
         if tp not in await self._partitions_of(topic):
             return None
         found = await self._call(
-            f"offset by time in {topic}", lambda: self._open(self._probe).offsets_for_times({tp: max(timestamp, 0)})
+            f"offset by time in {topic}",
+            lambda: self._started_part(self._probe).offsets_for_times({tp: max(timestamp, 0)}),
         )
         return None if found.get(tp) is None else int(found[tp].offset)
 
@@ -228,14 +231,14 @@ class KafkaLog:
             return ()
         found = await self._call(
             f"committed offsets of {group}",
-            lambda: self._open(self._admin).list_consumer_group_offsets(group, partitions=places),
+            lambda: self._started_part(self._admin).list_consumer_group_offsets(group, partitions=places),
         )
         offsets = (found[tp].offset if tp in found else -1 for tp in places)
         return tuple(offset if offset >= 0 else None for offset in offsets)
 
     async def members(self, group: str) -> int:
         answers = await self._call(
-            f"members of {group}", lambda: self._open(self._admin).describe_consumer_groups([group])
+            f"members of {group}", lambda: self._started_part(self._admin).describe_consumer_groups([group])
         )
         return sum(len(described[5]) for answer in answers for described in answer.groups)
 
@@ -244,7 +247,7 @@ class KafkaLog:
         return await self._call("list topics", self._topics)
 
     async def _topics(self) -> dict[str, TopicLayout]:
-        admin = self._open(self._admin)
+        admin = self._started_part(self._admin)
         names = sorted(name for name in await admin.list_topics() if not name.startswith("__"))
         if not names:
             return {}
@@ -262,7 +265,7 @@ class KafkaLog:
         }
 
     async def create(self, wanted: Sequence[TopicWanted]) -> None:
-        admin = self._open(self._admin)
+        admin = self._started_part(self._admin)
         new = [NewTopic(w.name, w.partitions, w.replication, topic_configs=dict(w.config)) for w in wanted]
         if not new:
             return
@@ -271,13 +274,13 @@ class KafkaLog:
             for name, code, *rest in answer.topic_errors:
                 error = for_code(code)
                 if error not in (NoError, TopicAlreadyExistsError):
-                    raise Fatal(f"topic {name} cannot be made: {error.__name__} {rest[0] if rest else ''}".rstrip())
-            for w in wanted:  # the answer comes before every broker knows of it
-                while not await self._has_leaders(w.name):  # noqa: ASYNC110 - the broker tells nobody when
+                    raise Fatal(f"topic {name} cannot be created: {error.__name__} {rest[0] if rest else ''}".rstrip())
+            for w in wanted:  # the answer comes before every broker knows the topic
+                while not await self._has_leaders(w.name):  # noqa: ASYNC110 - the broker sends no notice
                     await asyncio.sleep(PAUSE)
 
     async def delete(self, topics: Sequence[str]) -> None:
-        admin = self._open(self._admin)
+        admin = self._started_part(self._admin)
         if not topics:
             return
         async with self._reach("delete topics"):
@@ -288,7 +291,7 @@ class KafkaLog:
                 error = for_code(code)
                 if error not in (NoError, UnknownTopicOrPartitionError):
                     raise Fatal(f"topic {name} cannot be deleted: {error.__name__}")
-            while set(topics) & set(await admin.list_topics()):  # noqa: ASYNC110 - the broker tells nobody when
+            while set(topics) & set(await admin.list_topics()):  # noqa: ASYNC110 - the broker sends no notice
                 await asyncio.sleep(PAUSE)
 
     # ----------------------------------------------------------------- inside
@@ -322,13 +325,13 @@ class KafkaLog:
             raise
         return part
 
-    def _open(self, part: Any) -> Any:
+    def _started_part(self, part: Any) -> Any:
         if part is None:
             raise Fatal("the log is used before start() or after close()")
         return part
 
     async def _call(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """For what may be repeated: a fresh broker answers "coordinator not available" for a while."""
+        """Repeat a call while its error is retriable: a new broker has no coordinator for a while."""
         async with self._reach(what):
             while True:
                 try:
@@ -360,16 +363,16 @@ class KafkaLog:
         places = await self._partitions_of(topic)
         if not places:
             return ()
-        found = await self._call(f"{which} of {topic}", lambda: getattr(self._open(self._probe), which)(places))
+        found = await self._call(f"{which} of {topic}", lambda: getattr(self._started_part(self._probe), which)(places))
         return tuple(found[tp] for tp in places)
 
     async def _place(self, consumer: Any, tp: TopicPartition) -> int:
-        """Moves past compacted records and transaction markers too, which never come as records."""
+        """Return the position, which also moves past compacted records and transaction markers."""
         async with self._reach(f"position in {tp.topic}"):
             return int(await consumer.position(tp))
 
     async def _has_leaders(self, topic: str) -> bool:
-        found = await self._open(self._admin).describe_topics([topic])
+        found = await self._started_part(self._admin).describe_topics([topic])
         parts: Iterable[Any] = found[0]["partitions"] if found else ()
         return bool(parts) and all(for_code(p["error_code"]) is NoError and p["leader"] >= 0 for p in parts)
 

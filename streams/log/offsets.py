@@ -24,9 +24,11 @@ class Offsets:
     offsets: tuple[int, ...]
 
     def of(self, partition: int) -> int:
+        """Return the offset of a partition."""
         return self.offsets[partition] if partition < len(self.offsets) else 0
 
     def after(self, position: Position) -> Offsets:
+        """Return these offsets, moved past a record."""
         return self.at_least({position.partition: position.offset + 1})
 
     def at_least(self, other: Offsets | dict[int, int]) -> Offsets:

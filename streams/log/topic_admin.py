@@ -1,8 +1,8 @@
-"""Topic admin: make the topics of the catalogue, compare those that stand, say what mends a difference.
+"""Topic admin: create the topics of the catalogue, compare existing ones, and name the remedy for a difference.
 
-`plan` is pure. What would break is refused (`ok` is False): a missing topic, differing partition counts among topics
-that meet in one stage, compaction on a log, deletion on a compacted topic, records cut smaller than we write them.
-Other differences (a retention of one's own) stand in `detail` and are the operator's right.
+`plan` is pure. A difference that would break a stage is refused (`ok` is False): a missing topic, different partition
+counts among the topics of one stage, compaction on a log, deletion on a compacted topic, a record limit below our
+records. Other differences (such as another retention) are the operator's choice; `detail` names them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KAFKA_DEFAULTS = {"cleanup.policy": "delete"}
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """One topic: whether a worker may start on it, what was found, and the command that mends it (empty when ok)."""
+    """One topic: whether a worker may start on it, the details, and the command that repairs it (empty when ok)."""
 
     topic: str
     ok: bool
@@ -29,7 +29,7 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What a deployment says of its topics. `servers` (`host:port,…`) is for the commands of `fix`; None: embedded."""
+    """The topic settings of a deployment. `servers` (`host:port,…`) is for the commands of `fix`; None: embedded."""
 
     partitions: int
     replication: int
@@ -37,8 +37,11 @@ class Deployment:
 
 
 def companions() -> tuple[frozenset[str], ...]:
-    """Names of topics that must have one partition count: the sources of one stage and its changelog share a table
-    by partition number, and stages that share a source are bound together."""
+    """Return the groups of topics that must have the same partition count.
+
+    The sources of a stage and its changelog share a table by partition number. Stages that share a source belong to one
+    group.
+    """
     groups: list[frozenset[str]] = []
     for stage in STAGES:
         changelog = changelog_of(stage)
@@ -51,8 +54,7 @@ def companions() -> tuple[frozenset[str], ...]:
 def wanted(
     topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
 ) -> tuple[TopicWanted, ...]:
-    """What is missing, as it shall be made: with the count of the companions that stand already, else the
-    deployment's."""
+    """Return the topics to create, with the partition count of existing companions, else the deployment's."""
     return tuple(
         TopicWanted(
             topic.name,
@@ -66,7 +68,7 @@ def wanted(
 
 
 def plan(topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment) -> list[TopicReport]:
-    """One report per topic of `topics`, in their order; `layouts` is what the log has (others are ignored)."""
+    """Compare `topics` with the log's `layouts`. Return one report a topic, in their order; others are ignored."""
     return [
         _report(
             topic,
@@ -84,7 +86,7 @@ async def check(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | N
 
 
 async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | None = None) -> list[TopicReport]:
-    """Make what is missing, then compare. What stands already stays as it is."""
+    """Create missing topics, then compare. Existing topics are not changed."""
     chosen = catalogue() if topics is None else topics
     missing = wanted(chosen, await log.topics(), deployment=deployment)
     if missing:
@@ -102,7 +104,7 @@ async def create(log: Log, *, deployment: Deployment, topics: Sequence[Topic] | 
 def _expected(
     topic: Topic, topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
 ) -> int:
-    """The deployment's count when any companion has it (or none stands yet), else that of the first that stands."""
+    """Return the deployment's count if a companion has it or none exists, else the count of the first that exists."""
     configured = partitions_of(topic, default=deployment.partitions)
     group = next((group for group in companions() if topic.name in group), frozenset((topic.name,)))
     counts = [layouts[other.name].partitions for other in topics if other.name in group and other.name in layouts]
@@ -150,7 +152,7 @@ def _less(found: str, value: str) -> bool:
 
 
 def _fix_partitions(topic: Topic, layout: TopicLayout, expected: int, *, deployment: Deployment) -> str:
-    """More partitions can be added where no table is kept by partition number; anything else is a new topic."""
+    """Return the command for another partition count. A topic that a table depends on has to be created again."""
     if deployment.servers is None:
         return f"MEMSTREAM_PARTITIONS={layout.partitions} with a new folder in MEMSTREAM_BROKER"
     kafka = f"kafka-topics.sh --bootstrap-server {deployment.servers}"

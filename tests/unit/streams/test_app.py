@@ -1,4 +1,4 @@
-"""The app of a stage: its settings, its lease's users, and an end that always comes."""
+"""The app of a stage: settings, lease and bounded shutdown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def app(tmp_path: Path) -> StageApp:
 
 
 # --------------------------------------------------------------------------- settings
-async def test_settings_that_lose_nothing(tmp_path: Path) -> None:
+async def test_settings_lose_no_record(tmp_path: Path) -> None:
     settings = AppSettings(partitions=6, replication=3, session_timeout=20, worker_id="w1")
     app = create_app(name="memory-observer", broker="kafka://a:1,b:2", datadir=tmp_path, settings=settings)
     conf = app.conf
@@ -59,7 +59,7 @@ def test_three_heartbeats_fit_into_a_session(session: float) -> None:
 
 
 @pytest.mark.parametrize("session", [0.5, 41.0])
-def test_a_session_that_cannot_work_is_refused_by_name(session: float) -> None:
+def test_a_session_out_of_range_is_refused_by_name(session: float) -> None:
     with pytest.raises(Fatal, match="MEMSTREAM_SESSION_TIMEOUT"):
         AppSettings(session_timeout=session)
 
@@ -119,7 +119,7 @@ STOCK_FAILS = pytest.mark.xfail(strict=True, raises=AssertionError, reason="Faus
 
 
 class StockEnd(StageApp):
-    """StageApp with Faust's own way to end."""
+    """StageApp with Faust's own shutdown."""
 
     _crash = App._crash
     stop = App.stop
@@ -130,7 +130,7 @@ class StockEnd(StageApp):
     "kind", [pytest.param(StageApp, id="ours"), pytest.param(StockEnd, id="stock", marks=STOCK_FAILS)]
 )
 @pytest.mark.parametrize("how", ["stop", "crash"])
-async def test_an_end_that_hangs_is_cut_off(
+async def test_a_shutdown_that_hangs_is_ended(
     kind: Any, how: str, app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app.__class__ = kind
@@ -145,7 +145,7 @@ async def test_an_end_that_hangs_is_cut_off(
     assert app.exits == [UNREACHABLE if how == "stop" else BROKEN]
 
 
-async def test_a_blocked_event_loop_is_cut_off_too(app: StageApp) -> None:
+async def test_a_blocked_event_loop_is_ended_too(app: StageApp) -> None:
     app.crash_grace = 0.05
     with structlog.testing.capture_logs() as told:
         app._crash(Transient("broker", "away", remedy="is it up?"))
@@ -170,7 +170,7 @@ async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatc
     assert app.exits == [UNREACHABLE]
 
 
-async def test_an_end_that_comes_is_left_alone(app: StageApp) -> None:
+async def test_a_timer_leaves_a_shutdown_that_ends_alone(app: StageApp) -> None:
     before = threading.active_count()
     app.stop_grace = app.crash_grace = 0.3
     await app.crash(Transient("broker", "away"))
@@ -180,7 +180,7 @@ async def test_an_end_that_comes_is_left_alone(app: StageApp) -> None:
     assert threading.active_count() == before
 
 
-def test_a_cancelled_timer_does_not_bite() -> None:
+def test_a_cancelled_timer_does_not_end_the_process() -> None:
     ended: list[int] = []
     timer = ExitTimer(0.05, reason=None, exit_process=ended.append)
     timer.cancel()
@@ -222,7 +222,7 @@ async def test_ready_means_that_events_flow(app: StageApp) -> None:
     assert not app.ready()
 
 
-async def test_a_member_without_partitions_lacks_nothing_but_events(app: StageApp) -> None:
+async def test_a_member_without_partitions_is_a_spare(app: StageApp) -> None:
     app._consumer = app.consumer
     app.consumer._thread._consumer = ScriptedConsumer({})
     app.tables.on_actives_ready()
@@ -232,7 +232,7 @@ async def test_a_member_without_partitions_lacks_nothing_but_events(app: StageAp
     assert not app.ready(), "no events flow"
 
 
-async def test_a_worker_that_is_asked_to_stop_says_so(app: StageApp) -> None:
+async def test_a_stopping_worker_is_not_ready_and_says_so(app: StageApp) -> None:
     app._stopped.set()
     assert "asked to stop" in app.why_not_ready()
     app._crashed.set()
@@ -242,7 +242,7 @@ async def test_a_worker_that_is_asked_to_stop_says_so(app: StageApp) -> None:
 
 # --------------------------------------------------------------------------- out of the group
 @pytest.mark.parametrize("worker_id", [None, "w1"])
-async def test_whoever_is_thrown_out_of_the_group_ends_at_once_and_says_what_helps(
+async def test_a_worker_that_its_group_removed_ends_at_once_and_names_the_remedy(
     worker_id: str | None, tmp_path: Path
 ) -> None:
     app = stage_app(tmp_path, worker_id=worker_id)
@@ -257,7 +257,7 @@ async def test_whoever_is_thrown_out_of_the_group_ends_at_once_and_says_what_hel
         app.check_lease()
 
 
-async def test_a_crash_that_leaves_the_group_says_what_it_was_and_what_helps(
+async def test_a_crash_that_leaves_the_group_names_its_cause_and_the_remedy(
     app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[int] = []

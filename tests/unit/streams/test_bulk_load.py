@@ -23,7 +23,7 @@ CHANGELOG = TP("memory-test-rows-changelog", 0)
 
 
 @dataclass(frozen=True)
-class Kept:
+class Entry:
     offset: int
     key: bytes
     value: bytes | None
@@ -31,13 +31,13 @@ class Kept:
 
 @dataclass
 class Script:
-    """A changelog with holes, read in batches of any size; sometimes nothing comes."""
+    """A changelog with gaps, read in batches of any size, some of them empty."""
 
-    kept: Sequence[Kept]
+    kept: Sequence[Entry]
     end: int
     batches: list[int] = field(default_factory=list)
 
-    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Kept], int]:
+    async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Entry], int]:
         size = self.batches.pop() if self.batches else 3
         found = [entry for entry in self.kept if entry.offset >= offset][:size]
         if size == 0:
@@ -47,7 +47,7 @@ class Script:
 
 @dataclass
 class Rows:
-    """A store whose every state is remembered."""
+    """A store that records all of its states."""
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     offset: int = -1
@@ -66,7 +66,7 @@ class Rows:
 
 @dataclass
 class Clock:
-    """Steps by these seconds each time it is asked, then stands."""
+    """A clock that advances by these seconds at each call, then stands still."""
 
     steps: list[float] = field(default_factory=list)
     now: float = 0.0
@@ -81,37 +81,35 @@ def scripts(draw: st.DrawFn) -> Script:
     end = draw(st.integers(0, 30))
     offsets = draw(st.sets(st.integers(0, max(0, end - 1)))) if end else set()
     kept = [
-        Kept(n, draw(st.sampled_from([b"a", b"b", b"c"])), draw(st.one_of(st.none(), st.binary(max_size=3))))
+        Entry(n, draw(st.sampled_from([b"a", b"b", b"c"])), draw(st.one_of(st.none(), st.binary(max_size=3))))
         for n in sorted(offsets)
     ]
     return Script(kept, end, draw(st.lists(st.integers(0, 5), max_size=20)))
 
 
-def folded(kept: Sequence[Kept], upto: int) -> dict[bytes, bytes | None]:
+def last_values(kept: Sequence[Entry], upto: int) -> dict[bytes, bytes | None]:
     return {entry.key: entry.value for entry in kept if entry.offset <= upto}
 
 
 @given(script=scripts(), steps=st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=20))
-def test_whatever_the_batches_and_holes_the_store_always_has_all_up_to_its_offset(
-    script: Script, steps: list[float]
-) -> None:
+def test_the_store_always_has_all_entries_up_to_its_offset(script: Script, steps: list[float]) -> None:
     rows, kept = Rows(), list(script.kept)
     wanted = BulkLoad(CHANGELOG, 0, script.end)
     asyncio.run(
         load(wanted, changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock(steps))
     )
-    assert rows.rows == folded(kept, script.end)
+    assert rows.rows == last_values(kept, script.end)
     assert rows.offset == script.end - 1
     assert rows.told == [offset for offset, _ in rows.history]
     for offset, then in rows.history:
-        assert then == folded(kept, offset)
+        assert then == last_values(kept, offset)
 
 
-async def test_the_store_gets_the_last_value_of_each_key_of_what_fits_into_memory(
+async def test_the_store_gets_the_last_value_of_each_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bulk_load, "HELD_BYTES", 4 * (bulk_load.ENTRY_BYTES + 1 + 100))
-    script, rows = Script([Kept(n, b"k", b"%100d" % n) for n in range(10)], 10, [2] * 5), Rows()
+    script, rows = Script([Entry(n, b"k", b"%100d" % n) for n in range(10)], 10, [2] * 5), Rows()
     await load(
         BulkLoad(CHANGELOG, 0, 10),
         changelog=script,
@@ -123,8 +121,8 @@ async def test_the_store_gets_the_last_value_of_each_key_of_what_fits_into_memor
     assert rows.told == [3, 7, 9], "as soon as four are held, and at the end"
 
 
-async def test_what_comes_slowly_is_not_held_for_long() -> None:
-    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(6)], 6, [1] * 6), Rows()
+async def test_slow_entries_are_written_after_a_second() -> None:
+    script, rows = Script([Entry(n, b"k", b"%d" % n) for n in range(6)], 6, [1] * 6), Rows()
     clock = Clock([0.0] * 6 + [0.6] * 3)  # the last ones first
     await load(
         BulkLoad(CHANGELOG, 0, 6), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=clock
@@ -133,13 +131,13 @@ async def test_what_comes_slowly_is_not_held_for_long() -> None:
 
 
 @pytest.mark.parametrize("place", range(4))
-async def test_what_was_read_for_an_older_assignment_is_not_written(place: int) -> None:
-    """The partition goes while its batch `place` is read."""
-    script, rows = Script([Kept(n, b"k", b"%d" % n) for n in range(8)], 8, [2, 2, 2, 2]), Rows()
+async def test_entries_read_for_an_older_assignment_are_not_written(place: int) -> None:
+    """The partition is revoked while batch `place` is read."""
+    script, rows = Script([Entry(n, b"k", b"%d" % n) for n in range(8)], 8, [2, 2, 2, 2]), Rows()
     ours = True
 
     class Rebalanced:
-        async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Kept], int]:
+        async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Entry], int]:
             nonlocal ours
             ours = offset != 2 * place
             return await script.read(tp, offset, timeout)
@@ -178,7 +176,7 @@ def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.
                 loaded=lambda offset: None,
             )
         found = dict(table.data._visible_items(table.data._db_for_partition(0)))
-        assert found == {key: value for key, value in folded(script.kept, script.end).items() if value is not None}
+        assert found == {key: value for key, value in last_values(script.kept, script.end).items() if value is not None}
         assert table.persisted_offset(CHANGELOG) == (script.end - 1 if script.end else None)
 
     asyncio.run(run())
@@ -200,14 +198,14 @@ async def test_a_bulk_load_is_on_the_disk_when_it_ends_and_later_writes_have_the
 
 # --------------------------------------------------------------------------- what an error means
 @pytest.mark.parametrize("words", ["No space left on device", "File too large", "Disk quota exceeded"])
-def test_a_full_disk_passes_and_names_the_folder(words: str, tmp_path: Path) -> None:
+def test_a_full_disk_is_transient_and_names_the_folder(words: str, tmp_path: Path) -> None:
     with pytest.raises(Transient, match="no room") as raised, StoreErrors(table="rows", folder=tmp_path):
         raise Exception(f"IO error: {words}: While appending to file: 000004.log")
     assert raised.value.component == "tables"
     assert str(tmp_path) in raised.value.remedy
 
 
-def test_any_other_error_of_the_store_stops_and_says_what_to_do(tmp_path: Path) -> None:
+def test_any_other_error_of_the_store_is_fatal_and_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(Fatal, match=f"{tmp_path}.*delete that folder"), StoreErrors(table="rows", folder=tmp_path):
         raise Exception("Corruption: block checksum mismatch")
 

@@ -1,4 +1,4 @@
-"""Hostile bytes leave the codec as poison with the right reason, and as nothing else."""
+"""Decoding of hostile bytes: they raise Poison with the right reason, and nothing else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record(value: bytes | None, *, headers: tuple[tuple[str, bytes], ...] = (), 
 
 
 def with_content(content: str) -> bytes:
-    """A turn whose content is given as raw JSON."""
+    """Build a turn with this raw JSON as content."""
     fields = {name: value for name, value in LEAST.items() if name != "messages"}
     head = json.dumps(fields)[:-1]
     return f'{head}, "messages": [{{"role": "user", "content": {content}}}]}}'.encode("utf-8", "surrogatepass")
@@ -46,7 +46,7 @@ def refused(value: bytes | None, **more: Any) -> Poison:
 
 
 def reason_of(hostile: Record, contract: type[Contract]) -> str | None:
-    """None: it was taken."""
+    """Return the reason of the refusal, None for a decoded record."""
     try:
         assert isinstance(decode(hostile, contract), contract)
     except Poison as poison:
@@ -73,7 +73,7 @@ def reason_of(hostile: Record, contract: type[Contract]) -> str | None:
         pytest.param(with_content("9" * 5_000), id="a number that nothing can hold"),
     ],
 )
-def test_what_is_no_json_is_undecodable(value: bytes | None) -> None:
+def test_bytes_that_are_not_json_are_undecodable(value: bytes | None) -> None:
     assert refused(value).reason == "undecodable"
 
 
@@ -94,20 +94,20 @@ def test_what_is_no_json_is_undecodable(value: bytes | None) -> None:
         pytest.param(json.dumps(LEAST | {"occurred_at": 10**30}).encode(), id="a time far away"),
     ],
 )
-def test_what_breaks_the_contract_is_invalid(value: bytes) -> None:
+def test_json_outside_the_contract_is_invalid(value: bytes) -> None:
     assert refused(value).reason == "invalid"
 
 
 @pytest.mark.parametrize(
     "content", ['"\\u0000"', '"🦜👩‍👩‍👧‍👦"', '"\u200b\u200d\ufeff"', '"\\ud83e\\udd9c"', '""', "null"]
 )
-def test_strange_texts_are_taken(content: str) -> None:
+def test_strange_texts_are_accepted(content: str) -> None:
     turn = decode(record(with_content(content)), Turn)
     assert turn.messages[0].content == json.loads(content)
 
 
 @pytest.mark.parametrize("extra", [b"1e400", b"-0.0", b"9" * 4_000, b"NaN", b"[[[1]]]"])
-def test_strange_numbers_in_unknown_fields_hurt_nobody(extra: bytes) -> None:
+def test_strange_numbers_in_unknown_fields_are_accepted(extra: bytes) -> None:
     value = json.dumps(LEAST).encode()[:-1] + b', "future": ' + extra + b"}"
     assert reason_of(record(value), Turn) in (None, "undecodable", "invalid")
 
@@ -121,7 +121,7 @@ def test_too_large_is_oversized_before_it_is_parsed() -> None:
     assert decode(record(json.dumps(LEAST).encode()), Turn, max_bytes=len(json.dumps(LEAST))).turn_id == "t1"
 
 
-def test_what_is_wrong_is_said_without_repeating_it() -> None:
+def test_the_message_names_fields_without_their_content() -> None:
     poison = refused(json.dumps(LEAST | {"scope": "my secret"}).encode())
     assert str(poison).startswith("scope: ")
     assert "secret" not in str(poison)
@@ -177,7 +177,7 @@ values = (
     st.lists(st.tuples(st.just("ce_type") | st.text(max_size=9), st.binary(max_size=30)), max_size=3),
     st.none() | st.binary(max_size=30),
 )
-def test_nothing_but_poison_ever_leaves(
+def test_hostile_records_raise_nothing_but_poison(
     contract: type[Contract], value: bytes | None, headers: list[tuple[str, bytes]], key: bytes | None
 ) -> None:
     hostile = record(value, headers=tuple(headers), key=key)
@@ -188,7 +188,7 @@ def test_nothing_but_poison_ever_leaves(
 
 
 @given(st.binary(min_size=1, max_size=8), st.integers(0, 200), st.booleans())
-def test_nothing_but_poison_leaves_when_a_good_turn_is_damaged(noise: bytes, at: int, replaces: bool) -> None:
+def test_damaged_turns_raise_nothing_but_poison(noise: bytes, at: int, replaces: bool) -> None:
     good = json.dumps(LEAST).encode()
     at %= len(good)
     damaged = good[:at] + noise + good[at + (len(noise) if replaces else 0) :]
@@ -221,6 +221,6 @@ def test_the_tenant_of_a_refused_record_where_it_can_be_read(value: bytes | None
     assert tenant_of(value) == tenant
 
 
-def test_the_lane_of_what_cannot_be_decoded_is_its_raw_key() -> None:
+def test_the_lane_of_an_undecodable_record_is_its_raw_key() -> None:
     assert lane_key(record(b"x", key=b"\xff\x00a")) == "\xff\x00a"
     assert lane_key(record(b"x", key=None)) == ""

@@ -1,4 +1,4 @@
-"""Crash points: what may be named, when they end the process, and that nothing is cleaned up."""
+"""Crash points: their names, when they end the process, and that no clean-up runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_stage_has_every_step(stage: str, step: str) -> None:
         " observer:table",
     ],
 )
-def test_a_wrong_one_is_refused_with_what_is_allowed(text: str) -> None:
+def test_an_unknown_crash_point_is_refused_with_the_allowed_ones(text: str) -> None:
     with pytest.raises(ValueError, match=r"<stage>:<step>\[:n\].*observer.*decide, table, store, publish, commit"):
         CrashPoint.parse(text, stages=STAGES)
 
@@ -60,7 +60,7 @@ def test_only_its_own_step_arms_it() -> None:
     assert point.left == 2
 
 
-def test_the_process_ends_at_the_nth_time_and_nothing_is_cleaned_up() -> None:
+def test_the_process_ends_at_the_nth_time_without_clean_up() -> None:
     script = """
         import atexit
         from memstream.streams.engine.crash_points import CrashPoint

@@ -1,4 +1,4 @@
-"""Dead letters: the refused record, raw, and headers as other tools expect them, byte for byte."""
+"""Dead letters: the raw refused record, and headers as other tools expect them, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def record(value: bytes | None, *, key: bytes | None = b"acme/u1/s1", headers: H
     return Record(Position("memory.turns", 11, 4711), key, value, headers, 1_763_632_800_123)
 
 
-def letter_of(refused: Record, error: BaseException | None = None, **fields: object):  # type: ignore[no-untyped-def]
+def dead_letter_of(refused: Record, error: BaseException | None = None, **fields: object):  # type: ignore[no-untyped-def]
     options = {"stage": "observer", "reason": "invalid", "attempts": 1} | fields
     return dead_letter(refused, error=error or Poison("invalid", "no"), **options)  # type: ignore[arg-type]
 
 
 def test_every_header_byte_for_byte() -> None:
     refused = record(json.dumps({"tenant_id": "acme", "x": 1}).encode(), headers=(("trace", b"\x00\xff"),))
-    letter = letter_of(refused, Poison("invalid", "user_id: Field required"))
+    letter = dead_letter_of(refused, Poison("invalid", "user_id: Field required"))
     assert letter.topic == "memory.turns.dlq"
     assert (letter.key, letter.value) == (refused.key, refused.value)
     assert letter.headers == (
@@ -49,7 +49,7 @@ def test_every_header_byte_for_byte() -> None:
 def test_the_exception_is_the_cause_of_the_poison() -> None:
     poison = Poison("fatal", "KeyError: 'x'")
     poison.__cause__ = KeyError("x")
-    headers = dict(letter_of(record(b"{}"), poison, reason="fatal", attempts=3).headers)
+    headers = dict(dead_letter_of(record(b"{}"), poison, reason="fatal", attempts=3).headers)
     assert headers["kafka_dlt-exception-fqcn"] == b"builtins.KeyError"
     assert headers["kafka_dlt-exception-message"] == b"'x'"
     assert headers["memstream-reason"] == b"fatal"
@@ -58,25 +58,25 @@ def test_the_exception_is_the_cause_of_the_poison() -> None:
 
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"[]", b'{"tenant_id": 7}'])
 def test_the_tenant_is_left_out_when_it_cannot_be_read(value: bytes | None) -> None:
-    letter = letter_of(record(value))
+    letter = dead_letter_of(record(value))
     assert "memstream-tenant" not in dict(letter.headers)
     assert letter.value == value, "a null stays a null"
 
 
 def test_a_null_key_stays_null() -> None:
-    assert letter_of(record(b"x", key=None)).key is None
+    assert dead_letter_of(record(b"x", key=None)).key is None
 
 
 def test_up_to_a_mebibyte_the_value_is_whole() -> None:
     value = b"x" * MIB
-    letter = letter_of(record(value))
+    letter = dead_letter_of(record(value))
     assert letter.value == value
     assert "memstream-value-sha256" not in dict(letter.headers)
 
 
 def test_beyond_a_mebibyte_the_first_64_kib_and_the_hash_are_kept() -> None:
     value = bytes(range(256)) * (MIB // 256) + b"!"
-    letter = letter_of(record(value))
+    letter = dead_letter_of(record(value))
     assert letter.value == value[: 64 * 1024]
     headers = dict(letter.headers)
     assert headers["memstream-value-sha256"] == hashlib.sha256(value).hexdigest().encode()
@@ -85,15 +85,15 @@ def test_beyond_a_mebibyte_the_first_64_kib_and_the_hash_are_kept() -> None:
 
 def test_a_key_beyond_a_mebibyte_is_cut_alike() -> None:
     key = b"k" * (MIB + 1)
-    letter = letter_of(record(b"v", key=key))
+    letter = dead_letter_of(record(b"v", key=key))
     assert letter.key == key[:HEAD_BYTES]
     assert dict(letter.headers)["memstream-key-sha256"] == hashlib.sha256(key).hexdigest().encode()
 
 
 def test_headers_that_would_not_fit_are_left_out() -> None:
-    letter = letter_of(record(b"v", headers=(("a", b"x" * MIB),)))
+    letter = dead_letter_of(record(b"v", headers=(("a", b"x" * MIB),)))
     assert "a" not in dict(letter.headers)
-    letter = letter_of(record(b"v", headers=(("a", b"x" * (MIB - 1)),)))
+    letter = dead_letter_of(record(b"v", headers=(("a", b"x" * (MIB - 1)),)))
     assert "a" in dict(letter.headers)
 
 
@@ -103,18 +103,18 @@ def test_headers_that_would_not_fit_are_left_out() -> None:
     st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.binary(max_size=9)), max_size=3),
     st.text(),
 )
-def test_a_letter_can_be_written_for_anything(
+def test_every_record_can_become_a_dead_letter(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes]], message: str
 ) -> None:
-    letter = letter_of(record(value, key=key, headers=tuple(headers)), Poison("invalid", message))
+    letter = dead_letter_of(record(value, key=key, headers=tuple(headers)), Poison("invalid", message))
     assert (letter.key, letter.value) == (key, value)
     assert letter.headers[: len(headers)] == tuple(headers)
     assert len(dict(letter.headers)["kafka_dlt-exception-message"]) <= 4_000
     letter.model_dump_json()  # it may be part of an outcome
 
 
-def test_the_largest_letter_fits_into_its_topic() -> None:
+def test_the_largest_dead_letter_fits_into_its_topic() -> None:
     refused = record(b"v" * WHOLE_MAX_BYTES, key=b"k" * WHOLE_MAX_BYTES, headers=(("h", b"h" * (MIB - 1)),))
-    letter = letter_of(refused, Poison("invalid", "😀" * 5_000))
+    letter = dead_letter_of(refused, Poison("invalid", "😀" * 5_000))
     size = len(letter.key) + len(letter.value) + sum(len(name) + len(raw) for name, raw in letter.headers)
     assert size < 4 * MIB - 64 * 1024

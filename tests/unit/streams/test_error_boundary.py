@@ -1,4 +1,4 @@
-"""What becomes of an event whose handling failed: letters, deaths on disk, and when the stage stops."""
+"""The error boundary: dead letters, crash counts on disk, and when the stage stops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE = Position("memory.turns", 3, 17)
 
 
 class Event:
-    """One event at a boundary, and what became of it."""
+    """One event at a boundary, with its refusals."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ async def test_poison_is_refused_and_may_be_acknowledged(event: Event) -> None:
     assert event.deaths.of(HERE) == 0
 
 
-async def test_it_may_not_be_acknowledged_before_its_letter_is_durable(event: Event) -> None:
+async def test_it_may_not_be_acknowledged_before_its_dead_letter_is_durable(event: Event) -> None:
     async def refuse(poison: Poison, attempts: int) -> None:
         raise Transient("broker", "away")
 
@@ -89,7 +89,7 @@ async def test_it_may_not_be_acknowledged_before_its_letter_is_durable(event: Ev
 
 
 # -------------------------------------------------------------------------------------------------------------- deaths
-async def test_the_third_death_by_a_record_is_its_dead_letter(event: Event) -> None:
+async def test_the_third_crash_by_a_record_makes_it_a_dead_letter(event: Event) -> None:
     for death in (1, 2):
         with pytest.raises(DecisionFailed):
             await event.fails(odd())
@@ -100,9 +100,7 @@ async def test_the_third_death_by_a_record_is_its_dead_letter(event: Event) -> N
     assert event.refused == [("fatal", CRASHES_MAX)]
 
 
-async def test_the_death_is_on_disk_before_the_worker_hears_of_it(
-    event: Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_crash_is_on_disk_before_the_worker_stops(event: Event, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     fsync = os.fsync
 
@@ -131,7 +129,7 @@ async def test_each_record_has_its_own_count(event: Event) -> None:
     assert event.refused == []
 
 
-async def test_a_record_that_comes_again_after_its_letter_does_not_stop_the_worker(event: Event) -> None:
+async def test_a_record_redelivered_after_its_dead_letter_does_not_stop_the_worker(event: Event) -> None:
     for _ in range(2):
         with pytest.raises(DecisionFailed):
             await event.fails(odd())
@@ -153,7 +151,7 @@ async def test_a_record_that_comes_again_after_its_letter_does_not_stop_the_work
         KeyboardInterrupt(),
     ],
 )
-async def test_only_what_decide_raised_counts(event: Event, error: BaseException) -> None:
+async def test_only_exceptions_of_decide_count(event: Event, error: BaseException) -> None:
     for _ in range(5):
         with pytest.raises(type(error)):
             await event.fails(error)
@@ -162,7 +160,7 @@ async def test_only_what_decide_raised_counts(event: Event, error: BaseException
 
 
 class Failing(Counting):
-    """A counting stage whose steps fail as they are told."""
+    """A counting stage in which one step fails."""
 
     def __init__(self, error: Exception, at: str) -> None:
         super().__init__(sink=self.fail_in_store)
@@ -224,7 +222,7 @@ class Silent(Failing):
         return False
 
 
-async def test_a_stage_that_leaves_letters_to_another_writes_those_of_its_own_deaths() -> None:
+async def test_a_stage_without_dead_letters_writes_those_of_its_own_crashes() -> None:
     record = Topics().record("memory.turns", b"a", b'{"id": "1", "value": "x"}')
     harness = StageHarness(name="recorder", make=lambda _: Silent(Poison("invalid", "no"), "route"))
     await harness.deliver(record)
@@ -247,7 +245,7 @@ def test_a_count_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     assert deaths.add(HERE, "odd") == 1
 
 
-def test_counts_that_nobody_asked_for_in_a_week_are_dropped(tmp_path: Path) -> None:
+def test_counts_older_than_a_week_are_deleted(tmp_path: Path) -> None:
     deaths = CrashCounter(tmp_path)
     other = Position("memory.turns", 3, 18)
     deaths.add(HERE, "odd")
@@ -273,7 +271,7 @@ def test_counts_that_nobody_asked_for_in_a_week_are_dropped(tmp_path: Path) -> N
         (LaterVersion("x"), False),
     ],
 )
-def test_what_nobody_expected(error: Exception, expected: bool) -> None:
+def test_unexpected_exceptions(error: Exception, expected: bool) -> None:
     assert unexpected(error) is expected
 
 
@@ -282,7 +280,7 @@ OURS: tuple[DeadLetterReason, ...] = ("refused_by_model",)
 PRODUCERS: tuple[DeadLetterReason, ...] = ("undecodable", "invalid", "oversized", "unsupported_version")
 
 
-async def test_twenty_letters_of_our_own_making_in_a_row_stop_the_stage(event: Event) -> None:
+async def test_twenty_dead_letters_of_our_own_making_in_a_row_stop_the_stage(event: Event) -> None:
     for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
         await event.fails(Poison("refused_by_model", "no"))
     with pytest.raises(Fatal, match="20 dead letters in a row"):
@@ -290,7 +288,7 @@ async def test_twenty_letters_of_our_own_making_in_a_row_stop_the_stage(event: E
     assert len(event.refused) == 20, "the letter is durable all the same"
 
 
-async def test_deaths_that_became_letters_count_as_well(event: Event) -> None:
+async def test_dead_letters_of_crashes_count_as_well(event: Event) -> None:
     for _ in range(2):
         with pytest.raises(DecisionFailed):
             await event.fails(odd())
@@ -300,13 +298,13 @@ async def test_deaths_that_became_letters_count_as_well(event: Event) -> None:
         await event.fails(odd())
 
 
-async def test_letters_of_producers_never_stop_it(event: Event) -> None:
+async def test_dead_letters_of_invalid_input_never_stop_it(event: Event) -> None:
     for _ in range(50):
         for reason in PRODUCERS:
             await event.fails(Poison(reason, "no"))
 
 
-async def test_letters_of_producers_between_do_not_break_the_row(event: Event) -> None:
+async def test_dead_letters_of_invalid_input_do_not_break_the_row(event: Event) -> None:
     for _ in range(DEAD_LETTERS_IN_A_ROW_MAX - 1):
         await event.fails(Poison("refused_by_model", "no"))
         await event.fails(Poison("invalid", "no"))
@@ -343,7 +341,7 @@ async def test_it_stops_exactly_at_twenty_in_a_row(
 
 
 # --------------------------------------------------------------------------------------------------------------- edges
-async def test_failures_are_handed_over() -> None:
+async def test_failures_are_returned() -> None:
     async def raising(error: Exception) -> None:
         raise error
 
@@ -352,7 +350,7 @@ async def test_failures_are_handed_over() -> None:
         assert await failure_of(make(failure)) is failure
 
 
-def test_a_decoder_lets_nothing_out_but_poison_and_what_nobody_expected() -> None:
+def test_a_decoder_raises_only_poison_and_decision_failed() -> None:
     def fail(error: Exception) -> None:
         raise error
 

@@ -1,4 +1,4 @@
-"""Places and what happens to them: tokens, what retention took, a log that goes away."""
+"""Fan-out of a topic: tokens, retention, and a log that stops answering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOUNDS = FanoutBounds(readers=4, catching_up=2, room=10)
 
 
 @given(OFFSETS)
-def test_a_token_is_the_place_again(offsets: tuple[int, ...]) -> None:
+def test_a_token_decodes_to_its_offsets(offsets: tuple[int, ...]) -> None:
     token = Offsets(offsets).token()
     assert Offsets.read(token) == Offsets(offsets)
     assert token.isascii()
@@ -33,7 +33,7 @@ def test_a_token_is_the_place_again(offsets: tuple[int, ...]) -> None:
         lambda token: st.integers(0, len(token)).map(lambda cut: token[:cut] + "é" + token[cut:])
     )
 )
-def test_what_is_no_token_is_refused(text: str) -> None:
+def test_other_texts_are_refused(text: str) -> None:
     try:
         places = Offsets.read(text)
     except ValueError:
@@ -60,16 +60,16 @@ def test_the_later_of_two_is_behind_neither(one: tuple[int, ...], other: tuple[i
 
 
 class FakeLog:
-    """One partition; what it has, what it forgets, and when it is away."""
+    """A log of one partition, with its records, its retention and its outages."""
 
     def __init__(self, count: int) -> None:
         self.first, self.end = 0, count
         self.away = asyncio.Event()
         self.flowing = asyncio.Event()
-        """Unless it is set nobody who follows hears anything."""
+        """Followers get records only while it is set."""
         self.flowing.set()
         self.grows = 0
-        """By so many records whenever somebody asks where it ends."""
+        """The number of records by which the log grows whenever its end is read."""
 
     async def starts(self, topic: str) -> tuple[int, ...]:
         return (self.first,)
@@ -114,14 +114,14 @@ async def offsets_of(following: Any, count: int) -> list[int]:
     return found
 
 
-async def test_what_is_said_on_the_way_into_the_shared_reader_is_not_missed() -> None:
+async def test_records_that_come_while_a_reader_joins_are_not_missed() -> None:
     log = FakeLog(CLOSE + 2)
     log.grows = 3
     async with followers(log).follow("beginning", lambda record: True) as following:
         assert await offsets_of(following, CLOSE + 8) == list(range(CLOSE + 8))
 
 
-async def test_a_shared_reader_that_lags_tells_nothing_twice() -> None:
+async def test_a_shared_reader_that_lags_delivers_nothing_twice() -> None:
     log = FakeLog(0)
     many = TopicFanout(log=cast(Log, log), topic="t", bounds=FanoutBounds(readers=4, catching_up=2, room=2 * CLOSE))
     async with many.follow("now", lambda record: True) as first:
@@ -138,7 +138,7 @@ async def test_a_shared_reader_that_lags_tells_nothing_twice() -> None:
 
 
 class TwoPartitions:
-    """Of each partition so many records; who follows hears one partition after the other."""
+    """A log of two partitions. A follower gets one partition after the other."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
@@ -165,8 +165,8 @@ class TwoPartitions:
             await asyncio.sleep(0)
 
 
-async def test_a_place_is_the_readers_own_where_the_shared_reader_is_behind_it() -> None:
-    """A reader that came back with this place would otherwise hear all of the other partition again."""
+async def test_offsets_are_the_readers_own_where_the_shared_reader_is_behind() -> None:
+    """Otherwise a reader that comes back with these offsets would get the other partition again."""
     log, many = TwoPartitions(), CLOSE + 8
     readers = TopicFanout(log=cast(Log, log), topic="t", bounds=FanoutBounds(readers=4, catching_up=2, room=3 * CLOSE))
     async with readers.follow("now", lambda record: True) as first:
@@ -187,7 +187,7 @@ async def test_a_place_is_the_readers_own_where_the_shared_reader_is_behind_it()
             assert (told.record.position.partition, told.places) == (1, Offsets((many + 1, many + 1)))
 
 
-async def test_what_retention_took_is_told() -> None:
+async def test_records_deleted_by_retention_are_reported() -> None:
     log = FakeLog(500)
     log.first = 100
     with pytest.raises(OffsetsLost, match="retention"):
@@ -199,8 +199,8 @@ async def test_what_retention_took_is_told() -> None:
         assert told.record.position.offset == 100
 
 
-async def test_what_retention_takes_while_one_catches_up_ends_it() -> None:
-    """The reader stands before what is behind it by more than it may join with; the log forgets up to there."""
+async def test_retention_during_a_catch_up_ends_the_reader() -> None:
+    """The reader is too far behind to join, and retention deletes the records before it."""
     log = FakeLog(CLOSE + 2)
     many = followers(log)
     async with many.follow("beginning", lambda record: True) as following:
@@ -210,7 +210,7 @@ async def test_what_retention_takes_while_one_catches_up_ends_it() -> None:
         assert await end_of(following) == "gone"
 
 
-async def test_a_log_that_goes_away_ends_all_and_the_next_reads_anew() -> None:
+async def test_a_log_that_does_not_answer_ends_all_readers_and_the_next_one_works() -> None:
     log = FakeLog(0)
     many = followers(log)
     async with many.follow("now", lambda record: True) as one, many.follow("now", lambda record: True) as other:
@@ -225,7 +225,7 @@ async def test_a_log_that_goes_away_ends_all_and_the_next_reads_anew() -> None:
         assert told.places == Offsets((1,))
 
 
-async def test_a_topic_that_is_not_there_is_told_with_its_remedy() -> None:
+async def test_a_missing_topic_is_reported_with_its_remedy() -> None:
     log = FakeLog(0)
     log.ends = log.starts = lambda topic: asyncio.sleep(0, ())  # type: ignore[assignment, method-assign]
     with pytest.raises(Transient, match="no topic t") as caught:

@@ -1,4 +1,4 @@
-"""The short way of a delivery: taken only when the long one would wait for nothing."""
+"""Fast delivery: used only where Faust's delivery would not wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memstream.streams.faust.transports.fast_delivery import DeliversAtOnce
 
 
 class Faust:
-    """What stands behind it: `mode.Service.wait_first`."""
+    """Faust's delivery: `mode.Service.wait_first`."""
 
     def __init__(self) -> None:
         self.waited = 0
@@ -59,25 +59,25 @@ async def test_a_full_queue_is_waited_for_as_before() -> None:
     assert await consumer.deliver("two") == "waited"
 
 
-async def test_a_suspended_flow_is_left_to_the_long_way() -> None:
+async def test_a_suspended_flow_is_left_to_faust() -> None:
     consumer = Consumer()
     consumer.suspend_flow.set()
     assert await consumer.deliver("one") == "waited"
 
 
-async def test_a_flow_that_is_not_active_is_left_to_the_long_way() -> None:
+async def test_a_flow_that_is_not_active_is_left_to_faust() -> None:
     consumer = Consumer()
     consumer.active = False
     assert await consumer.deliver("one") == "waited"
 
 
-async def test_a_full_producer_is_left_to_the_long_way() -> None:
+async def test_a_full_producer_is_left_to_faust() -> None:
     consumer = Consumer()
     consumer.pending.put_nowait("waits")
     assert await consumer.deliver("one") == "waited"
 
 
-async def test_a_conductor_that_takes_new_topics_is_left_to_the_long_way() -> None:
+async def test_a_conductor_that_takes_new_topics_is_left_to_faust() -> None:
     consumer = Consumer()
     async with consumer.lock:
         assert await consumer.deliver("one") == "waited"

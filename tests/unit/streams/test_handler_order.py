@@ -1,4 +1,4 @@
-"""A worker that died in the middle of an event may get another event of that key first: nothing is overwritten."""
+"""After a crash in the middle of an event, another event of its key may come first. It overwrites nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_harness() -> StageHarness:
 
 
 async def dies_in(harness: StageHarness, record: Record, step: str) -> None:
-    """The process dies after this step of the event, and a new one starts."""
+    """Let the process die after a step of the event, and start a new one."""
     probe = new_harness()
     await probe.deliver(record)
     harness._kill_at = len(harness.steps) + probe.steps.index(step) + 1
@@ -47,7 +47,7 @@ async def test_an_event_of_another_topic_that_comes_first_applies_what_is_still_
 
 
 async def test_an_older_event_of_the_same_topic_applies_it_too() -> None:
-    """Older events come again when the one before them holds the commit; they may lead to new outcomes."""
+    """Older events are redelivered when an event before them holds the commit, and may lead to new outcomes."""
     topics, harness = Topics(), new_harness()
     old, new = counted(topics, TURNS.name, "old"), counted(topics, TURNS.name, "new")
     await harness.deliver(old)
@@ -56,14 +56,14 @@ async def test_an_older_event_of_the_same_topic_applies_it_too() -> None:
     assert ids_sent(harness) == ["old", "new"]
 
 
-async def test_what_was_applied_in_full_is_not_sent_again() -> None:
+async def test_an_outcome_applied_in_full_is_not_sent_again() -> None:
     topics, harness = Topics(), new_harness()
     for topic, id in ((TURNS, "a"), (COMMANDS_SESSION, "b"), (TURNS, "c"), (COMMANDS_SESSION, "d")):
         await harness.deliver(counted(topics, topic.name, id))
     assert ids_sent(harness) == ["a", "b", "c", "d"]
 
 
-async def test_what_was_committed_is_not_sent_again_by_the_next_process() -> None:
+async def test_a_committed_outcome_is_not_sent_again_by_the_next_process() -> None:
     topics, harness = Topics(), new_harness()
     await harness.run([counted(topics, TURNS.name, "a")], kill=Kill(at=1_000))
     harness.start()
@@ -72,8 +72,8 @@ async def test_what_was_committed_is_not_sent_again_by_the_next_process() -> Non
     assert ids_sent(harness) == ["a", "b"]
 
 
-async def test_who_may_no_longer_own_its_partitions_stores_nothing() -> None:
-    """It was stopped between table and store: the next owner has applied the outcome, and others since."""
+async def test_a_worker_without_a_lease_stores_nothing() -> None:
+    """The worker stood still between table and store, and the next owner has applied this and later outcomes."""
     topics, harness = Topics(), new_harness()
 
     def presumed_dead() -> None:

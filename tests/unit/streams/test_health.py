@@ -22,7 +22,7 @@ RECORD = Record(Position("memory.turns", 0, 0), b"k", b"v")
 
 
 class Worker:
-    """What a worker shows: one stage whose app is ready or not, and its calls."""
+    """A worker of one stage, whose app is ready or not, and its calls."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -65,7 +65,7 @@ async def health(worker: Worker) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_a_worker_that_works_is_alive_and_ready(health: httpx.AsyncClient) -> None:
+async def test_a_working_worker_is_alive_and_ready(health: httpx.AsyncClient) -> None:
     alive = await health.get("/livez")
     assert (alive.status_code, alive.text) == (200, "ok\n")
     ready = await health.get("/readyz")
@@ -73,7 +73,7 @@ async def test_a_worker_that_works_is_alive_and_ready(health: httpx.AsyncClient)
     assert ready.json() == {"ready": True, "parts": {"observer": {"ready": True, "why": ""}}}
 
 
-async def test_what_it_lacks_makes_it_not_ready_and_leaves_it_alive(worker: Worker, health: httpx.AsyncClient) -> None:
+async def test_a_worker_that_is_not_ready_says_why_and_stays_alive(worker: Worker, health: httpx.AsyncClient) -> None:
     worker.lacks = "its table"
     assert (await health.get("/livez")).status_code == 200
     ready = await health.get("/readyz")

@@ -68,7 +68,7 @@ def consumer_of(module: Any, app: StageApp) -> Any:
 
 
 async def take(consumer: Any, n: int | None = None, then: Callable[[], Any] | None = None) -> list[tuple[TP, int]]:
-    """One `getmany`; after `n` messages `then` happens while the rest is still in hand."""
+    """Run one `getmany`. After `n` messages call `then`, while the rest is not delivered yet."""
     seen = []
     async for tp, message in consumer.getmany(timeout=0.01):
         seen.append((tp, message.offset))
@@ -80,7 +80,7 @@ async def take(consumer: Any, n: int | None = None, then: Callable[[], Any] | No
 # --------------------------------------------------------------------------- 2: give-back
 @pytest.mark.parametrize("module", BOTH)
 @pytest.mark.parametrize("interruption", ["rebalance", "flow stopped", "paused"])
-async def test_records_in_hand_at_an_interruption_come_again(module: Any, interruption: str, app: StageApp) -> None:
+async def test_fetched_records_come_again_after_an_interruption(module: Any, interruption: str, app: StageApp) -> None:
     consumer = consumer_of(module, app)
     scripted(consumer, {P0: [record(o) for o in range(10)]})
 
@@ -142,7 +142,7 @@ async def test_no_partition_means_no_record(module: Any, app: StageApp) -> None:
 
 # --------------------------------------------------------------------------- changelogs left alone
 @pytest.mark.parametrize("module", BOTH)
-async def test_changelogs_that_a_restore_reads_are_never_fetched_ahead(module: Any, app: StageApp) -> None:
+async def test_changelogs_of_a_bulk_load_are_never_prefetched(module: Any, app: StageApp) -> None:
     table = open_rows(app, "rows")
     mine, standby, foreign = (TP(table.changelog, number) for number in range(3))
     consumer = consumer_of(module, app)
@@ -160,7 +160,7 @@ async def test_changelogs_that_a_restore_reads_are_never_fetched_ahead(module: A
 
 
 @pytest.mark.parametrize("module", BOTH)
-async def test_where_changelogs_end_is_not_asked_behind_a_fetch_that_waits(
+async def test_the_ends_of_changelogs_do_not_wait_behind_a_fetch(
     module: Any, app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = consumer_of(module, app)
@@ -200,7 +200,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def watched(app: StageApp, *answers: Any) -> tuple[Any, ScriptedCoordinator]:
-    """The app's own consumer, its thread watching a scripted coordinator."""
+    """Return the app's consumer, whose thread watches a scripted coordinator."""
     coordinator = ScriptedCoordinator(answers=list(answers))
     thread = app.consumer._thread
     assert isinstance(thread, ours.ConsumerThread)
@@ -244,7 +244,9 @@ async def test_lease_is_dated_when_the_heartbeat_was_sent(app: StageApp, clock: 
         (SYNC, REBALANCING, False),
     ],
 )
-async def test_what_renews_the_lease(app: StageApp, clock: Clock, request_: Any, code: int, renewed: bool) -> None:
+async def test_answers_that_renew_the_lease(
+    app: StageApp, clock: Clock, request_: Any, code: int, renewed: bool
+) -> None:
     thread, coordinator = watched(app, answer(), answer(code))
     await coordinator._send_req(SYNC)
     clock.now += 5
@@ -270,7 +272,7 @@ async def test_a_static_member_has_two_heartbeats(tmp_path: Path, clock: Clock) 
 
 
 @pytest.mark.parametrize("mended", [True, pytest.param(False, marks=STOCK_FAILS)])
-async def test_thrown_out_of_the_group_ends_the_process(app: StageApp, clock: Clock, mended: bool) -> None:
+async def test_a_removal_from_the_group_ends_the_process(app: StageApp, clock: Clock, mended: bool) -> None:
     coordinator = ScriptedCoordinator(answers=[answer()])
     if mended:
         app.consumer._thread._watch_membership(coordinator)
@@ -315,8 +317,10 @@ TPS = (TopicPartition(*P0), TopicPartition(*P1))
 
 
 def listening(app: StageApp, member: Member, module: Any = ours) -> Any:
-    """Faust's listener over the app's consumer, of this transport and with that coordinator; calls between the threads
-    are made at once."""
+    """Return Faust's listener over the app's consumer, with this transport and coordinator.
+
+    Calls between the threads are made at once.
+    """
     app.transport = transport_class(module)(app.transport.url, app)
     consumer: Any = app.consumer
 
@@ -359,7 +363,7 @@ async def test_a_rebalance_waits_until_a_worker_that_stops_has_committed(
 
 
 @pytest.mark.parametrize("module", BOTH)
-async def test_a_commit_behind_a_join_says_nothing_about_the_membership(module: Any, app: StageApp) -> None:
+async def test_a_commit_behind_a_join_does_not_end_the_membership(module: Any, app: StageApp) -> None:
     group = ScriptedGroup(TPS)
     async with member_of(group, TPS) as member:
         await member.join(listening(app, member, module))
@@ -403,7 +407,7 @@ async def test_a_refused_request_reaches_the_caller(app: StageApp, clock: Clock)
 
 # --------------------------------------------------------------------------- 7: held producer
 @pytest.mark.parametrize("module", BOTH)
-async def test_the_buffer_is_held_while_the_lease_is_out(
+async def test_the_buffer_is_held_while_the_lease_is_expired(
     module: Any, app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = []
@@ -431,10 +435,10 @@ async def test_the_producer_is_idempotent(app: StageApp) -> None:
 @pytest.mark.parametrize(
     ("answer", "ends"), [(OutOfOrderSequenceNumber(), True), (RequestTimedOutError(), False), (None, False)]
 )
-async def test_a_producer_that_lost_its_place_ends_the_worker(
+async def test_a_producer_that_lost_its_sequence_ends_the_worker(
     answer: Exception | None, ends: bool, app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing that it sends to that partition would ever arrive."""
+    """The broker would refuse everything that it sends to that partition."""
 
     async def send(self: Any, *args: Any, **kwargs: Any) -> asyncio.Future[None]:
         sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -490,7 +494,7 @@ async def test_every_client_of_the_transport_backs_off(app: StageApp, kind: str)
 
 # --------------------------------------------------------------------------- 11: commit inside the revocation
 @pytest.mark.parametrize("lanes", [True, pytest.param(False, marks=STOCK_FAILS)])
-async def test_what_was_done_is_committed_before_the_partitions_go(app: StageApp, lanes: bool) -> None:
+async def test_done_events_are_committed_before_the_partitions_are_revoked(app: StageApp, lanes: bool) -> None:
     consumer = app.consumer
     inner: ScriptedConsumer = scripted(consumer, {P0: [record(o) for o in range(3)]})
 
@@ -516,6 +520,6 @@ def test_only_register_changes_what_kafka_means() -> None:
     assert TRANSPORTS.by_url("kafka://h:1") is ours.KafkaTransport
 
 
-async def test_workers_make_no_topics(app: StageApp) -> None:
+async def test_workers_create_no_topics(app: StageApp) -> None:
     await consumer_of(ours, app).create_topic("t", 1, 1)
     await ours.KafkaTransport(app.transport.url, app).create_producer().create_topic("t", 1, 1)

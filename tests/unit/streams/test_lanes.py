@@ -1,5 +1,7 @@
-"""Lanes against a model: random delays, failures, revocations, redeliveries. Per-key order, commits never past an
-unfinished event, nothing lost, bounded backlog."""
+"""Lanes compared with a model under random delays, failures, revocations and redeliveries.
+
+Checked: order per key, no commit past an unfinished event, no lost event, a bounded backlog.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ TOPIC_A, TOPIC_B = "a", "b"
 
 
 class World:
-    """A log of several partitions, a consumer that delivers it, and what the handlers did."""
+    """A log of several partitions, a consumer that delivers it, and the record of what was handled."""
 
     def __init__(self, log: dict[TP, list[str]], *, seed: int, in_flight: int, backlog: int, fail: float = 0.0) -> None:
         self.log = log
@@ -85,7 +87,7 @@ class World:
     drained = False
 
     def check(self, holds: bool, what: str) -> None:
-        """Noted, not raised: an error in a handler is something that the lanes have to cope with."""
+        """Note a broken rule. It is not raised, because the lanes would treat it as a failure of the handler."""
         if not holds:
             self.violations.append(what)
 
@@ -109,7 +111,7 @@ class World:
         self.crashed = failure
 
     async def deliver(self, revocations: list[int]) -> None:
-        """From the committed offsets, partitions interleaved at random; a revocation after so many deliveries."""
+        """Deliver from the committed offsets, partitions in random order, with a revocation after each count."""
         pending = {tp: self.committed.get(tp, 0) for tp in self.log}
         began = dict(pending)
         generation = self.generation
@@ -172,7 +174,7 @@ logs = st.dictionaries(
     revocations=st.lists(st.integers(0, 40), max_size=4),
     fail=st.sampled_from([0.0, 0.0, 0.05]),
 )
-def test_order_commits_and_nothing_lost(
+def test_order_and_commits_hold_and_no_event_is_lost(
     log: dict[TP, list[str]], seed: int, in_flight: int, backlog: int, revocations: list[int], fail: float
 ) -> None:
     async def scenario() -> None:
@@ -209,7 +211,7 @@ async def test_a_jump_over_an_existing_record_crashes() -> None:
 
 
 async def test_an_offset_before_the_committed_one_stops_the_worker() -> None:
-    """The consumer began again at the start: the group's offset lies beyond the end of a log that was made anew."""
+    """The consumer began at the start again, because the group's offset lies beyond the end of a new log."""
     world = World({(TOPIC_A, 0): ["x", "x"]}, seed=1, in_flight=2, backlog=4)
     await world.lanes.submit((TOPIC_A, 0), 0, "x", ((TOPIC_A, 0), 0), committed=500, current=lambda: True)
     assert isinstance(world.crashed, BeyondTheEnd)
@@ -218,7 +220,7 @@ async def test_an_offset_before_the_committed_one_stops_the_worker() -> None:
     assert world.done == set()
 
 
-async def test_a_jump_over_what_is_not_in_the_log_is_passed() -> None:
+async def test_a_jump_over_offsets_that_the_log_lacks_is_accepted() -> None:
     world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
 
     async def compacted(tp: TP, offset: int) -> int | None:
@@ -238,7 +240,7 @@ async def test_a_jump_over_what_is_not_in_the_log_is_passed() -> None:
 
 
 async def test_after_a_failure_nothing_more_of_the_epoch_starts() -> None:
-    """faust-notes 7c: the lane of a failed event went on with the next event of the key."""
+    """Once the lane of a failed event went on with the next event of the key."""
     log = {(TOPIC_A, 0): ["x", "x", "y", "y"]}
     world = World(log, seed=1, in_flight=1, backlog=8)
     handled: list[int] = []
@@ -363,8 +365,8 @@ async def test_a_drain_drops_what_has_not_started_and_commits_what_ran() -> None
     assert world.lanes.stats.held == 0
 
 
-async def test_at_a_stop_what_lies_before_an_event_that_began_is_done_so_that_it_is_committed() -> None:
-    """Offsets 0 to 5 of the keys x y x y x y, two places; y's first is done, x's first is in hand."""
+async def test_a_stop_finishes_events_before_one_that_began_so_that_it_is_committed() -> None:
+    """Offsets 0 to 5 of the keys x y x y x y, two slots. The first of y is done, the first of x runs."""
     tp = (TOPIC_A, 0)
     log = {tp: ["x", "y", "x", "y", "x", "y"]}
     world = World(log, seed=1, in_flight=2, backlog=8)
@@ -415,8 +417,8 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
     assert world.committed == {}
 
 
-async def test_what_waits_for_a_slow_event_is_bounded() -> None:
-    """More than a stage remembers of a key must never come again after a death."""
+async def test_the_events_behind_a_slow_one_are_bounded() -> None:
+    """After a crash no more events of a key may be redelivered than a stage remembers."""
     log = {(TOPIC_A, 0): ["slow"] + ["x"] * 30, (TOPIC_B, 0): ["y"] * 3}
     world = World(log, seed=1, in_flight=4, backlog=100)
     world.lanes._unacknowledged = 10
@@ -450,7 +452,7 @@ async def test_what_waits_for_a_slow_event_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("how", ["drain", "crash"])
-async def test_who_waits_for_room_goes_on_when_there_will_be_none(how: str) -> None:
+async def test_a_wait_for_room_ends_when_the_epoch_ends(how: str) -> None:
     log = {(TOPIC_A, 0): ["slow", "x", "y", "z"]}
     world = World(log, seed=1, in_flight=4, backlog=100)
     world.lanes._unacknowledged = 2
@@ -482,7 +484,7 @@ async def test_who_waits_for_room_goes_on_when_there_will_be_none(how: str) -> N
     assert world.lanes.stats.held == 0
 
 
-async def test_a_jump_is_checked_again_when_the_log_was_away() -> None:
+async def test_a_jump_is_checked_again_after_an_outage_of_the_log() -> None:
     world = World({(TOPIC_A, 0): ["x", "x", "x"]}, seed=1, in_flight=2, backlog=4)
     answers: list[int | Exception] = [Transient("broker", "away"), Transient("broker", "away"), 2]
 
@@ -505,8 +507,8 @@ async def test_a_jump_is_checked_again_when_the_log_was_away() -> None:
 
 
 @pytest.mark.parametrize("by", ["a failed event", "the app"])
-async def test_a_drain_after_a_crash_waits_for_nobody(by: str) -> None:
-    """The producer's buffer ends with a crash: who waits for a changelog entry would wait for ever."""
+async def test_a_drain_after_a_crash_does_not_wait(by: str) -> None:
+    """A crash ends the producer's buffer, so a wait for a changelog entry would never end."""
     log = {(TOPIC_A, 0): ["done", "stuck", "odd"]}
     world = World(log, seed=1, in_flight=4, backlog=8)
     crashed = [False]
@@ -544,8 +546,8 @@ async def test_a_drain_after_a_crash_waits_for_nobody(by: str) -> None:
     assert world.committed == {}, "a worker that crashes commits nothing"
 
 
-async def test_an_event_whose_decision_stands_keeps_nobody_waiting() -> None:
-    """With one place: the second event is decided while the first one's effects are on their way."""
+async def test_an_event_whose_decision_stands_gives_its_slot_back() -> None:
+    """With one slot, the second event is decided while the first one's effects are applied."""
     effects, decided = asyncio.Event(), asyncio.Event()
 
     async def handle(item: str) -> None:

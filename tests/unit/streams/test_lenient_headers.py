@@ -22,7 +22,7 @@ NAMES = [r"\xff\xfe", r"r\xe9sum\xe9", "ce_id"]
 
 
 def fetched(data: bytes, *, partition: Any = TolerantPartition, records: Any = RawRecords, offset: int = 0) -> Any:
-    """The records as the fetcher hands them out, one by one, from `offset` on."""
+    """Return the records as the fetcher returns them, one by one, from `offset` on."""
     return partition(
         TopicPartition("t", 0),
         records(data),
@@ -40,7 +40,7 @@ def shown(records: list[Any]) -> list[tuple[int, bytes, list[str]]]:
 
 
 def test_aiokafka_itself_stops_at_such_a_name() -> None:
-    """When it no longer does, odd_headers.py can go."""
+    """When this fails, lenient_headers.py can be removed."""
     with pytest.raises((UnicodeDecodeError, CorruptRecordException)):
         list(fetched(batch_of([GOOD, ODD]), partition=PartitionRecords, records=MemoryRecords))
 
@@ -59,7 +59,7 @@ def test_an_odd_name_is_escaped_and_its_neighbours_are_read_once(place: int, com
 
 
 def numbered(batches: list[list[Odd]], compression: int = NONE, *, wanted: int = 0) -> bytes:
-    """Batches with offsets that go on, as a log has them; from the one on that has the offset `wanted`."""
+    """Build batches with consecutive offsets, from the batch with offset `wanted` on."""
     data, offset = b"", 0
     for records in batches:
         batch = bytearray(batch_of(records, compression=compression))
@@ -80,7 +80,7 @@ def test_several_batches_and_one_that_is_cut_off(offset: int, compression: int) 
     assert reading.next_fetch_offset == 7
 
 
-def test_what_nobody_wrote_oddly_is_read_by_aiokafka_alone() -> None:
+def test_records_with_utf8_names_are_read_by_aiokafka_alone() -> None:
     data = numbered([[GOOD, GOOD], [GOOD]])
     reading = fetched(data)
     assert len(list(reading)) == 3

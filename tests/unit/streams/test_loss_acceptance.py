@@ -1,4 +1,4 @@
-"""What `memstream tables accept-loss` writes, on a log in a folder."""
+"""The records that `memstream tables accept-loss` writes, on a log in a folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_every_partition_gets_a_marker_for_what_is_left(log: EmbeddedLog) 
     assert len({m.identity for m in markers.values() if m}) == PARTITIONS
 
 
-async def test_turns_are_numbered_anew_so_what_was_reflected_of_them_is_forgotten(log: EmbeddedLog) -> None:
+async def test_rows_of_reflected_turns_are_deleted_because_numbers_begin_again(log: EmbeddedLog) -> None:
     for stage in ("reflector", "consolidation"):
         await log.append(changelog(stage), key=OWNER, value=b"owner", partition=1)
         await log.append(changelog(stage), key=SESSION, value=b"session", partition=1)
@@ -67,7 +67,7 @@ async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: Embedded
     assert await kept(log, changelog("observer")) == []
 
 
-async def test_a_topic_that_is_gone_has_to_be_made_first(log: EmbeddedLog) -> None:
+async def test_a_missing_topic_has_to_be_created_first(log: EmbeddedLog) -> None:
     await log.delete([changelog("reflector")])
     with pytest.raises(LossRefused, match="memstream topics create"):
         await accept_loss(log, "reflector")

@@ -1,4 +1,4 @@
-"""The partitioner against the one of the Kafka library."""
+"""The partitioner compared with that of the Kafka library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery against a scripted consumer; each fault is seen with Faust's own class."""
+"""Recovery with a scripted consumer. Each fault shows with Faust's own class."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recovery_of(kind: type[Recovery], app: StageApp) -> Any:
 
 # --------------------------------------------------------------------------- 4: resume order
 class FlowingConsumer:
-    """Delivers at once whatever may flow: that is the timing that Faust's order does not survive."""
+    """A consumer that delivers at once. With this timing Faust's order of steps loses events."""
 
     in_hand = 0
 
@@ -76,7 +76,7 @@ class FlowingConsumer:
 
 
 async def ready(app: Any) -> None:
-    """What surrounds a recovery that is through."""
+    """Set up the state at the end of a recovery."""
 
     async def started() -> bool:
         return True
@@ -87,7 +87,7 @@ async def ready(app: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", BOTH)
-async def test_nothing_that_flows_is_thrown_away_when_recovery_ends(kind: type[Recovery], app: StageApp) -> None:
+async def test_no_event_is_lost_when_a_recovery_ends(kind: type[Recovery], app: StageApp) -> None:
     open_rows(app, "rows")
     recovery = recovery_of(kind, app)
     consumer = app._consumer = FlowingConsumer(app, committed=5, end=10)
@@ -99,7 +99,7 @@ async def test_nothing_that_flows_is_thrown_away_when_recovery_ends(kind: type[R
 
 
 @pytest.mark.parametrize("kind", BOTH)
-async def test_nor_in_a_stage_without_a_table(kind: type[Recovery], app: StageApp) -> None:
+async def test_no_event_is_lost_in_a_stage_without_a_table(kind: type[Recovery], app: StageApp) -> None:
     recovery = recovery_of(kind, app)
     consumer = app._consumer = FlowingConsumer(app, committed=5, end=10)
     await ready(app)
@@ -147,7 +147,7 @@ async def test_a_real_stop_is_no_crash(app: StageApp) -> None:
 
 
 async def watch(recovery: Any, while_: Callable[[], Any], seconds: float) -> None:
-    """Runs the watchdog for a while."""
+    """Run the watchdog for `seconds`."""
     recovery.watch_interval, recovery.stall_timeout = 0.01, 0.1
     task = asyncio.create_task(recovery._watchdog.fun(recovery))
     end = asyncio.get_running_loop().time() + seconds
@@ -158,7 +158,7 @@ async def watch(recovery: Any, while_: Callable[[], Any], seconds: float) -> Non
     await task
 
 
-async def test_the_watchdog_crashes_a_rebalance_that_stands_still(app: StageApp) -> None:
+async def test_the_watchdog_crashes_a_rebalance_without_progress(app: StageApp) -> None:
     recovery = recovery_of(StageRecovery, app)
     app._consumer = FlowingConsumer(app, committed=0, end=0)
     app.rebalancing = True
@@ -187,7 +187,7 @@ MARKER = Marker(identity="one", whole_from=0, written_at=0)
 
 
 class LoggedConsumer(FlowingConsumer):
-    """Its changelog has these entries, read two at a time; what lies between is gone."""
+    """A consumer whose changelog has these entries, with gaps between them, read two at a time."""
 
     def __init__(self, app: Any, entries: dict[int, bytes | None], *, end: int, start: int = 0) -> None:
         super().__init__(app, committed=0, end=0)
@@ -220,7 +220,7 @@ class LoggedConsumer(FlowingConsumer):
 
 
 class Taking(ScriptedProducer):
-    """Takes everything at once, from `offset` on."""
+    """A producer whose records are durable at once, from `offset` on."""
 
     offset = 0
 
@@ -235,7 +235,7 @@ class Taking(ScriptedProducer):
 
 
 def numbered(last: int, marker: Marker = MARKER) -> dict[int, bytes | None]:
-    """A marker, and entries 1 to `last`."""
+    """Return a marker and entries 1 to `last`."""
     return {0: marker.to_bytes()} | {n: b"%d" % n for n in range(1, last + 1)}
 
 
@@ -246,7 +246,7 @@ def rows_of(last: int) -> dict[str, bytes]:
 async def assigned(
     app: Any, entries: dict[int, bytes | None], *, end: int, start: int = 0
 ) -> tuple[Any, Any, LoggedConsumer]:
-    """A recovery about to begin: its table, its consumer."""
+    """Return a recovery that is about to begin, with its table and consumer."""
     app.conf.tabledir.mkdir(parents=True)
     app._producer = Taking()
     rows = open_rows(app, "rows")
@@ -258,7 +258,7 @@ async def assigned(
 
 
 async def again(app: Any, recovery: Any, rows: Any) -> None:
-    """Another recovery of the same table, as in the next process."""
+    """Set up another recovery of the same table, as in the next process."""
     recovery._known.clear()
     recovery.active_offsets.clear()
     recovery.add_active(rows._table, CHANGELOG)
@@ -345,7 +345,7 @@ async def test_a_new_partition_gets_its_marker_before_anything_flows(app: StageA
     assert len(app._producer.sent) == 1
 
 
-async def test_a_partition_that_saw_nothing_but_dead_letters_is_whole(app: StageApp) -> None:
+async def test_a_partition_with_only_dead_letters_is_whole(app: StageApp) -> None:
     recovery, _, consumer = await assigned(app, {0: MARKER.to_bytes()}, end=1)
     consumer._committed_offset = {SOURCE: 20}
     await recovery._recover(app.consumer_generation_id)
@@ -442,7 +442,7 @@ async def test_an_old_local_table_that_has_everything_is_kept(app: StageApp) -> 
     assert dict(rows.scan(0)) == rows_of(5)
 
 
-async def test_nothing_is_marked_for_an_older_assignment(app: StageApp) -> None:
+async def test_no_marker_is_written_for_an_older_assignment(app: StageApp) -> None:
     recovery, _, consumer = await assigned(app, {}, end=0)
     await recovery._find_states(app.consumer_generation_id)
     consumer._committed_offset = {SOURCE: 20}
@@ -450,7 +450,7 @@ async def test_nothing_is_marked_for_an_older_assignment(app: StageApp) -> None:
     assert app._producer.sent == []
 
 
-async def test_what_is_lost_stops_the_worker_and_is_nobodys_death(app: StageApp) -> None:
+async def test_lost_rows_stop_the_worker_with_their_remedy(app: StageApp) -> None:
     recovery, _, _ = await assigned(app, {1: b"1"}, end=2)
     recovery.signal_recovery_start.set()
     await asyncio.wait_for(recovery._restart_recovery.fun(recovery), 10)

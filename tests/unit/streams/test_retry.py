@@ -1,4 +1,4 @@
-"""Retries and breakers by a clock of their own: no test waits."""
+"""Retries and breakers with a clock of their own, so that no test waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAX = BreakerPolicy(failures=10_000)
 
 
 class World:
-    """A clock that only waits move, and what happened."""
+    """Calls with a clock that only waits move, and a record of the waits."""
 
     def __init__(self, *, retry: RetryPolicy | None = None, breaker: BreakerPolicy = LAX) -> None:
         self.now = 100.0
@@ -81,13 +81,13 @@ async def test_retry_after_is_honoured() -> None:
     assert all(pause >= 42 for pause in world.waits)
 
 
-async def test_retry_after_is_believed_up_to_a_limit() -> None:
+async def test_retry_after_is_honoured_up_to_a_limit() -> None:
     world = World(retry=RetryPolicy(asked_cap=300))
     await world.calls.call("store", failing(1, retry_after=86_400.0))
     assert world.waits == [300]
 
 
-async def test_who_gives_up_gets_the_last_error_in_time() -> None:
+async def test_a_call_that_gives_up_raises_the_last_error_in_time() -> None:
     world = World()
     began = world.now
     with pytest.raises(Transient, match="away") as given_up:
@@ -96,7 +96,7 @@ async def test_who_gives_up_gets_the_last_error_in_time() -> None:
     assert not isinstance(given_up.value, Interrupted)
 
 
-async def test_who_gives_up_does_not_wait_for_a_server_that_asks_for_longer() -> None:
+async def test_a_call_gives_up_at_once_when_the_server_asks_for_longer() -> None:
     world = World()
     with pytest.raises(Transient):
         await world.calls.call("store", failing(9, retry_after=120), give_up_after=60)
@@ -113,7 +113,7 @@ async def test_who_gives_up_does_not_wait_for_a_server_that_asks_for_longer() ->
         RuntimeError("odd"),
     ],
 )
-async def test_what_is_not_transient_leaves_at_once(error: Exception) -> None:
+async def test_errors_that_are_not_transient_are_raised_at_once(error: Exception) -> None:
     world = World(breaker=STRICT)
 
     async def make() -> None:
@@ -138,7 +138,7 @@ async def test_a_wait_is_cut_short_when_partitions_go_away() -> None:
     assert not calls._sleepers
 
 
-async def test_a_call_that_was_under_way_when_partitions_went_does_not_begin_to_wait() -> None:
+async def test_a_call_that_runs_at_a_revocation_does_not_wait_afterwards() -> None:
     world = World()
 
     async def make() -> None:
@@ -172,13 +172,13 @@ def test_failures_further_apart_do_not_open_it() -> None:
     assert breaker.wait(400) == 0
 
 
-def test_calls_that_wait_in_vain_for_twenty_seconds_together_open_it() -> None:
+def test_failed_calls_that_waited_twenty_seconds_in_total_open_it() -> None:
     breaker = Breaker(STRICT)
     assert [breaker.failed(at, took=10) for at in (10, 21)] == [False, True]
     assert breaker.wait(21) == 10
 
 
-def test_one_call_that_waited_long_says_nothing_of_others() -> None:
+def test_one_call_that_waited_long_does_not_open_it() -> None:
     breaker = Breaker(STRICT)
     assert not any(breaker.failed(at, took=60) for at in (60, 91, 122))
 
@@ -218,14 +218,14 @@ def test_a_probe_that_fails_holds_it_open_for_ten_more_seconds() -> None:
     assert breaker.wait(22) == 0
 
 
-def test_calls_that_were_on_their_way_do_not_hold_it_open() -> None:
+def test_calls_from_before_the_opening_do_not_hold_it_open() -> None:
     breaker = opened()
     for at in range(1, 10):
         breaker.failed(at)
     assert breaker.wait(10) == 0
 
 
-def test_what_a_server_asks_for_holds_it_open_for_longer_whoever_hears_it() -> None:
+def test_the_time_that_a_server_asks_for_holds_it_open_for_longer() -> None:
     breaker = opened(asked=300)
     assert breaker.wait(299) == 1
     breaker.failed(100, asked=400)  # a call that was on its way when it opened
@@ -258,7 +258,7 @@ def test_a_probe_that_hangs_lets_the_next_one_try_ten_seconds_later() -> None:
     )
 )
 def test_it_is_open_only_after_five_failures_within_the_window(events: list[tuple[str, float]]) -> None:
-    """Against a plain list of the failures since the last success."""
+    """The breaker is compared with a plain list of the failures since the last success."""
     breaker, failures, now, is_open = Breaker(STRICT), [], 0.0, False
     for what, later in events:
         now += later
@@ -280,7 +280,7 @@ def test_it_is_open_only_after_five_failures_within_the_window(events: list[tupl
 
 
 # ------------------------------------------------------------------------------------------------- calls and breakers
-async def test_nobody_tries_before_the_server_that_opened_the_breaker_has_had_its_time() -> None:
+async def test_no_call_tries_before_the_time_that_the_server_asked_for() -> None:
     world = World(breaker=STRICT)
     for _ in range(5):
         with pytest.raises(Transient):
@@ -329,7 +329,7 @@ async def test_an_open_breaker_stops_other_calls_before_they_are_made() -> None:
     assert len(made) == 2
 
 
-async def test_who_waits_for_an_open_breaker_goes_on_at_once_when_it_closes() -> None:
+async def test_a_wait_for_an_open_breaker_ends_when_it_closes() -> None:
     now = [0.0]
     waits: list[float] = []
 
@@ -395,7 +395,7 @@ async def test_a_cancelled_probe_does_not_keep_others_out() -> None:
     assert not world.calls.breaker_open("store")
 
 
-async def test_a_half_open_breaker_tries_first_who_has_not_failed_itself() -> None:
+async def test_a_half_open_breaker_prefers_calls_that_have_not_failed() -> None:
     """One event that the store never takes must not use up every probe."""
     world = World(retry=RetryPolicy(first=0.001, cap=0.001), breaker=STRICT)
     tries: list[float] = []
@@ -418,7 +418,7 @@ async def test_a_half_open_breaker_tries_first_who_has_not_failed_itself() -> No
 
 
 async def test_one_request_that_many_events_shared_is_one_failure() -> None:
-    """Else one connection that is cut would open the breaker for everybody."""
+    """Otherwise one broken connection would open the breaker for all events."""
     calls = Calls(breaker=STRICT, retry=RetryPolicy(first=0.001, cap=0.001))
     shared = OSError("reset")
     failed: set[int] = set()
@@ -437,7 +437,7 @@ async def test_one_request_that_many_events_shared_is_one_failure() -> None:
     assert [breaker.failed(0, cause=OSError("reset")) for _ in range(5)] == [False] * 4 + [True]
 
 
-async def test_a_server_that_says_nothing_is_left_alone_though_few_calls_ask_it() -> None:
+async def test_a_hung_server_opens_the_breaker_after_few_calls() -> None:
     world = World(breaker=STRICT)
     closed: list[str] = []
     world.calls.on_breaker_closed(closed.append)
@@ -454,7 +454,7 @@ async def test_a_server_that_says_nothing_is_left_alone_though_few_calls_ask_it(
     assert asked[2] - asked[1] >= 20, "its own time, then ten seconds in which nobody asks"
 
 
-async def test_of_those_who_would_give_up_one_waits_for_an_open_breaker() -> None:
+async def test_one_of_the_calls_that_would_give_up_waits_for_an_open_breaker() -> None:
     calls = Calls(breaker=STRICT)
     breaker = calls._breaker("model:acme")
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The runner's own parts: records that do not arrive, an agent that fails, how a worker ends."""
+"""The runner: records that do not arrive, an agent that fails, and the end of a worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def caused(cause: Exception) -> ProducerSendError:
 
 
 class Producer:
-    """Fails when it is told, at once or later."""
+    """A producer that fails at once or later, as the test sets it."""
 
     def __init__(self, at_once: Exception | None = None, later: Exception | None = None) -> None:
         self.at_once, self.later = at_once, later
@@ -49,13 +49,13 @@ def sender(producer: Producer, check_lease: Callable[[], None] = lambda: None) -
     return Sender(cast(StageApp, SimpleNamespace(producer=producer, check_lease=check_lease)))
 
 
-async def test_a_producer_that_does_not_run_yet_or_any_more_is_away() -> None:
-    """Timers send while a worker stops: that is no reason to end it as broken."""
+async def test_a_producer_that_does_not_run_is_transient() -> None:
+    """Timers send while a worker stops. Such an error must not end the worker as broken."""
     with pytest.raises(Transient):
         await sender(Producer(at_once=NotReady("Producer service not yet started")))(RECORD)
 
 
-async def test_a_record_is_handed_over_as_it_is_and_durable_when_the_broker_has_it() -> None:
+async def test_a_record_is_sent_unchanged_and_durable_when_the_broker_has_it() -> None:
     producer = Producer()
     durable = await sender(producer)(RECORD)
     assert producer.sent == [("memory.observations", b"k", b"v", None, 1.234, [("h", b"1")])]
@@ -78,7 +78,7 @@ ERRORS: list[tuple[Exception, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("error", "expected"), ERRORS)
-async def test_what_did_not_arrive_is_tried_again_except_where_that_cannot_help(
+async def test_a_record_that_did_not_arrive_is_tried_again_except_where_that_cannot_help(
     error: Exception, expected: type[Exception]
 ) -> None:
     with pytest.raises(expected) as at_once:
@@ -89,7 +89,7 @@ async def test_what_did_not_arrive_is_tried_again_except_where_that_cannot_help(
         assert "memory.observations" in str(at_once.value)
 
 
-async def test_without_the_lease_nothing_leaves() -> None:
+async def test_without_the_lease_no_record_is_sent() -> None:
     def lost() -> None:
         raise LeaseLost("gone")
 
@@ -99,7 +99,7 @@ async def test_without_the_lease_nothing_leaves() -> None:
     assert producer.sent == []
 
 
-async def test_who_is_cancelled_does_not_take_back_what_is_on_its_way() -> None:
+async def test_cancelling_a_wait_does_not_cancel_the_record() -> None:
     producer = Producer()
     waiting = asyncio.create_task(sender(producer).durable(RECORD))
     await asyncio.sleep(0)
@@ -122,7 +122,7 @@ def test_a_message_becomes_a_raw_record(headers: Any) -> None:
 
 
 async def test_an_agent_that_fails_ends_the_worker() -> None:
-    """Faust would acknowledge the event and start the agent again: the event would be lost."""
+    """Faust would acknowledge the event and start the agent again, so the event would be lost."""
     crashes: list[BaseException] = []
 
     async def crash(reason: BaseException) -> None:
@@ -143,7 +143,7 @@ async def test_an_agent_that_fails_ends_the_worker() -> None:
 
 
 class App:
-    """Starts, and ends as it is told."""
+    """An app that starts, and ends as the test sets it."""
 
     def __init__(self, *, crash: BaseException | None = None, bad_stop: Exception | None = None) -> None:
         self.crash_reason = crash
@@ -165,7 +165,7 @@ def runners(*apps: App) -> list[StageRunner]:
     return [cast(StageRunner, SimpleNamespace(name="observer", app=app, prepare=lambda: None)) for app in apps]
 
 
-async def test_asked_to_stop_it_ends_with_0() -> None:
+async def test_a_worker_that_is_asked_to_stop_ends_with_0() -> None:
     stopping = asyncio.Event()
     app = App()
     asyncio.get_running_loop().call_soon(stopping.set)

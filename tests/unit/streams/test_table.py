@@ -1,4 +1,4 @@
-"""Durable rows on a real RocksDB, with a scripted producer; each fault is seen with Faust's own table."""
+"""Durable rows on a real RocksDB, with a scripted producer. Each fault shows with Faust's own table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def delivered(future: Any, offset: int = 0) -> RecordMetadata:
 
 
 async def acknowledge(app: Any) -> None:
-    """The broker takes everything that was sent."""
+    """Let the broker acknowledge all sent records."""
     for offset, future in enumerate(sent(app)):
         if not future.done():
             await future.message.channel._finalize_message(future, delivered(future, offset))
@@ -157,7 +157,7 @@ async def test_a_failed_entry_reaches_the_handler(kind: Any, app: StageApp) -> N
     assert outcome[0].component == "broker"
 
 
-async def test_cancelling_the_wait_leaves_the_entry_on_its_way(app: StageApp) -> None:
+async def test_cancelling_the_wait_does_not_cancel_the_entry(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     here = event(app)
     with event_scope(here):
@@ -199,7 +199,7 @@ async def test_a_value_that_the_changelog_would_not_take_is_never_sent(kind: Any
         assert table.data.get("k") is None
 
 
-async def test_one_row_too_large_and_none_is_written(app: StageApp) -> None:
+async def test_one_row_that_is_too_large_prevents_all_writes(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     here = event(app)
     with event_scope(here), pytest.raises(RowTooLarge, match=f"rows.*'b'.*{MAX_VALUE}"):
@@ -217,7 +217,7 @@ async def test_the_largest_row_is_taken(app: StageApp) -> None:
 # --------------------------------------------------------------------------- 7: a zombie writes nothing
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("action", ["set", "delete"])
-async def test_without_the_lease_nothing_changes(kind: Any, action: str, app: StageApp) -> None:
+async def test_without_the_lease_no_row_changes(kind: Any, action: str, app: StageApp) -> None:
     table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
     here = event(app)
     with event_scope(here):
@@ -236,7 +236,7 @@ async def test_without_the_lease_nothing_changes(kind: Any, action: str, app: St
 # --------------------------------------------------------------------------- no row before the changelog has it
 @pytest.mark.parametrize("kind", BOTH)
 async def test_the_store_has_no_row_that_the_changelog_does_not_have(kind: Any, app: StageApp) -> None:
-    """Killed now, the worker would leave it on its disk; whoever owns the partition next would never know of it."""
+    """If the worker were killed now, its disk would have a row that the partition's next owner never gets."""
     table = kind(app, name="rows", key_type=str, value_type=bytes, partitions=2)
     here = event(app)
     with event_scope(here):
@@ -244,7 +244,7 @@ async def test_the_store_has_no_row_that_the_changelog_does_not_have(kind: Any, 
     assert table.data.get("k") is None
 
 
-async def test_a_row_that_is_on_its_way_is_seen_by_its_event_that_comes_again(app: StageApp) -> None:
+async def test_an_unacknowledged_row_is_read_by_its_redelivered_event(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"gone": b"1"})
     here = event(app)
@@ -259,7 +259,7 @@ async def test_a_row_that_is_on_its_way_is_seen_by_its_event_that_comes_again(ap
         assert (rows.row("k"), rows.row("gone")) == (b"1", None), "it is to be written again, not decided again"
 
 
-async def test_what_did_not_arrive_before_a_rebalance_never_was(app: StageApp) -> None:
+async def test_rows_unacknowledged_at_a_rebalance_are_dropped(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     await put(app, rows, {"k": b"old"})
     here = event(app)
@@ -288,7 +288,7 @@ FULL = Exception("IO error: No space left on device: While appending to file: 00
 
 
 class FullDatabase:
-    """RocksDB on a full disk, in front of the real one: reads go on."""
+    """A wrapper of a real RocksDB with a full disk. Reads still work."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -303,7 +303,7 @@ class FullDatabase:
 
 
 def fill_the_disk(rows: TableRows) -> Callable[[], None]:
-    """What makes room again."""
+    """Make room again."""
     store = rows._table.data
     real = store._db_for_partition(0)
     store._dbs[0] = FullDatabase(real)
@@ -322,7 +322,7 @@ async def test_entries_that_the_store_refuses_crash_the_worker(app: StageApp, mo
     assert isinstance(app.crash_reason, Fatal)
 
 
-async def test_a_full_disk_ends_the_worker_and_is_nobodys_death(app: StageApp) -> None:
+async def test_a_full_disk_ends_the_worker_without_a_crash_count(app: StageApp) -> None:
     rows = open_rows(app, "rows")
     fill_the_disk(rows)
     with pytest.raises(Transient, match=str(app.conf.tabledir)):
@@ -346,7 +346,7 @@ async def test_no_offset_is_kept_for_a_row_that_the_store_did_not_take(app: Stag
     assert len(sent(app)) == 2
 
 
-async def test_a_broken_store_is_nobodys_death_when_a_row_is_read(
+async def test_a_broken_store_does_not_count_as_a_crash_when_a_row_is_read(
     app: StageApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = open_rows(app, "rows")

@@ -1,4 +1,4 @@
-"""Topic admin: what is refused, what is only told, and the command that mends it."""
+"""Topic admin: differences that are refused or only reported, and the command that repairs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CATALOGUE = catalogue()
 
 
 def as_made(deployment: Deployment = TWELVE) -> dict[str, TopicLayout]:
-    """The layouts after `create` on an empty log."""
+    """Return the layouts after `create` on an empty log."""
     return {w.name: TopicLayout(w.name, w.partitions, w.config) for w in wanted(CATALOGUE, {}, deployment=deployment)}
 
 
@@ -27,7 +27,7 @@ def refused(layouts: dict[str, TopicLayout], deployment: Deployment = TWELVE) ->
     return {name: report for name, report in reports(layouts, deployment).items() if not report.ok}
 
 
-def test_topics_that_meet_in_a_stage_are_companions() -> None:
+def test_topics_of_one_stage_are_companions() -> None:
     session = {"memory.turns", "memory.commands.session", "memory-observer-working_set-changelog"}
     owner = {
         "memory.observations",
@@ -41,12 +41,12 @@ def test_topics_that_meet_in_a_stage_are_companions() -> None:
 
 
 @pytest.mark.parametrize("deployment", [TWELVE, Deployment(partitions=1, replication=1), replace(TWELVE, partitions=2)])
-def test_what_was_made_is_well(deployment: Deployment) -> None:
+def test_created_topics_are_ok(deployment: Deployment) -> None:
     assert refused(as_made(deployment), deployment) == {}
     assert wanted(CATALOGUE, as_made(deployment), deployment=deployment) == ()
 
 
-def test_an_empty_log_misses_all() -> None:
+def test_an_empty_log_misses_all_topics() -> None:
     missing = refused({})
     assert len(missing) == len(CATALOGUE)
     assert {(report.detail, report.fix) for report in missing.values()} == {("is missing", CREATE)}
@@ -58,7 +58,7 @@ def test_dead_letters_have_three_partitions_and_large_records() -> None:
     assert made["memory.turns.dlq"].config["max.message.bytes"] == str(4 * 1024 * 1024)
 
 
-def test_another_count_in_a_group_is_refused_and_the_odd_one_named() -> None:
+def test_another_count_in_a_group_is_refused_by_name() -> None:
     layouts = as_made()
     layouts["memory.commands.session"] = replace(layouts["memory.commands.session"], partitions=6)
     found = refused(layouts)
@@ -71,27 +71,27 @@ def test_another_count_in_a_group_is_refused_and_the_odd_one_named() -> None:
     )
 
 
-def test_a_changelog_of_another_count_must_be_made_anew() -> None:
+def test_a_changelog_of_another_count_must_be_created_again() -> None:
     layouts = as_made()
     name = "memory-reflector-ledger-changelog"
     layouts[name] = replace(layouts[name], partitions=6)
     assert refused(layouts)[name].fix.endswith(f"--delete --topic {name} && {CREATE}")
 
 
-def test_too_many_partitions_cannot_be_taken_away() -> None:
+def test_partitions_cannot_be_removed() -> None:
     layouts = as_made()
     layouts["memory.commands"] = replace(layouts["memory.commands"], partitions=24)
     assert "--delete" in refused(layouts)["memory.commands"].fix
 
 
-def test_a_whole_group_with_another_count_than_the_settings_is_well_and_told() -> None:
+def test_a_whole_group_with_another_count_than_the_settings_is_ok_and_reported() -> None:
     layouts = as_made(replace(TWELVE, partitions=24))
     found = reports(layouts)
     assert all(report.ok for report in found.values())
     assert "MEMSTREAM_PARTITIONS says 12, the topics stand with 24" in found["memory.turns"].detail
 
 
-def test_what_is_missing_is_made_with_the_count_of_its_companions() -> None:
+def test_a_missing_topic_is_created_with_the_count_of_its_companions() -> None:
     layouts = as_made(replace(TWELVE, partitions=24))
     del layouts["memory.commands.session"]
     (made,) = wanted(CATALOGUE, layouts, deployment=TWELVE)
@@ -117,14 +117,14 @@ def test_deletion_on_a_compacted_topic_is_refused(config: dict[str, str]) -> Non
     assert "deletion" in refused(layouts)["memory.facts"].detail
 
 
-def test_records_cut_smaller_than_we_write_them_are_refused() -> None:
+def test_a_record_limit_below_our_records_is_refused() -> None:
     layouts = as_made()
     name = "memory-observer-working_set-changelog"
     layouts[name] = replace(layouts[name], config={"cleanup.policy": "compact", "max.message.bytes": "1048588"})
     assert "1048588" in refused(layouts)[name].detail
 
 
-def test_a_retention_of_ones_own_is_told_and_kept() -> None:
+def test_another_retention_is_reported_and_accepted() -> None:
     layouts = as_made()
     config = {"cleanup.policy": "delete", "retention.ms": "1000"}
     layouts["memory.turns"] = replace(layouts["memory.turns"], config=config)
@@ -133,7 +133,7 @@ def test_a_retention_of_ones_own_is_told_and_kept() -> None:
     assert "retention.ms is 1000" in report.detail
 
 
-def test_other_topics_of_the_log_are_none_of_our_business() -> None:
+def test_other_topics_of_the_log_are_ignored() -> None:
     assert refused(as_made() | {"orders": TopicLayout("orders", 5, {})}) == {}
 
 

@@ -1,4 +1,4 @@
-"""Turns on their way in: in order per session whatever the log's delays, side by side across sessions."""
+"""Sending of turns: in order per session whatever the log's delays, side by side across sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memstream.streams.log.port import Position
 
 
 class SlowLog:
-    """The first append takes longest. `failing` turn ids are refused."""
+    """A log whose first append takes longest, and which refuses the turn ids in `failing`."""
 
     def __init__(self, *, failing: tuple[str, ...] = ()) -> None:
         self.appended: list[tuple[str, str]] = []
@@ -52,7 +52,7 @@ async def test_one_session_keeps_its_order() -> None:
     assert log.most == 1
 
 
-async def test_sessions_go_side_by_side() -> None:
+async def test_sessions_run_side_by_side() -> None:
     log = SlowLog()
     await send_all(log, *((f"s{n}", "t") for n in range(6)))
     assert log.most == 6
@@ -66,7 +66,7 @@ async def test_a_turn_that_fails_does_not_hold_up_the_next() -> None:
 
 
 @pytest.mark.parametrize(("value", "reason"), [(b"{}", "invalid"), (b"x" * 300_000, "oversized"), (b"\xff", "invalid")])
-def test_what_the_observer_would_refuse_is_refused_here(value: bytes, reason: str) -> None:
+def test_turns_that_the_observer_would_refuse_are_refused(value: bytes, reason: str) -> None:
     with pytest.raises(Poison) as caught:
         read_turn(value)
     assert caught.value.reason == reason
