@@ -224,8 +224,8 @@ class Lanes(Generic[T]):
     async def _is_contiguous(self, epoch: Epoch[T], tp: TP, offset: int, committed: int | None) -> bool:
         """Whether no existing event was skipped between the last offset and this one.
 
-        Offsets follow each other from the committed one. At a jump the log is asked. Only offsets that it does not have
-        (compaction, retention, transaction markers) may be skipped. Otherwise the worker crashes.
+        Offsets follow each other from the committed one. At a jump this checks the log. Only offsets that the log does
+        not have (compaction, retention, transaction markers) may be skipped. Otherwise the worker crashes.
         """
         known = epoch.highest.get(tp)
         expected = known + 1 if known is not None else (committed or 0)

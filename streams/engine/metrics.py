@@ -99,7 +99,7 @@ class StageMetrics:
         self._metrics.retries.labels(self._stage, component).inc()
 
     def counted(self, what: str, n: int = 1) -> None:
-        """Count something by name: duplicates, dropped items, evictions, …"""
+        """Count something by name: duplicates, dropped items, evictions."""
         if n:
             self._metrics.counted.labels(self._stage, what).inc(n)
 

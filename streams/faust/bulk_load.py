@@ -29,8 +29,7 @@ HELD_SECONDS: Final = 1.0
 
 
 class ChangelogSource(Protocol):
-    """The reader of a load: the consumer's `changelogs()` (`transports/changelog_reader.py`,
-    `transports/embedded_consumer.py`)."""
+    """The reader of a load: `changelogs()` of either consumer in `transports/`."""
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[Sequence[Entry], int]:
         """Read records of a partition from `offset` on, and return them with the offset to read on from.

@@ -35,8 +35,13 @@ class AcceptedLoss:
 
 
 async def accept_loss(log: Log, stage: StageName) -> list[AcceptedLoss]:
-    """Accept the loss and return what was done in each changelog. May be repeated. Raises LossRefused, Fatal,
-    Transient."""
+    """Accept the loss and return the changes of each changelog. May be repeated.
+
+    Raises:
+        LossRefused: something has to be done first.
+        Fatal: the stage has no table.
+        Transient: the log does not answer.
+    """
     behind = REMEMBERS_NUMBERS.get(stage, ())
     for each in (stage, *behind):
         if members := await log.members(group_of(each)):

@@ -241,7 +241,7 @@ class StageRunner:
         )
         return committed
 
-    # ------------------------------------------------------------------------------------------------ beside
+    # ------------------------------------------------------------------------------------------------ tasks
     async def _watch_assignment(self) -> None:
         """Tell the stage which partitions it owns, once their tables are recovered."""
         first = self._stage.reads[0].name
@@ -260,7 +260,7 @@ class StageRunner:
 
     async def _watch_lag(self) -> None:
         seen: dict[Any, int | None] = {}
-        """Committed offsets at the last look."""
+        """Committed offsets at the last check."""
         while not self.app.should_stop:
             await self.app.sleep(LAG_POLL)
             consumer = self.app.consumer
@@ -274,7 +274,7 @@ class StageRunner:
                     continue
                 behind = end - (offset or 0)
                 self.metrics.lag(tp.topic, tp.partition, max(0, behind))
-                if behind < 0:  # perhaps of an older assignment: the log itself is asked
+                if behind < 0:  # perhaps of an older assignment, so the log itself is checked
                     await self._check_end(tp.topic, tp.partition, offset)
                 elif behind and tp in seen and seen[tp] == offset and self._lanes.idle():
                     await self._commit_past_markers(tp, offset or 0)
@@ -293,7 +293,7 @@ class StageRunner:
         """Commit past the end of a partition that has no record left.
 
         Transaction markers never come as records. If one is the last entry of its partition, the lag would not reach 0.
-        The log is asked first, because an event may be on its way.
+        The log is checked first, because an event may be on its way.
         """
         try:
             ends = await self._log.ends(tp.topic)
@@ -303,7 +303,7 @@ class StageRunner:
         if nothing and self.app.ready() and (tp.topic, tp.partition) in self.app.assigned():
             await self._commit({(tp.topic, tp.partition): ends[tp.partition]})
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ views
     def has_queued_successor(self, partition: int, lane: str) -> bool:
         """Whether another event of this lane is queued in this worker and will reach the stage.
 

@@ -61,7 +61,7 @@ class Writes:
         futures, self._futures = self._futures, []
         if not futures:
             return
-        await asyncio.wait(futures)  # not gather: cancelling this must not cancel what is already on its way
+        await asyncio.wait(futures)  # not gather: cancelling this wait must not cancel the sends
         for error in [
             future.exception() for future in futures
         ]:  # of all: asyncio logs an exception that is not retrieved

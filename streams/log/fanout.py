@@ -222,9 +222,7 @@ class TopicFanout:
             raise TooManyReaders(f"{self._bounds.readers} streams are open, as many as may be")
         behind = _distance(places, ends) > CLOSE
         if behind and self.catching_up >= self._bounds.catching_up:
-            raise TooManyReaders(
-                f"{self._bounds.catching_up} streams still read records far behind the end, as many as may"
-            )
+            raise TooManyReaders(f"{self._bounds.catching_up} streams are still far behind the end, as many as may be")
         reader = TopicReader(places, behind=behind)
         self._readers.add(reader)
         feeding = asyncio.create_task(self._feed(reader, select))

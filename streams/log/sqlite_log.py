@@ -116,7 +116,7 @@ class SqliteLog:
                     self._reader.close()
                 self._reader = None
 
-    # ---------------------------------------------------------------------------------------- what is known at once
+    # ---------------------------------------------------------------------------------------- known state
 
     def topic(self, name: str) -> LogTopic | None:
         return self._known.topics.get(name)

@@ -183,8 +183,10 @@ def create(conn: sqlite3.Connection, name: str, partitions: int, config: Mapping
 
 
 def delete(conn: sqlite3.Connection, name: str) -> None:
-    """Delete a topic and its committed offsets within a transaction. They would point into a later topic of its
-    name."""
+    """Delete a topic and its committed offsets within a transaction.
+
+    The offsets would point into a later topic of the same name.
+    """
     row = conn.execute("SELECT id FROM topic WHERE name = ?", (name,)).fetchone()
     if row is None:
         return
