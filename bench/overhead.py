@@ -31,7 +31,7 @@ from memstream.streams.faust.table import open_rows
 from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, Record, TopicWanted
+from memstream.streams.log.port import Log, Record, TopicSpec
 
 from .world import Worker, World
 
@@ -117,7 +117,7 @@ async def start(world: World, options: Options) -> Worker:
     """Start the process, after its changelog's topic was created."""
     if options.table:
         changelog = changelog_name(options.name, TABLE)
-        await world.log.create([TopicWanted(changelog, world.partitions, 1, {"cleanup.policy": "compact"})])
+        await world.log.create([TopicSpec(changelog, world.partitions, 1, {"cleanup.policy": "compact"})])
     return world.process(["bench.overhead", json.dumps(asdict(options))], options.name)
 
 

@@ -33,7 +33,7 @@ from memstream.streams.faust.table import open_rows
 from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from memstream.streams.log.sqlite_log import SqliteLog
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,7 +97,7 @@ async def fill(log: Log, job: Job, count: int) -> int:
     """Create the topics and the changelog's records; return the bytes of keys and values."""
     compact = {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400000"}
     await log.create(
-        [TopicWanted(job.source, job.partitions, 1, {}), TopicWanted(job.changelog, job.partitions, 1, compact)]
+        [TopicSpec(job.source, job.partitions, 1, {}), TopicSpec(job.changelog, job.partitions, 1, compact)]
     )
     size = 0
     for number in range(job.partitions):

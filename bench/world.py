@@ -19,7 +19,7 @@ from memstream.streams.log import topic_admin
 from memstream.streams.log.broker_url import EMBEDDED, kafka_servers
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from tests.support.environment import clean_environment
 from tests.support.kafka import session_broker
 from tests.support.polling import wait_for
@@ -172,7 +172,7 @@ class World:
         """Create unused topics named after these."""
         self._made += 1
         made = tuple(f"bench-{self._made}-{name}" for name in names)
-        await self.log.create([TopicWanted(name, self.partitions, 1, {}) for name in made])
+        await self.log.create([TopicSpec(name, self.partitions, 1, {}) for name in made])
         return made
 
     # ------------------------------------------------------------------------------------------------ waiting

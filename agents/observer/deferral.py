@@ -32,13 +32,13 @@ from ...memory.working_set.observe_trigger import (
 from ...schemas import ids
 from ...schemas.outcomes import OutRecord
 from ...streams.engine.handler import Rows
-from ...streams.log.port import RecordAhead
+from ...streams.log.port import PartitionBacklog
 from ..common.reminders import send_reminders
 from .commands import reminder_record
 from .reminders import HeldBack, SessionReminders
 from .rows import SessionRow, WaitingTurn, session_of_waiting_key, waiting_key
 
-AheadOf = Callable[[int], RecordAhead | None]
+AheadOf = Callable[[int], PartitionBacklog | None]
 """How much of a partition of memory.turns is to come; None: not known yet."""
 
 

@@ -26,7 +26,7 @@ from ..engine.lanes import TP, BeyondTheEnd, Lanes, beyond_the_end
 from ..engine.metrics import StageMetrics
 from ..engine.process_exit import DONE, exit_code_for, tell_end
 from ..engine.retry import Calls
-from ..log.port import Log, Position, Record, RecordAhead
+from ..log.port import Log, PartitionBacklog, Position, Record
 from .app import AppSettings, StageApp, create_app, without_faust
 from .table import event_scope, open_rows
 
@@ -311,7 +311,7 @@ class StageRunner:
         """
         return any(isinstance(item.routed, RoutedEvent) for item in self._lanes.queued(partition, lane))
 
-    def ahead(self, topic: str, partition: int) -> RecordAhead | None:
+    def ahead(self, topic: str, partition: int) -> PartitionBacklog | None:
         """Count the work left in a partition; None before its first fetch, and for a partition of another worker."""
         tp = FaustTP(topic, partition)
         position = self._lanes.taken_until((topic, partition))
@@ -324,7 +324,7 @@ class StageRunner:
             return None
         # without an offset of the group it is not known what retention has left
         unread = 0 if position is None else max(0, end - position)
-        return RecordAhead(unread, self._lanes.held((topic, partition)))
+        return PartitionBacklog(unread, self._lanes.held((topic, partition)))
 
     def ready(self) -> tuple[bool, str]:
         """Return whether this stage works, and the reason if not. A spare is ready (`StageApp.why_not_ready`)."""

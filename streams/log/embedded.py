@@ -10,7 +10,7 @@ from ...schemas.errors import Fatal
 from . import group_lock
 from .kafka_rules import check_size, check_topic, choose_partition, unknown_topic
 from .log_registry import close_log, open_log
-from .port import Headers, Position, Record, TopicLayout, TopicWanted
+from .port import Headers, Position, Record, TopicLayout, TopicSpec
 from .sqlite_log import SqliteLog
 from .sqlite_tables import LogRow, LogTopic
 
@@ -118,7 +118,7 @@ class EmbeddedLog:
             name: TopicLayout(name, len(topic.parts), dict(topic.config)) for name, topic in opened.topics().items()
         }
 
-    async def create(self, wanted: Sequence[TopicWanted]) -> None:
+    async def create(self, wanted: Sequence[TopicSpec]) -> None:
         for topic in wanted:
             check_topic(topic.name, topic.partitions)
         await self._opened().create([(topic.name, topic.partitions, topic.config) for topic in wanted])

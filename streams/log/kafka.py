@@ -22,7 +22,7 @@ from aiokafka.errors import (
 from ...schemas.errors import Fatal, Poison, Transient
 from .kafka_client import ISOLATION, back_off_metadata, stop_consumer
 from .lenient_headers import decode_headers_leniently
-from .port import Headers, Position, Record, TopicLayout, TopicWanted
+from .port import Headers, Position, Record, TopicLayout, TopicSpec
 
 #: seconds
 TIMEOUT = 30.0
@@ -264,7 +264,7 @@ class KafkaLog:
             if for_code(layout["error_code"]) is NoError
         }
 
-    async def create(self, wanted: Sequence[TopicWanted]) -> None:
+    async def create(self, wanted: Sequence[TopicSpec]) -> None:
         admin = self._started_part(self._admin)
         new = [NewTopic(w.name, w.partitions, w.replication, topic_configs=dict(w.config)) for w in wanted]
         if not new:

@@ -30,7 +30,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordAhead:
+class PartitionBacklog:
     """The work that a worker has left in a partition."""
 
     unread: int
@@ -49,7 +49,7 @@ class TopicLayout:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicWanted:
+class TopicSpec:
     """A topic to create. `config` uses Kafka's names (`cleanup.policy`, `retention.ms` …)."""
 
     name: str
@@ -121,7 +121,7 @@ class Log(Protocol):
 
     async def topics(self) -> dict[str, TopicLayout]: ...
 
-    async def create(self, wanted: Sequence[TopicWanted]) -> None:
+    async def create(self, wanted: Sequence[TopicSpec]) -> None:
         """Create topics that do not exist. Existing ones are not changed."""
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...schemas.topics import STAGES, Topic, catalogue, changelog_of, partitions_of, read_by
-from .port import Log, TopicLayout, TopicWanted
+from .port import Log, TopicLayout, TopicSpec
 
 CREATE = "memstream topics create"
 _KAFKA_DEFAULTS = {"cleanup.policy": "delete"}
@@ -53,10 +53,10 @@ def companions() -> tuple[frozenset[str], ...]:
 
 def wanted(
     topics: Sequence[Topic], layouts: Mapping[str, TopicLayout], *, deployment: Deployment
-) -> tuple[TopicWanted, ...]:
+) -> tuple[TopicSpec, ...]:
     """Return the topics to create, with the partition count of existing companions, else the deployment's."""
     return tuple(
-        TopicWanted(
+        TopicSpec(
             topic.name,
             _expected(topic, topics, layouts, deployment=deployment),
             deployment.replication,

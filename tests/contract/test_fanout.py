@@ -19,7 +19,7 @@ from memstream.streams.log.fanout import (
     TopicReader,
 )
 from memstream.streams.log.offsets import Offsets, PositionedRecord
-from memstream.streams.log.port import Log, Record, TopicWanted
+from memstream.streams.log.port import Log, Record, TopicSpec
 
 PARTITIONS = 3
 BOUNDS = FanoutBounds(readers=8, catching_up=4, room=200)
@@ -28,7 +28,7 @@ WITHIN = 30.0
 
 @pytest.fixture
 async def topic(log: Log, topic_prefix: str) -> str:
-    await log.create([TopicWanted(f"{topic_prefix}told", PARTITIONS, 1, {})])
+    await log.create([TopicSpec(f"{topic_prefix}told", PARTITIONS, 1, {})])
     return f"{topic_prefix}told"
 
 

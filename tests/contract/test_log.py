@@ -10,7 +10,7 @@ import pytest
 
 from memstream.schemas.errors import Fatal, Poison
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import Headers, Log, Position, Record, TopicWanted
+from memstream.streams.log.port import Headers, Log, Position, Record, TopicSpec
 
 BIG = {"max.message.bytes": str(4 << 20)}
 
@@ -25,7 +25,7 @@ class Topics:
         return self._prefix + topic
 
     async def make(self, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        await self._log.create([TopicWanted(self.name(topic), partitions, 1, config or {})])
+        await self._log.create([TopicSpec(self.name(topic), partitions, 1, config or {})])
         return self.name(topic)
 
 
@@ -278,7 +278,7 @@ async def test_topics_stand_as_they_were_made(log: Log, topics: Topics) -> None:
 async def test_making_a_topic_again_changes_nothing(log: Log, topics: Topics) -> None:
     topic = await topics.make("t", partitions=2, config={"retention.ms": "5000"})
     await log.append(topic, key=b"k", value=b"v")
-    await log.create([TopicWanted(topic, 4, 1, {"retention.ms": "9000"}), TopicWanted(topics.name("new"), 1, 1, {})])
+    await log.create([TopicSpec(topic, 4, 1, {"retention.ms": "9000"}), TopicSpec(topics.name("new"), 1, 1, {})])
     layouts = await log.topics()
     assert layouts[topic].partitions == 2
     assert layouts[topic].config["retention.ms"] == "5000"
@@ -300,7 +300,7 @@ async def test_a_topic_made_again_after_it_was_deleted_is_empty(log: Log, topics
 @pytest.mark.parametrize("name", ["größe", "a b", "a/b", ".", "x" * 250])
 async def test_a_name_outside_kafkas_rule_is_refused(log: Log, name: str) -> None:
     with pytest.raises(Fatal):
-        await log.create([TopicWanted(name, 1, 1, {})])
+        await log.create([TopicSpec(name, 1, 1, {})])
     assert name not in await log.topics()
 
 

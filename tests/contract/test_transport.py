@@ -17,7 +17,7 @@ import pytest
 
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from tests.support.polling import at_least, wait_for
 from tests.support.small_app import WITHIN, SmallApp
 
@@ -40,10 +40,10 @@ class World:
 
     async def make(self, *topics: str) -> None:
         changelogs = [
-            TopicWanted(self.name(t), PARTITIONS, 1, {"cleanup.policy": "compact"})
+            TopicSpec(self.name(t), PARTITIONS, 1, {"cleanup.policy": "compact"})
             for t in ("app-count-changelog", "next-count-changelog")
         ]
-        await self.log.create([*(TopicWanted(self.name(t), PARTITIONS, 1, {}) for t in topics), *changelogs])
+        await self.log.create([*(TopicSpec(self.name(t), PARTITIONS, 1, {}) for t in topics), *changelogs])
 
     def app(
         self,

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 
 from memstream.schemas.topics import catalogue
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.cli_process import InProcess, Memstream, turn
 from tests.support.kafka import Broker
 
@@ -105,9 +105,9 @@ async def test_topics_that_would_break_are_refused(own_kafka: Broker, tmp_path: 
     try:
         await log.create(
             [
-                TopicWanted("memory.turns", 3, 1, {"cleanup.policy": "compact"}),
-                TopicWanted("memory.commands.session", 2, 1, {"cleanup.policy": "delete"}),
-                TopicWanted("memory.facts", 3, 1, {"cleanup.policy": "delete"}),
+                TopicSpec("memory.turns", 3, 1, {"cleanup.policy": "compact"}),
+                TopicSpec("memory.commands.session", 2, 1, {"cleanup.policy": "delete"}),
+                TopicSpec("memory.facts", 3, 1, {"cleanup.policy": "delete"}),
             ]
         )
     finally:

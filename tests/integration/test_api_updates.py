@@ -21,7 +21,7 @@ from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from tests.support.api_server import app_over, bearer, entry, served
 from tests.support.record_builders import stored_fact
 from tests.support.sse import Stream, streaming
@@ -46,7 +46,7 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
     else:
         made = EmbeddedLog(folder=tmp_path / "log")
     await made.start()
-    await made.create([TopicWanted(topic.name, PARTITIONS, 1, {}) for topic in (TURNS, FACTS_UPDATED)])
+    await made.create([TopicSpec(topic.name, PARTITIONS, 1, {}) for topic in (TURNS, FACTS_UPDATED)])
     try:
         yield made
     finally:

@@ -14,7 +14,7 @@ from faust.types import TP
 
 from memstream.streams.faust.transports.changelog_reader import ChangelogReader
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.kafka import Broker
 
 pytestmark = pytest.mark.kafka
@@ -27,7 +27,7 @@ async def topic(kafka_broker: str, topic_prefix: str) -> AsyncIterator[str]:
     name = f"{topic_prefix}changelog"
     log = KafkaLog(servers=[kafka_broker])
     await log.start()
-    await log.create([TopicWanted(name, 2, 1, {"max.message.bytes": "4194304"})])
+    await log.create([TopicSpec(name, 2, 1, {"max.message.bytes": "4194304"})])
     producer = AIOKafkaProducer(bootstrap_servers=kafka_broker, transactional_id=name, max_request_size=1 << 22)
     async with producer, producer.transaction():
         for n in range(100):
@@ -95,7 +95,7 @@ async def test_a_broker_that_is_away_gives_nothing_until_it_is_back(own_kafka: B
     name, server = f"{topic_prefix}changelog", own_kafka.bootstrap
     log = KafkaLog(servers=[server])
     await log.start()
-    await log.create([TopicWanted(name, 1, 1, {})])
+    await log.create([TopicSpec(name, 1, 1, {})])
     await log.append(name, key=b"k", value=b"v", partition=0)
     await log.close()
     own_kafka.kill()

@@ -34,7 +34,7 @@ from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.offsets import Offsets
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.api_server import OPEN, app_over, entry
 from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.kafka import free_port
@@ -48,7 +48,7 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
     made = EmbeddedLog(folder=tmp_path / "log")
     await made.start()
     await make_topics(made, partitions=3)
-    await made.create([TopicWanted(TURNS.name, 3, 1, TURNS.settings())])
+    await made.create([TopicSpec(TURNS.name, 3, 1, TURNS.settings())])
     yield made
     await made.close()
 

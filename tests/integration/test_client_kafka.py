@@ -15,7 +15,7 @@ from memstream.schemas import ids
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.fact_publisher import Teller, Told, make_topics
 from tests.support.kafka import Broker, free_port
 
@@ -29,7 +29,7 @@ async def log(own_kafka: Broker) -> AsyncIterator[KafkaLog]:
     made = KafkaLog(servers=[own_kafka.bootstrap], timeout=20)
     await made.start()
     await make_topics(made, partitions=PARTITIONS)
-    await made.create([TopicWanted(TURNS.name, PARTITIONS, 1, TURNS.settings())])
+    await made.create([TopicSpec(TURNS.name, PARTITIONS, 1, TURNS.settings())])
     yield made
     await made.close()
 

@@ -15,7 +15,7 @@ from memstream.schemas.topics import COMMANDS, RESULTS
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.commands import CommandSender
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 DEADLINE = 20.0
@@ -30,7 +30,7 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
 
 
 async def topics(log: EmbeddedLog) -> None:
-    await log.create([TopicWanted(topic.name, 3, 1, {}) for topic in (COMMANDS, RESULTS)])
+    await log.create([TopicSpec(topic.name, 3, 1, {}) for topic in (COMMANDS, RESULTS)])
 
 
 def command(command_id: str) -> Command:

@@ -23,7 +23,7 @@ from memstream.streams.faust.transports.embedded import EmbeddedTransport
 from memstream.streams.log import group_lock
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.log_registry import close_log, open_log
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.polling import at_least, wait_for
 from tests.support.small_app import WITHIN, SmallApp
 
@@ -36,7 +36,7 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
     made = EmbeddedLog(folder=tmp_path / "log")
     await made.start()
     await made.create(
-        [TopicWanted(n, 2, 1, {}) for n in ("in", "out")] + [TopicWanted("app-count-changelog", 2, 1, CHANGELOG)]
+        [TopicSpec(n, 2, 1, {}) for n in ("in", "out")] + [TopicSpec("app-count-changelog", 2, 1, CHANGELOG)]
     )
     yield made
     await made.close()
@@ -85,7 +85,7 @@ async def test_a_worker_killed_again_and_again_loses_nothing(log: EmbeddedLog, t
             counts[key] += 1
             await asyncio.sleep(0.004)
 
-    await log.create([TopicWanted(n, 2, 1, {}) for n in ("app-in", "app-out")])
+    await log.create([TopicSpec(n, 2, 1, {}) for n in ("app-in", "app-out")])
     feeding = asyncio.create_task(feed())
     (tmp_path / "data").mkdir()
     process: subprocess.Popen[bytes] | None = None
@@ -143,7 +143,7 @@ async def test_a_topic_that_comes_later_is_read_without_a_restart(
     await app.start()
     await log.append("in", key=b"k", value=b"1")
     await wait_for(lambda: len(app.seen) == 1, "the first topic's record", deadline=WITHIN)
-    await log.create([TopicWanted("later", 2, 1, {})])
+    await log.create([TopicSpec("later", 2, 1, {})])
     await log.append("later", key=b"k", value=b"2")
     await wait_for(lambda: len(app.seen), "the later topic's record", until=at_least(2), deadline=WITHIN)
     assert app.values() == [b"1", b"2"]
@@ -171,7 +171,7 @@ async def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "ü #1; 50%41, a?b"
     log = EmbeddedLog(folder=folder / "log")
     await log.start()
-    await log.create([TopicWanted(name, 2, 1, {}) for name in ("in", "app-count-changelog")])
+    await log.create([TopicSpec(name, 2, 1, {}) for name in ("in", "app-count-changelog")])
     app = make([], folder, writes=None)
     await app.start()
     await log.append("in", key=b"k", value=b"v")

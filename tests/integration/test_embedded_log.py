@@ -19,7 +19,7 @@ from memstream.schemas.errors import Fatal, Transient
 from memstream.streams.log import group_lock, sqlite_cleaner, sqlite_tables
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.log_registry import close_log, open_log
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from memstream.streams.log.sqlite_log import SqliteLog
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ async def values(log: EmbeddedLog, topic: str) -> list[bytes | None]:
 
 
 async def make(log: EmbeddedLog, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    await log.create([TopicWanted(topic, partitions, 1, config or {})])
+    await log.create([TopicSpec(topic, partitions, 1, config or {})])
 
 
 # -------------------------------------------------------------------------------------------------------- durability

@@ -46,7 +46,7 @@ from memstream.schemas.recall import TIERS
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED
 from memstream.schemas.turns import Owner, Sensitivity
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from tests.support.api_server import app_over, called, entry
 from tests.support.fact_history import Past
 from tests.support.stored_memory import NOW, Remembered
@@ -464,7 +464,7 @@ def world(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]
         run(store.ensure())
         log = EmbeddedLog(folder=folder / "log")
         run(log.start())
-        run(log.create([TopicWanted(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED)]))
+        run(log.create([TopicSpec(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED)]))
         world = World(store, log)
         run(world.remember())
         yield world

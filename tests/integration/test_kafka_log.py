@@ -10,7 +10,7 @@ from aiokafka import TopicPartition
 
 from memstream.schemas.errors import Transient
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Position, TopicWanted
+from memstream.streams.log.port import Position, TopicSpec
 from tests.support.kafka import Broker, free_port
 from tests.support.polling import wait_for
 
@@ -32,7 +32,7 @@ async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka
     log = KafkaLog(servers=[own_kafka.bootstrap], timeout=3)
     await log.start()
     try:
-        await log.create([TopicWanted(topic, 1, 1, {})])
+        await log.create([TopicSpec(topic, 1, 1, {})])
         assert await log.append(topic, key=b"k", value=b"1") == Position(topic, 0, 0)
         await asyncio.to_thread(own_kafka.kill)
         for call in (
@@ -41,7 +41,7 @@ async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka
             lambda: log.topics(),
             lambda: log.committed("g", topic),
             lambda: log.members("g"),
-            lambda: log.create([TopicWanted(f"{topic}2", 1, 1, {})]),
+            lambda: log.create([TopicSpec(f"{topic}2", 1, 1, {})]),
         ):
             before = time.monotonic()
             with pytest.raises(Transient):
@@ -68,7 +68,7 @@ async def test_a_server_that_goes_away_is_told_in_time_and_found_again(own_kafka
 async def test_closing_while_the_server_is_away_ends(own_kafka: Broker, topic_prefix: str) -> None:
     log = KafkaLog(servers=[own_kafka.bootstrap], timeout=2)
     await log.start()
-    await log.create([TopicWanted(f"{topic_prefix}t", 1, 1, {})])
+    await log.create([TopicSpec(f"{topic_prefix}t", 1, 1, {})])
     await asyncio.to_thread(own_kafka.kill)
     with pytest.raises(Transient):
         await log.append(f"{topic_prefix}t", key=b"k", value=b"1")
@@ -83,7 +83,7 @@ async def test_a_producer_that_lost_its_place_is_replaced(kafka_broker: str, top
     log = KafkaLog(servers=[kafka_broker])
     await log.start()
     try:
-        await log.create([TopicWanted(topic, 1, 1, {})])
+        await log.create([TopicSpec(topic, 1, 1, {})])
         await log.append(topic, key=b"k", value=b"1")
         log._producer._txn_manager.increment_sequence_number(TopicPartition(topic, 0), 1)
         with pytest.raises(Transient, match="OutOfOrderSequenceNumber"):
@@ -98,7 +98,7 @@ async def test_a_read_whose_broker_goes_away_is_told_so(own_kafka: Broker, topic
     log = KafkaLog(servers=[own_kafka.bootstrap], timeout=3)
     await log.start()
     try:
-        await log.create([TopicWanted(topic, 1, 1, {})])
+        await log.create([TopicSpec(topic, 1, 1, {})])
         for _ in range(20):  # more than one fetch brings
             await log.append(topic, key=b"k", value=large)
         reading = log.read(topic)

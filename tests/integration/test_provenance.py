@@ -22,7 +22,7 @@ from memstream.schemas.facts import Fact, FactUpdated
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.fact_history import MINUTE, Past
 from tests.support.record_builders import observation
 from tests.support.stored_memory import NOW, Remembered
@@ -68,7 +68,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await store.ensure()
         log = EmbeddedLog(folder=tmp_path / "log")
         await log.start()
-        await log.create([TopicWanted(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS)])
+        await log.create([TopicSpec(topic.name, 1, 1, {}) for topic in (FACTS, FACTS_UPDATED, OBSERVATIONS)])
         yield World(store, log)
         await log.close()
         await store.close()

@@ -17,7 +17,7 @@ from memstream.schemas.facts import Fact, StoredFact
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.embedded_stage import Bench, Killed, open_bench
 from tests.support.record_builders import stored_fact
 from tests.support.reflector_world import Talk, reflector
@@ -27,7 +27,7 @@ from tests.support.reflector_world import Talk, reflector
 async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
     log = EmbeddedLog(folder=tmp_path / "log")
     await log.start()
-    await log.create([TopicWanted(FACTS.name, 2, 1, {"cleanup.policy": "compact"})])
+    await log.create([TopicSpec(FACTS.name, 2, 1, {"cleanup.policy": "compact"})])
     yield log
     await log.close()
 

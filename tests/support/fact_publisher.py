@@ -12,7 +12,7 @@ from memstream.schemas.facts import Decision, FactCause, StoredFact
 from memstream.schemas.outcomes import OutRecord
 from memstream.schemas.topics import FACTS, FACTS_UPDATED
 from memstream.schemas.turns import Owner
-from memstream.streams.log.port import Log, TopicWanted
+from memstream.streams.log.port import Log, TopicSpec
 from tests.support.record_builders import NOW, stored_fact
 
 Told = tuple[str, int]
@@ -22,8 +22,8 @@ Told = tuple[str, int]
 async def make_topics(log: Log, *, partitions: int) -> None:
     await log.create(
         [
-            TopicWanted(FACTS_UPDATED.name, partitions, 1, FACTS_UPDATED.settings()),
-            TopicWanted(FACTS.name, partitions, 1, FACTS.settings()),
+            TopicSpec(FACTS_UPDATED.name, partitions, 1, FACTS_UPDATED.settings()),
+            TopicSpec(FACTS.name, partitions, 1, FACTS.settings()),
         ]
     )
 

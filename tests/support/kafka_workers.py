@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.polling import wait_for
 
 PARTITIONS = 4
@@ -87,9 +87,9 @@ class Workers:
 async def make_topics(log: KafkaLog, name: str) -> None:
     await log.create(
         [
-            TopicWanted(f"{name}-in", PARTITIONS, 1, {}),
-            TopicWanted(f"{name}-out", PARTITIONS, 1, {}),
-            TopicWanted(f"{name}-count-changelog", PARTITIONS, 1, {"cleanup.policy": "compact"}),
+            TopicSpec(f"{name}-in", PARTITIONS, 1, {}),
+            TopicSpec(f"{name}-out", PARTITIONS, 1, {}),
+            TopicSpec(f"{name}-count-changelog", PARTITIONS, 1, {"cleanup.policy": "compact"}),
         ]
     )
 

@@ -29,7 +29,7 @@ from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, RESULTS, TU
 from memstream.schemas.turns import turn_value
 from memstream.streams.engine.retry import BreakerPolicy, Calls, RetryPolicy
 from memstream.streams.log.partitioner import partition_for
-from memstream.streams.log.port import Record, RecordAhead
+from memstream.streams.log.port import PartitionBacklog, Record
 
 from .model_server import Answer, Ask, Script, nothing
 from .openai_bodies import OBSERVATION
@@ -198,7 +198,7 @@ class ObserverWorld:
             policy=self.policy,
             partitions=self.partitions,
             has_queued_successor=lambda partition, key: self.queued[key] > 0,
-            ahead=lambda partition: None if self.unread is None else RecordAhead(self.unread, self.held),
+            ahead=lambda partition: None if self.unread is None else PartitionBacklog(self.unread, self.held),
             now=self.clock.now,
             monotonic=self.clock.monotonic,
         )

@@ -26,7 +26,7 @@ from memstream.memory.policies import RecallPolicy
 from memstream.recall.service import RecallService
 from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.port import TopicWanted
+from memstream.streams.log.port import TopicSpec
 from tests.support.api_server import app_over, bearer, entry, served
 from tests.support.stored_memory import Remembered
 
@@ -51,7 +51,7 @@ async def serve(folder: Path, address: queue.Queue[str | None], stopping: thread
     embedder = HashingEmbedder()
     log = EmbeddedLog(folder=folder)
     await log.start()
-    await log.create([TopicWanted(TURNS.name, 1, 1, {}), TopicWanted(FACTS_UPDATED.name, 1, 1, {})])
+    await log.create([TopicSpec(TURNS.name, 1, 1, {}), TopicSpec(FACTS_UPDATED.name, 1, 1, {})])
     store = await open_store(f"embedded://{folder}", embedder=embedder.identity, holds_folder=True)
     await store.ensure()
     memory = Remembered(store)
