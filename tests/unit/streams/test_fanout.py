@@ -48,7 +48,7 @@ def test_these_are_no_tokens(text: str) -> None:
     if text == "1.MSwx":  # "1,1": this one is
         assert Offsets.read(text) == Offsets((1, 1))
         return
-    with pytest.raises(ValueError, match="no place"):
+    with pytest.raises(ValueError, match="is not a position"):
         Offsets.read(text)
 
 
