@@ -32,7 +32,7 @@ from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutW
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
 from ..schemas.working_set import StoredMessage
-from ..streams.engine.handler import Decision, RoutedEvent, Rows, source_of
+from ..streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
@@ -91,11 +91,11 @@ class Recorder:
         turn, owner = decode_turn(record, default_scope=self._default_scope)
         return RoutedEvent(turn.session_key, VerbatimTurn(turn, owner))
 
-    def last(self, work: VerbatimTurn, rows: Rows) -> Decision | None:
+    def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:
         return None
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: VerbatimTurn, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: VerbatimTurn, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         turn = work.turn
         if is_misplaced(record, turn.session_key, partitions=self._partitions):
             self._metrics.counted("misplaced")
@@ -107,7 +107,7 @@ class Recorder:
             self._metrics.counted("duplicate")
             return
         writes = await self._writes(work, record, await self._messages_before(turn, first))
-        yield Decision(Outcome(source=source_of(record, turn.turn_id), writes=writes))
+        yield StageDecision(Outcome(source=source_of(record, turn.turn_id), writes=writes))
 
     async def _first_message(self, turn: Turn) -> StoredMessage | None:
         """Return the stored message 0 of this turn's id."""

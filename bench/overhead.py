@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from memstream.cli.output import logs
 from memstream.schemas.outcomes import Outcome, OutRecord, Source
 from memstream.schemas.topics import Topic, changelog_name
-from memstream.streams.engine.handler import Decision, RoutedEvent, Rows
+from memstream.streams.engine.handler import RoutedEvent, Rows, StageDecision
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.app import AppSettings
@@ -77,12 +77,12 @@ class Echo:
         key = (record.key or b"").decode()
         return RoutedEvent(key, key)
 
-    def last(self, work: str, rows: Rows) -> Decision | None:
+    def last(self, work: str, rows: Rows) -> StageDecision | None:
         raw = rows.row(work) if self._table else None
         row = Row() if raw is None else Row.model_validate_json(raw)
-        return None if row.last is None else Decision(row.last, work, raw)
+        return None if row.last is None else StageDecision(row.last, work, raw)
 
-    async def decide(self, work: str, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: str, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         position = record.position
         raw = rows.row(work) if self._table else None
         row = Row() if raw is None else Row.model_validate_json(raw)
@@ -96,9 +96,9 @@ class Echo:
         sent = OutRecord(topic=self._sink, key=record.key, value=record.value, headers=((SLEPT, slept),))
         outcome = Outcome(source=source, records=(sent,))
         if self._table:
-            yield Decision(outcome, work, Row(count=row.count + 1, last=outcome).model_dump_json().encode())
+            yield StageDecision(outcome, work, Row(count=row.count + 1, last=outcome).model_dump_json().encode())
         else:
-            yield Decision(outcome)
+            yield StageDecision(outcome)
 
     async def store(self, outcome: Outcome) -> None:
         return None

@@ -28,7 +28,7 @@ from ...schemas.facts import StoredFact
 from ...schemas.links import StoredLinks
 from ...schemas.outcomes import Outcome, OutPoint, PutPoints, SetFields, Source
 from ...schemas.recall import RecalledRef, RecallReport, Tier
-from ...streams.engine.handler import Decision, Rows
+from ...streams.engine.handler import Rows, StageDecision
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ..common.outcomes import OutcomeRow
@@ -83,15 +83,15 @@ class RecallCounters:
     policy: HygienePolicy
     growth: float
 
-    def last(self, owner_key: str, rows: Rows) -> Decision | None:
+    def last(self, owner_key: str, rows: Rows) -> StageDecision | None:
         key = recall_row_key(owner_key)
         raw = rows.row(key)
         row = RecallRow() if raw is None else RecallRow.read(raw)
-        return None if row.last is None else Decision(row.effects(row.last, owner_key), key, raw)
+        return None if row.last is None else StageDecision(row.effects(row.last, owner_key), key, raw)
 
     async def decide(
         self, recall: RecallReport, owner_key: str, source: Source, rows: Rows, *, now: datetime
-    ) -> Decision | None:
+    ) -> StageDecision | None:
         """Count one recall. Returns None when it is counted already, or when the policy counts none.
 
         Raises Transient when the store is away. The time of a reader whose clock runs ahead is replaced by `now`.
@@ -128,7 +128,7 @@ class RecallCounters:
             last=outcome,
             links_changed=not links.weighs_as(row.links),
         )
-        return Decision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
+        return StageDecision(row.effects(outcome, owner_key), recall_row_key(owner_key), row.to_bytes())
 
     async def _recalled_records(self, recall: RecallReport, owner_key: str) -> dict[str, tuple[str, StoredPoint]]:
         """Return collection and record by id, of this owner only: a writer to the topic can name any id."""

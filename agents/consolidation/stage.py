@@ -37,7 +37,7 @@ from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.commands import command_record, result_record
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, source_of
+from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
@@ -123,7 +123,7 @@ class Consolidation:
     def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:
         return route_event(record, partitions=self._partitions)
 
-    def last(self, work: ConsolidationEvent, rows: Rows) -> Decision | None:
+    def last(self, work: ConsolidationEvent, rows: Rows) -> StageDecision | None:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return None
         if isinstance(work, RecallEvent):
@@ -131,7 +131,7 @@ class Consolidation:
         return ProgressRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
             return
         if isinstance(work, RecallEvent):
@@ -151,7 +151,7 @@ class Consolidation:
                 yield decision
         self._set_reminder(ProgressRow.load(rows, work.owner_key), work.owner_key, record.position.partition)
 
-    async def _turn(self, work: ReflectedTurn, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
+    async def _turn(self, work: ReflectedTurn, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
         """Count a turn, and run when the counters say so."""
         recorded, owner_key = work.recorded, work.owner_key
         session = ids.session_key(recorded.tenant_id, recorded.user_id, recorded.session_id)
@@ -184,7 +184,7 @@ class Consolidation:
         )
         return conclusion.row.decision(owner_key, outcome)
 
-    async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> Decision | None:
+    async def _command(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision | None:
         """Carry out a command, and answer it."""
         command, owner_key = work.command, work.owner_key
         if command.command_id in row.commands:

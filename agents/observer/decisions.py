@@ -23,12 +23,12 @@ from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, PutP
 from ...schemas.topics import OBSERVATIONS
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.dead_letters import dead_letter
-from ...streams.engine.handler import Decision
+from ...streams.engine.handler import StageDecision
 from .batch import Batch, BatchTurn, UndecodableTurn
 from .commands import SOURCE, answer_records
 from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, waiting_key
 
-Step = tuple[SessionRow, Decision]
+Step = tuple[SessionRow, StageDecision]
 """The session after a decision, and the decision."""
 
 
@@ -108,7 +108,7 @@ def _decision(session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence
         if turn.n is None:
             seen_ids = seen_ids.add(turn.turn_id)
     session = session.model_copy(update={"seen": seen_ids, "last": outcome})
-    return session, Decision(outcome, key, session.to_bytes())
+    return session, StageDecision(outcome, key, session.to_bytes())
 
 
 def _without_waiting(session: SessionRow, turns: Sequence[BatchTurn | UndecodableTurn]) -> SessionRow:

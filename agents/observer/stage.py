@@ -30,7 +30,7 @@ from ...schemas import ids
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, source_of
+from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
@@ -100,13 +100,13 @@ class Observer:
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
         return route_event(record, self._policy.routing)
 
-    def last(self, work: SessionEvent, rows: Rows) -> Decision | None:
+    def last(self, work: SessionEvent, rows: Rows) -> StageDecision | None:
         raw = rows.row(work.session_key)
         last = self._sessions.parsed(work.session_key, raw).last
-        return None if raw is None or last is None else Decision(last, work.session_key, raw)
+        return None if raw is None or last is None else StageDecision(last, work.session_key, raw)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: SessionEvent, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: SessionEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         key, partition = work.session_key, record.position.partition
         if is_misplaced(record, key, partitions=self._partitions):
             await self._send_again(work, record)
@@ -156,7 +156,7 @@ class Observer:
 
     async def _observe(
         self, progress: EventProgress, at_most: int, work: SessionEvent, record: Record, rows: Rows
-    ) -> tuple[EventProgress, Decision | None]:
+    ) -> tuple[EventProgress, StageDecision | None]:
         """Observe the oldest turns of the session in one call. No decision: another action may help."""
         turns = self._oldest_turns(progress, work.session_key, rows, at_most=at_most)
         if isinstance(turns, UndecodableTurn):
@@ -249,7 +249,7 @@ class Observer:
         source = source_of(record, work.event_id)
         return self._kept(decisions.deferred(session, work.session_key, turn, source=source, now=self._now()))
 
-    def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> Decision:
+    def _answer(self, session: SessionRow, work: SessionCommand, record: Record) -> StageDecision:
         source = source_of(record, work.event_id)
         step = decisions.answered(
             session, work.session_key, work.command, source=source, policy=self._policy, now=self._now()

@@ -41,7 +41,7 @@ from ...schemas.commands import (
 from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
-from ...streams.engine.handler import Decision, RoutedEvent, Rows, source_of
+from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
@@ -99,11 +99,11 @@ class Reflector:
     def route(self, record: Record) -> RoutedEvent[ReflectorEvent]:
         return route_event(record, partitions=self._partitions)
 
-    def last(self, work: ReflectorEvent, rows: Rows) -> Decision | None:
+    def last(self, work: ReflectorEvent, rows: Rows) -> StageDecision | None:
         return LedgerRow.last_decision(rows, work.owner_key)
 
     # ------------------------------------------------------------------------------------------------ decide
-    async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: ReflectorEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         row = LedgerRow.load(rows, work.owner_key)
         if row.has_handled(record.position):
             return
@@ -114,7 +114,7 @@ class Reflector:
         if decision is not None:
             yield decision
 
-    async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> Decision | None:
+    async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
         """Reflect an observed turn, once. Raises Poison for one whose outcome is too large for the table."""
         observed, owner_key = work.observed, work.owner_key
         session = ids.session_key(observed.tenant_id, observed.user_id, observed.session_id)
@@ -151,7 +151,7 @@ class Reflector:
             raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
         return decision
 
-    async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow) -> Decision | None:
+    async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow) -> StageDecision | None:
         """Carry out or refuse a command, once."""
         command, owner_key = work.command, work.owner_key
         if command.kind in CONSOLIDATION_KINDS:
@@ -189,7 +189,7 @@ class Reflector:
 
     async def _apply(
         self, command: Command, args: FactsApply, owner_key: str, row: LedgerRow, source: Source
-    ) -> Decision:
+    ) -> StageDecision:
         """Take proposals to the facts. Proposals whose outcome is too large for the table are refused."""
         assert command.owner is not None  # route refuses a command without an owner
         facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
@@ -217,7 +217,7 @@ class Reflector:
 
     async def _add_episodes(
         self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: LedgerRow, source: Source
-    ) -> Decision:
+    ) -> StageDecision:
         """Add summaries, or entries of a working set, that are no episodes yet."""
         assert command.owner is not None  # route refuses a command without an owner
         tenant_id, now = command.tenant_id, self._now()
@@ -243,7 +243,9 @@ class Reflector:
         )
         return row.model_copy(update={"episodes": row.episodes + len(new.episodes)}).decision(owner_key, outcome)
 
-    def _refuse(self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError) -> Decision:
+    def _refuse(
+        self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError
+    ) -> StageDecision:
         self._metrics.counted("command_refused")
         result = refused_result(command, owner_key, error, at=self._now())
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
@@ -301,6 +303,6 @@ class Reflector:
         return None
 
 
-def _size(decision: Decision) -> int:
+def _size(decision: StageDecision) -> int:
     """Return the size of the row in bytes."""
     return len(decision.row or b"")

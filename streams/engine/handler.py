@@ -59,7 +59,7 @@ class NoRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StageDecision:
     """One outcome, with the rows that hold it.
 
     `row` stands under `key` and contains the outcome. `before` are rows that are written first. A stage without a table
@@ -116,11 +116,11 @@ class Stage(Protocol[W]):
         """Decode a record. Raises Poison."""
         ...
 
-    def last(self, work: W, rows: Rows) -> Decision | None:
+    def last(self, work: W, rows: Rows) -> StageDecision | None:
         """Read the last outcome of the event's key from the table."""
         ...
 
-    def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    def decide(self, work: W, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         """Yield one outcome after the other. Each is applied in full before the next one is asked for.
 
         Yields nothing for an event that was applied before or is a duplicate. Raises Poison, Transient, Relinquished
@@ -238,7 +238,7 @@ class Handler(Generic[W]):
         if last is not None and last.row is not None:
             self._remember_applied(last, record.position.partition)
 
-    def _was_applied(self, last: Decision, position: Position) -> bool:
+    def _was_applied(self, last: StageDecision, position: Position) -> bool:
         """Whether the key's last outcome had all of its effects, so that the next outcome may replace it.
 
         Usually it had, because its event was done before this one began. But after a crash in the middle of an event
@@ -255,13 +255,13 @@ class Handler(Generic[W]):
         committed = self._committed(source.topic, source.partition)
         return committed is not None and source.offset < committed
 
-    def _remember_applied(self, last: Decision, partition: int) -> None:
+    def _remember_applied(self, last: StageDecision, partition: int) -> None:
         self._known_applied[partition, last.key] = hash(last.row)
         self._known_applied.move_to_end((partition, last.key))
         if len(self._known_applied) > KNOWN_APPLIED_MAX:
             self._known_applied.popitem(last=False)
 
-    async def _effects(self, decided: Decision) -> None:
+    async def _effects(self, decided: StageDecision) -> None:
         outcome = decided.outcome
         if decided.row is not None:
             await self._rows.put({**decided.before, decided.key: decided.row, **outcome.after})
@@ -281,15 +281,15 @@ class Handler(Generic[W]):
         self._fence()  # a projection is written whole: a late write would replace what the next owner has written since
         await self._stage.store(outcome)
 
-    async def _written_again(self, last: Decision) -> Decision:
+    async def _written_again(self, last: StageDecision) -> StageDecision:
         """Return the decision with all of its rows, to be written again.
 
         Its changelog records may never have arrived, because a row can be read here from the call of `put` on.
         """
         before = {key: value for key in last.outcome.before if (value := self._rows.row(key)) is not None}
-        return Decision(outcome=last.outcome, key=last.key, row=last.row, before=before)
+        return StageDecision(outcome=last.outcome, key=last.key, row=last.row, before=before)
 
-    async def _next(self, decisions: AsyncIterator[Decision]) -> Decision | None:
+    async def _next(self, decisions: AsyncIterator[StageDecision]) -> StageDecision | None:
         """Return the next outcome. An unexpected exception of `decide` becomes DecisionFailed; other errors pass."""
         try:
             return await anext(decisions, None)

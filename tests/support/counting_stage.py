@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from memstream.schemas.errors import Poison
 from memstream.schemas.outcomes import Outcome, OutPoint, OutRecord, PutPoints, Source
 from memstream.schemas.topics import COMMANDS_SESSION, OBSERVATIONS, TURNS, Topic
-from memstream.streams.engine.handler import Decision, RoutedEvent, Rows
+from memstream.streams.engine.handler import RoutedEvent, Rows, StageDecision
 from memstream.streams.log.port import Record
 
 
@@ -66,11 +66,11 @@ class Counting:
         raw = rows.row(work.key)
         return CountRow.model_validate_json(raw) if raw is not None else CountRow()
 
-    def last(self, work: Counted, rows: Rows) -> Decision | None:
+    def last(self, work: Counted, rows: Rows) -> StageDecision | None:
         row = self._row(work, rows)
-        return Decision(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
+        return StageDecision(row.last, work.key, row.model_dump_json().encode()) if row.last is not None else None
 
-    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[Decision]:
+    async def decide(self, work: Counted, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
         row = self._row(work, rows)
         if work.id in row.seen:
             return
@@ -93,7 +93,7 @@ class Counting:
         )
         row = CountRow(count=count, seen=row.seen | {work.id: position.offset}, last=outcome)
         before = {f"{work.key}#kept": str(count).encode(), f"{work.key}#gone": b"x"}
-        yield Decision(outcome, work.key, row.model_dump_json().encode(), before=before)
+        yield StageDecision(outcome, work.key, row.model_dump_json().encode(), before=before)
 
     async def store(self, outcome: Outcome) -> None:
         for write in outcome.writes:
