@@ -1,4 +1,4 @@
-"""A started log of each kind. Topics with the test's prefix are deleted afterwards."""
+"""Logs of both kinds, started. What a test creates under its prefix is deleted afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every `Completions` promises, and what the OpenAI client does on the wire."""
+"""The contract of `Completions`, and the requests of the OpenAI client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every `Embedder` promises, and what the OpenAI client does on the wire."""
+"""The contract of `Embedder`, and the requests of the OpenAI client."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestEveryEmbedder:
         assert len(vectors) == len(texts)
         for place in (0, 1, BATCH, BATCH + 1, len(texts) - 1):
             [alone] = await embedder.embed([texts[place]], tenant_id="acme")
-            assert dot(alone, vectors[place]) > 0.97  # an int8 model rounds by its batch
+            assert dot(alone, vectors[place]) > 0.97  # an int8 model rounds differently in another batch
 
     async def test_dimension_is_that_of_the_identity_and_the_length_is_one(self, embedder: Embedder) -> None:
         for vector in await embedder.embed(["Works at Google", "tea"], tenant_id="acme"):
@@ -133,7 +133,7 @@ class TestEveryEmbedder:
 
 # ------------------------------------------------------------------------------------------------ single ones
 async def test_hashing_is_the_same_on_every_machine() -> None:
-    """Collections outlive processes: these places and signs may never change without a new version."""
+    """Collections outlive processes: these dimensions and signs may never change without a new version."""
     [vector] = await HashingEmbedder().embed(["Works at Google"], tenant_id="acme")
     assert {place: round(x, 4) for place, x in enumerate(vector) if x} == EXPECTED_PLACES
 

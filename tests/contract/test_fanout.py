@@ -1,5 +1,5 @@
-"""Many readers of one topic, over the folder and over a real broker: each gets what comes after its place, once, in the
-order of each partition, however it joins, leaves and comes back."""
+"""Many readers of one topic, over the folder and over a real broker. Each gets the records after its position once, in
+the order of each partition, however readers join, leave and return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def followers(log: Log, topic: str) -> TopicFanout:
 
 
 async def say(log: Log, topic: str, numbers: Sequence[int]) -> None:
-    """Number n goes to partition n mod 3."""
+    """Append numbers; number n goes to partition n mod 3."""
     for n in numbers:
         await log.append(topic, key=b"k", value=b"%d" % n, partition=n % PARTITIONS)
 
@@ -48,7 +48,7 @@ def every(record: Record) -> bool:
 
 
 async def heard(following: TopicReader, count: int) -> list[PositionedRecord]:
-    """The next so many; it fails when they do not come."""
+    """Read the next `count` records. Fails when they do not come."""
     taken: list[PositionedRecord] = []
     async with asyncio.timeout(WITHIN):
         while len(taken) < count:
@@ -113,7 +113,7 @@ async def test_after_each_place_comes_what_follows_it_and_nothing_else(
 async def test_what_is_said_while_readers_join_and_come_back_reaches_each_once(
     log: Log, topic: str, followers: TopicFanout
 ) -> None:
-    """Writers go on; readers begin at the beginning, break off and resume from their last place. Seeded."""
+    """Writers continue while readers begin at the beginning, stop, and resume from their last position. Seeded."""
     chance = random.Random(7)
     await say(log, topic, range(300))  # far enough behind that the first reader catches up alone
 
@@ -153,7 +153,7 @@ async def test_a_slow_reader_is_cut_off_and_loses_nothing(log: Log, topic: str) 
     async with followers.follow("now", every) as slow, followers.follow("now", every) as quick:
         await say(log, topic, [0])
         assert numbers(await heard(quick, 1)) == [0]
-        for n in range(1, 12):  # the quick one takes each, the slow one none
+        for n in range(1, 12):  # the fast reader takes each record, the slow one none
             await say(log, topic, [n])
             assert numbers(await heard(quick, 1)) == [n]
         told: list[PositionedRecord] = []
@@ -182,7 +182,7 @@ async def test_there_are_as_many_as_may_be(log: Log, topic: str) -> None:
                     pass
         await heard(behind, 199)
         async with asyncio.timeout(WITHIN):
-            while followers.catching_up:  # it sees that it stands at the end
+            while followers.catching_up:  # it notices that it has reached the end
                 await asyncio.sleep(0.01)
         async with followers.follow("beginning", every) as next_one:
             assert len(await heard(next_one, 200)) == 200

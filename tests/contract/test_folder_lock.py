@@ -1,4 +1,5 @@
-"""One process holds a folder; `kill -9` frees it; who holds it can be told; files are never seen half-written."""
+"""The folder lock: one process holds a folder, `kill -9` frees it, its holder can be named, and files are never seen
+half-written."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ lock.release()
 
 @contextmanager
 def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Holds the folder until its standard input ends."""
+    """A process that holds the folder until its standard input ends."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

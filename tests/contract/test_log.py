@@ -1,4 +1,4 @@
-"""What every `Log` promises (streams/log/port.py), driven over the folder and over a real broker."""
+"""The contract of `Log` (streams/log/port.py), over the folder and over a real broker."""
 
 from __future__ import annotations
 
@@ -310,12 +310,12 @@ async def test_before_the_start_and_after_the_close_the_log_says_so(log: Log, to
     await log.close()
     with pytest.raises(Fatal, match="start"):
         await log.append(topic, key=b"k", value=b"v")
-    await log.start()  # and it may be opened again
+    await log.start()  # the log may be opened again
     assert await log.partitions(topic) is None
 
 
 def test_the_partitioner_is_kafkas_murmur2() -> None:
-    """Values from the Java client's own test (UtilsTest.testMurmur2)."""
+    """Values from the test of the Java client (UtilsTest.testMurmur2)."""
     assert [partition_for(key, 1000) for key in (b"21", b"foobar", b"a-little-bit-long-string")] == [
         (murmur & 0x7FFFFFFF) % 1000 for murmur in (-973932308, -790332482, -985981536)
     ]

@@ -1,4 +1,4 @@
-"""What every `Reranker` promises; then what the cross-encoder and the judge do on their own."""
+"""The contract of `Reranker`, and tests of the cross-encoder and of the reranker over a chat model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = sorted({word for text in (CUE, *(each.text for each in FOUND)) for word 
 
 
 def judged_by_words(ask: Ask) -> Answer:
-    """As a model that reads: what shares words with the question, the most first."""
+    """Answer as a model would: memories that share words with the question, those with the most first."""
     lines = ask.last_user_message.split("\n")
     asked = words(ask.last_user_message.rpartition(ASKED)[2])
     shown = [line[1:].partition("] ") for line in lines if line.startswith("[")]
@@ -157,7 +157,7 @@ class TestCrossEncoder:
         await made.close()
 
     async def test_a_model_that_is_no_cross_encoder_is_away(self, tmp_path: Path) -> None:
-        """A sentence encoder has the same files, and answers with a vector for each token."""
+        """A sentence encoder has the same files, but returns a vector for each token."""
         made = CrossEncoder(str(tiny_cross_encoder.make(tmp_path, words=WORDS, by_token=True)))
         with pytest.raises(Transient, match="cannot be used"):
             await made.rerank(CUE, FOUND, tenant_id="acme")

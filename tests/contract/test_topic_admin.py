@@ -1,4 +1,5 @@
-"""Topic admin on a real log: what it makes is what it wants, and what it makes twice stays."""
+"""Topic administration on a real log: it creates the topics that it describes, and creating them again changes
+nothing."""
 
 from __future__ import annotations
 

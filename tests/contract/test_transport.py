@@ -1,4 +1,4 @@
-"""What every Faust transport of ours promises: the same small app over the folder and over a real broker."""
+"""The contract of memstream's Faust transports: the same small app over the folder and over a real broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTITIONS = 2
 
 @dataclass
 class World:
-    """One test's log, topics and apps."""
+    """Log, topics and apps of one test."""
 
     log: Log
     broker: str
@@ -105,7 +105,7 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path, topic_prefix: st
 
 
 def in_order(app: SmallApp) -> bool:
-    """Whether each partition came with its offsets one after the other, each once."""
+    """Tell whether the offsets of each partition came in order, each once."""
     partitions: dict[tuple[str, int], list[int]] = {}
     for seen in app.seen:
         partitions.setdefault((seen.topic, seen.partition), []).append(seen.offset)
@@ -176,7 +176,7 @@ async def test_what_was_not_acknowledged_comes_again(world: World) -> None:
 async def test_the_table_comes_back_from_the_changelog_on_an_empty_disk(world: World) -> None:
     await world.make("in", "out")
     await world.feed(range(200), keys=20)
-    for partition in range(PARTITIONS):  # only the one that holds the key deletes a row
+    for partition in range(PARTITIONS):  # only the partition that has the key deletes a row
         await world.log.append(world.name("in"), key=b"x", value=b"del k3", partition=partition)
     first = world.app()
     await first.start()

@@ -1,6 +1,6 @@
-"""The vector store under concurrent callers: batches are never seen from outside.
+"""The vector store under concurrent callers: results do not depend on batches.
 
-The reference is the same store, asked one call after the other: each call is a batch of its own there.
+The reference is the same store with one call after the other, so that each call is a batch of its own.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def point(draw: st.DrawFn, name: str) -> Point:
 
 @st.composite
 def call(draw: st.DrawFn) -> tuple[str, Call]:
-    """What a caller asks, and how it is told when an example fails."""
+    """Draw a call, and its description for a failing example."""
     kind = draw(st.sampled_from(["insert", "put", "set", "delete", "swap", "swap", "get"]))
     tenant = draw(tenants)
     chosen = draw(some_names)
@@ -134,7 +134,7 @@ async def same_answers_and_same_store(store: VectorStore, reference: VectorStore
     await emptied(store)
     await emptied(reference)
     for each in rounds:
-        # Reads beside writes may see them or not, so they are a round of their own.
+        # Reads that run beside writes may see them or not, so they run in a round of their own.
         for part in ([c for c in each if not c[0].startswith("get")], [c for c in each if c[0].startswith("get")]):
             answers = await asyncio.gather(*(outcome(asked(store)) for _, asked in part))
             expected = [await outcome(asked(reference)) for _, asked in part]
@@ -254,7 +254,7 @@ async def test_calls_about_one_point_keep_their_order(store: QdrantStore) -> Non
 async def test_what_one_caller_has_wrong_is_refused_to_it_alone(store: QdrantStore) -> None:
     answers = await asyncio.gather(
         store.put("facts", [make_point("p")]),
-        store.put("facts", [make_point("q", confidence=math.nan)]),  # found before it joins the others
+        store.put("facts", [make_point("q", confidence=math.nan)]),  # refused before it joins a batch
         store.put("facts", [Point(id="no uuid", payload={"tenant_id": "acme"})]),  # refused by the engine
         store.put("facts", [make_point("r", tenant="rival")]),
         store.delete("facts", tenant_id="acme", ids=["no uuid"]),

@@ -1,4 +1,4 @@
-"""The contract of `VectorStore` on collections: made, found again, refused to another embedder, kept."""
+"""The contract of `VectorStore` for collections: creation, reuse, and refusal of another embedder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.vector_backends import EMBEDDER, PLACES, Backend, make_id, ma
 
 @pytest.fixture(params=PLACES)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    """Somewhere with no collection yet."""
+    """A backend without collections."""
     async with place(request.param, tmp_path / "held") as empty:
         yield empty
 
@@ -124,7 +124,7 @@ async def test_what_was_written_is_there_after_a_reopen(backend: Backend) -> Non
 
 
 class ErasesBeforeWriting:
-    """An engine that another process erases the rows of, between a read of ours and our write."""
+    """An engine whose rows another process erases between a read and a write of the store."""
 
     def __init__(self, engine: QdrantEngine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""The embedded engine among processes: killed, shared, announced, attached to, and spoken to by the stock client."""
+"""The embedded engine and several processes: kills, sharing, announcement, attaching, and the unchanged client."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ asyncio.run(main(sys.argv[1], sys.argv[2:]))
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[LoopbackQdrant]:
-    """One server for the tests that do not end it."""
+    """One server for all tests that do not end it."""
     with loopback_qdrant() as server:
         yield server
 
 
 def test_kill_9_in_the_middle_of_writing_loses_no_write_that_was_confirmed(tmp_path: Path) -> None:
-    for _ in range(2):  # a second time over what the first left
+    for _ in range(2):  # the second time over what the first left
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -114,7 +114,7 @@ async def test_a_killed_server_comes_back_with_everything(qdrant: QdrantServer) 
 
 
 async def test_processes_compare_and_set_through_one_server(running: LoopbackQdrant) -> None:
-    """Three processes, each cause given to two of them: applied once each."""
+    """Three processes share the causes, each cause given to two of them: every cause is applied once."""
     store = await open_store(running.url, embedder=EMBEDDER, api_key=running.token)
     await store.ensure("facts")
     causes = [f"c{number}" for number in range(30)]
@@ -149,7 +149,7 @@ async def test_a_wrong_key_is_told_as_such(running: LoopbackQdrant) -> None:
 
 
 async def test_the_stock_client_works_against_the_loopback_server(running: LoopbackQdrant) -> None:
-    """With its own defaults, its version check included: it warns of nothing but http."""
+    """The client runs with its defaults and its version check. Its only warning is about plain HTTP."""
     with pytest.warns(UserWarning, match="insecure") as warned:
         client = AsyncQdrantClient(url=running.url, api_key=running.token)
     assert len(warned) == 1
@@ -237,7 +237,7 @@ async def test_a_command_waits_for_the_holder_to_announce_itself(tmp_path: Path)
 
 
 async def test_a_command_follows_a_holder_that_was_started_again(tmp_path: Path) -> None:
-    """On another port, under another token; points and collections alike."""
+    """The restarted holder has another port and another token. Points and collections are both found."""
     address = f"embedded://{tmp_path}"
     holder = await open_store(address, embedder=EMBEDDER, holds_folder=True, serve_loopback=True)
     await holder.ensure("facts")
@@ -255,7 +255,7 @@ async def test_a_command_follows_a_holder_that_was_started_again(tmp_path: Path)
     assert second is not None
     assert first.url != second.url
     for ask in (lambda: reading.count("facts", tenant_id="acme"), lambda: pinging.ping()):
-        with pytest.raises(Transient):  # this is how it finds out
+        with pytest.raises(Transient):  # the client notices it by this failure
             await ask()
         await ask()
     assert await reading.count("facts", tenant_id="acme") == 1

@@ -1,7 +1,8 @@
-"""The contract of `VectorStore`, on the embedded engine, over the loopback server, and on Qdrant where Docker is.
+"""The contract of `VectorStore`: on the embedded engine, over the loopback server, and on a Qdrant server if there is
+one.
 
-Collections are made once for each of these places and emptied before each test; what a test does with collections
-themselves is in test_vector_collections.py.
+Collections are created once for each of these backends and emptied before each test. test_vector_collections.py tests
+collections themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def store(ensured: VectorStore) -> VectorStore:
 
 
 def names(found: Sequence[StoredPoint], names_: Sequence[object]) -> set[object]:
-    """Which of these points were found."""
+    """The names of the points that were found."""
     known = {make_id(name): name for name in names_}
     return {known[each.id] for each in found}
 
@@ -214,7 +215,7 @@ async def test_compare_and_set_in_every_situation(store: VectorStore) -> None:
     assert await cas("facts", make_row("f", 2, "c1", "c2"), expected_version=1, cause="c2") == "applied"
     assert await cas("facts", make_row("f", 2, "c1", "c3"), expected_version=1, cause="c3") == "conflict"
     assert await cas("facts", make_row("f", 9, "c3"), expected_version=8, cause="c3") == "conflict"
-    # decided anew on the row that it has changed: once is enough
+    # computed again from the row that the write has changed: its cause is applied once
     assert await cas("facts", make_row("f", 3, "c1", "c2", content="3"), expected_version=2, cause="c2") == "applied"
 
     [row] = await store.select("facts", tenant_id="acme")
@@ -234,7 +235,7 @@ async def test_compare_and_set_wants_its_cause_in_the_row(store: VectorStore) ->
 
 
 async def test_concurrent_writers_lose_nothing_and_double_nothing(store: VectorStore) -> None:
-    """8 writers, 12 causes each, every cause by two writers: each is applied exactly once."""
+    """8 writers with 12 causes each; every cause has two writers and is applied exactly once."""
     causes = [f"cause-{i}" for i in range(48)]
     one = make_id("f")
 
@@ -262,7 +263,7 @@ async def test_concurrent_writers_lose_nothing_and_double_nothing(store: VectorS
 
 # ------------------------------------------------------------------------------------------------ reads
 async def test_select_pages_through_everything_in_order(store: VectorStore) -> None:
-    """2 803 rows, 2 201 of them at one value (more than two pages), and three that have none: those come last."""
+    """2 803 rows. 2 201 of them have the same value (more than two pages), and three have none and come last."""
     values: list[int | None] = [*range(600), *[300] * 2_200, None, None, None]
     await store.insert("turns", [make_point(i, message_index=value) for i, value in enumerate(values)])
 
@@ -286,7 +287,7 @@ async def test_select_pages_through_everything_in_order(store: VectorStore) -> N
 
 @pytest.mark.parametrize("order_by", [None, "version"])
 async def test_of_a_payload_the_fields_that_are_wanted(store: VectorStore, order_by: str | None) -> None:
-    """A record without the field comes as well, and whose it is stands in each."""
+    """A record without the field is returned too, and every record has its tenant."""
     evidence = [{"turn_id": "t1", "quote": "as said"}, {"turn_id": "t2", "quote": "as said again"}]
     await store.put("facts", [make_point(1, version=1, content="x", evidence=evidence), make_point(2, state="active")])
 
@@ -301,7 +302,7 @@ async def test_of_a_payload_the_fields_that_are_wanted(store: VectorStore, order
 
 
 async def test_times_are_ordered_as_times(store: VectorStore) -> None:
-    """As text, `10:00:00.5Z` would come before `10:00:00Z`, and `+01:00` would be taken for later."""
+    """As text, `10:00:00.5Z` would come before `10:00:00Z`, and `+01:00` would count as later."""
     times = [
         "2026-11-20T10:00:00Z",
         "2026-11-20T10:00:00.000001Z",
@@ -423,8 +424,8 @@ async def test_lexical_finds_by_words_and_their_forms(store: VectorStore) -> Non
 
 
 async def test_a_word_that_a_question_repeats_weighs_no_more(store: VectorStore) -> None:
-    """Questions are encoded as questions; as documents, the repeated word would win. (Words of no other test: deleted
-    texts still count in the inverse document frequency.)"""
+    """Questions are encoded as questions. Encoded as documents, the repeated word would win. (No other test uses these
+    words, because deleted texts still count in the inverse document frequency.)"""
     await store.put("turns", [make_point(i, text=text) for i, text in enumerate(("plays bassoon", "plays badminton"))])
     found = await store.lexical("turns", tenant_id="acme", text="bassoon, bassoon, bassoon or badminton?", limit=5)
     assert names(found, range(2)) == {0, 1}

@@ -1,4 +1,4 @@
-"""The contract of `VectorStore` on windows, several rankings in one request, and the last records of a session."""
+"""The contract of `VectorStore` for windows, several rankings in one request, and the last records of a session."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def told(found: Sequence[StoredPoint]) -> list[object]:
 
 
 def named(found: Sequence[RankedPoint]) -> list[str]:
-    """The names of `said` that were found."""
+    """The names of the messages in `said` that were found."""
     names = {make_id(name): name for name in ("a", "b", "c", "old", "new")}
     return [names[each.id] for each in found]
 
@@ -251,7 +251,7 @@ async def test_a_collection_that_was_made_without_windows_gets_them(
 
 
 async def as_made_by_0_1(store: QdrantStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The collection `turns` without its second vector."""
+    """Turn `turns` into a collection as version 0.1 made it, without its second vector."""
     real = making._create_windows
 
     async def none_yet(*_: Any) -> None:

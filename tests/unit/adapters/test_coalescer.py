@@ -1,4 +1,4 @@
-"""Gathering without a store: what goes together, when it leaves, and whose error is whose."""
+"""The coalescer without a store: which items share a batch, when a batch goes out, and who gets which error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEVER = 3_600.0
 
 
 class Calls:
-    """A `run` that answers the items doubled, once `opened`; `seen` has the batches."""
+    """A `run` that answers each item doubled, once `opened` is set. `seen` has the batches."""
 
     def __init__(self, *, opened: bool = True) -> None:
         self.seen: list[list[int]] = []

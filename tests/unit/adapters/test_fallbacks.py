@@ -1,4 +1,4 @@
-"""Models of which one stands in for the other, over the real wire: who is asked, who answered, and who comes back."""
+"""Fallback models over real HTTP: which model is called, which one answered, and when the first is called again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Clock:
 
 
 class Models:
-    """A server of models: each does what it is told, and is fine when it is told nothing."""
+    """A server of models. Each answers as its script says, and correctly without a script."""
 
     def __init__(self) -> None:
         self.told: dict[str, Reply] = {}

@@ -1,4 +1,4 @@
-"""What the offline consolidator proposes: the same, the new, what corrects in so many words, and nothing else."""
+"""Proposals of the offline consolidator: duplicates, new facts, explicit corrections, and nothing else."""
 
 from __future__ import annotations
 

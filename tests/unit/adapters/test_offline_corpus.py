@@ -1,4 +1,4 @@
-"""The offline model on its corpus: odd lines tune the rules, even lines measure them."""
+"""The offline model on its corpus. Odd lines tune the rules, even lines measure them."""
 
 from __future__ import annotations
 

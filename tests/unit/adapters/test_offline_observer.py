@@ -1,4 +1,5 @@
-"""What the offline observer answers beyond single sentences: prompts, linking, several turns, evidence."""
+"""Answers of the offline observer beyond single sentences: prompts, links between statements, several turns,
+evidence."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def _entry(subject: str, content: str) -> WorkingEntry:
 
 
 async def test_the_observers_own_prompt_is_understood() -> None:
-    """Through the real prompt and the real parser."""
+    """Uses the real prompt and the real parser."""
     at = datetime(2026, 11, 20, tzinfo=UTC)
     said = "I moved to Oslo.\n[w1] And my sister Anna works at Acme."
     turn = ShownTurn("t-77", at, (("user", said),))
@@ -311,7 +312,8 @@ def test_both_readers_of_prompts_agree() -> None:
 
 
 async def test_long_texts_are_read_in_no_time() -> None:
-    """A pasted document must not hold up a worker: patterns are linear in practice, and reading is capped."""
+    """A pasted document must not hold up a worker. The patterns run in linear time, and the length that is read is
+    limited."""
     started = time.process_time()
     for text in (
         "I live in Rome, and I " * 20_000,

@@ -1,4 +1,4 @@
-"""The offline model's rules that keep facts: each sees only what the words say."""
+"""Rules of the offline model for upkeep. Each rule compares words only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which error of an OpenAI-compatible server means what, without a server."""
+"""Errors of OpenAI-compatible servers, without a server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What comes back from an engine is looked at again, each record: the tenant stands in every query, and an engine that
-answered with another's all the same must be noticed."""
+"""Validation of records that come back from an engine. Every query names a tenant, and an engine that still returns
+another tenant's record must be noticed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VECTORS = {"dense": [0.6, 0.8], "window": [1.0, 0.0]}
 
 
 class Back(NamedTuple):
-    """`Hit`, as an engine answers."""
+    """`EngineHit`, as an engine returns it."""
 
     id: str
     payload: dict[str, Any] | None

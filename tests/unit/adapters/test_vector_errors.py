@@ -1,4 +1,5 @@
-"""What the store makes of an engine that lies, is away, overloaded, or refuses; no engine of any kind is needed."""
+"""Errors of the store when an engine returns wrong data, does not answer, is overloaded, or refuses. No real engine is
+needed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def scripted(answer: Answer, *, api_key: str | None = None) -> AsyncIterator[QdrantStore]:
-    """A store over a server that answers every request so."""
+    """A store over a server that gives this answer to every request."""
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application)
@@ -152,7 +153,7 @@ async def test_a_collection_of_somebody_elses_is_not_touched() -> None:
 
 
 async def test_a_foreign_tenants_record_that_comes_back_is_fatal() -> None:
-    """Were the filter lost on the way (a proxy, a bug), nothing of another tenant reaches a caller."""
+    """If the filter were lost on the way (a proxy, a bug), a caller must still get nothing of another tenant."""
     record = {"id": 1, "version": 1, "score": 0.9, "payload": {"tenant_id": "rival", "content": "secret"}}
     nobodys = {**record, "payload": {"content": "secret"}}
     served: list[dict[str, Any]] = []

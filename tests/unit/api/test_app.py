@@ -1,4 +1,5 @@
-"""The interface as a whole: every error is problem details, there is room or 503, and the document is the code's."""
+"""The HTTP application as a whole: every error is problem details, overload is a 503, and the document matches the
+code."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ async def test_every_error_is_problem_details(method: str, path: str, status: in
 
 
 async def test_headers_have_at_most_their_bytes() -> None:
-    """In one piece the parser takes more."""
+    """The parser accepts more when the head comes in one piece."""
     api = called(app_over(limits=Limits(header=1_000)))
     for address, headers in (("/v1/facts?tenant=a", {"X-Long": "x" * 900}), (f"/v1/{'x' * 600}?{'y' * 600}", {})):
         answer = await api.get(address, headers=headers)
@@ -100,7 +101,7 @@ async def test_more_requests_than_may_be_are_told_to_wait() -> None:
 
 
 async def test_a_stream_is_at_work_until_it_begins() -> None:
-    """Streams have a bound of their own, and 64 of them would be half of this one."""
+    """Streams have their own limit; 64 of them would use half of this one."""
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def streams(scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,7 +133,7 @@ async def test_an_answer_that_does_not_come_is_told() -> None:
     answer = await called(app_over(log=log, limits=Limits(request_seconds=0.05))).post("/v1/turns", json=TURN)
     assert (answer.status_code, problem(answer)) == (503, "unavailable")
     log.hold.set()
-    while not log.appended:  # who was told that it may still happen has not lost the turn
+    while not log.appended:  # the caller was told that the request may still take effect, and the turn is not lost
         await asyncio.sleep(0)
 
 

@@ -1,4 +1,4 @@
-"""Tokens: what a file may say, who is found by it, and what a caller may do."""
+"""Tokens: the format of the file, the lookup, and the rights of a caller."""
 
 from __future__ import annotations
 

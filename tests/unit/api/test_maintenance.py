@@ -1,4 +1,4 @@
-"""`POST /v1/reflect`: who may ask for upkeep, what is asked of the log, and what is told of it."""
+"""`POST /v1/reflect`: who may start maintenance, which command is sent, and how its result is answered."""
 
 from __future__ import annotations
 

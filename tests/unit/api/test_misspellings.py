@@ -1,4 +1,4 @@
-"""Which unknown fields of a turn count as misspelled, and which are the caller's own."""
+"""Unknown fields of a turn: which count as misspelled, and which belong to the caller."""
 
 from __future__ import annotations
 

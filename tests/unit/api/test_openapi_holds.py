@@ -1,6 +1,6 @@
-"""Schemathesis over the OpenAPI document: whatever is asked, the answer is one that the document has; what breaks a
-rule of it is refused. Bounded and seeded. Behind it a real log and a real engine on a folder, with the memory of two
-tenants."""
+"""Schemathesis over the OpenAPI document. Every answer must be one that the document describes, and a request that
+breaks a rule must be refused. The run is bounded and seeded. Behind the server are a real log and a real engine on a
+folder, with the memory of two tenants."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ TOKEN = "of-acme"
 SCOPES = ("turns:write", "memory:read", "memory:read-secret", "memory:write")
 STREAM = "/v1/facts/updates"
 OPEN_BODIES = {"Turn", "TurnMessage", "ContentPart"}
-"""What a service sends with fields of its own."""
+"""Objects in which a service may send its own fields."""
 
 load_all_checks()
 ALL = CHECKS.get_all()
-"""Every check that there is."""
+"""Every check of schemathesis."""
 LEFT_OUT = {"use_after_free", "ensure_resource_availability", "positive_data_acceptance"}
-"""Nothing is made and taken away here. And what fits the schema may still be refused, by its field: a schema does not
-say that scope and id go together, which user a token leaves open, what a cursor holds, or what a turn's rules are."""
+"""Checks that do not apply. Nothing is created and deleted here. A request that fits the schema may still be refused,
+because a schema does not say that scope and id go together, which user a token allows, what a cursor contains, or the
+other rules of a turn."""
 
 
 async def serve(folder: Path, address: queue.Queue[str | None], stopping: threading.Event) -> None:
-    """With everything behind it on one loop, as in a process of its own."""
+    """Run the server with all its services on one loop, as in a process of its own."""
     embedder = HashingEmbedder()
     log = EmbeddedLog(folder=folder)
     await log.start()
@@ -95,7 +96,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def with_closed_answers() -> dict[str, Any]:
-    """The document with answers that have no field beyond its own: clients accept further ones, we send none."""
+    """Return the document with answers that allow no unknown field. Clients accept further fields, but the server sends
+    none."""
     document: dict[str, Any] = json.loads(FILE.read_text())
     for name, each in document["components"]["schemas"].items():
         if name not in OPEN_BODIES and each.get("additionalProperties") is True:

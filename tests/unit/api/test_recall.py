@@ -1,4 +1,4 @@
-"""What is asked over HTTP and what recall is asked then; what is missing and how it is told."""
+"""Recall over HTTP: the request that reaches the service, and how missing parts are reported."""
 
 from __future__ import annotations
 

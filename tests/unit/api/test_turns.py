@@ -1,4 +1,4 @@
-"""Turns in: what is taken, what lies on the topic then, and what is refused by its field."""
+"""Turns over HTTP: which are accepted, what is written to the topic, and which field a refusal names."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ async def test_every_type_that_a_field_may_have_is_told_of_the_field_itself(api:
 
 
 def test_what_was_read_and_is_too_deep_to_be_written_is_refused() -> None:
-    """Reading takes a little more than writing."""
+    """Decoding allows slightly deeper nesting than encoding."""
     deep: Any = []
     for _ in range(10_000):
         deep = [deep]

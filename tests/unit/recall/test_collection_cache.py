@@ -1,4 +1,4 @@
-"""Which collections there are: what was seen once is not asked for again, and a slow store is waited for once."""
+"""The cache of collections: an existing collection is asked for once, and a slow store is waited for once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("facts", "working", "episodes", "turns")
 
 
 class Store:
-    """Has some collections; of others it says that it is away, or nothing."""
+    """A store with some collections. Questions about others fail or never end."""
 
     def __init__(
         self, *, there: Collection[str] = (), away: Collection[str] = (), silent: Collection[str] = ()
@@ -54,7 +54,7 @@ async def test_one_that_cannot_be_asked_for_is_taken_to_be_there() -> None:
 
 
 async def test_a_store_that_says_nothing_is_asked_for_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a read would wait for each of them in turn, longer than for all of memory."""
+    """Otherwise a read would wait for each collection in turn, longer than for all of memory."""
     monkeypatch.setattr(memstream.recall.collection_cache, "LOOK_SECONDS", 0.01)
     store = Store(silent=NAMES)
     looking = asyncio.create_task(over(store).of(NAMES))

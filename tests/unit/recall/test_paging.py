@@ -19,11 +19,11 @@ from memstream.schemas.cloudevents import rfc3339
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 AT = "occurred_at"
 TIMES = st.lists(st.integers(0, 3), max_size=14)
-"""Few, so that many records are of one time."""
+"""Few values, so that many records have the same time."""
 
 
 class Records:
-    """Records by id, each with a time, read as the port says; equal times come in any order."""
+    """Records by id, each with a time. Records with equal times come in any order, as the port allows."""
 
     def __init__(self, times: list[int]) -> None:
         self.times = {self.identity(n): NOW + timedelta(minutes=each) for n, each in enumerate(times)}
@@ -109,7 +109,8 @@ def test_without_a_time_by_id(times: list[int], limit: int) -> None:
 def test_what_comes_and_goes_meanwhile_moves_nothing(
     times: list[int], limit: int, new: int, data: st.DataObject
 ) -> None:
-    """What comes is in the rest if its place is there; what goes is not; every other is seen once."""
+    """A new record appears if its place is on a later page. A deleted record disappears. Every other record is seen
+    once."""
     records = Records(times)
     first, cursor = records.page(limit, None, ordered=True)
     if cursor is None:

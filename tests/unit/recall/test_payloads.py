@@ -1,4 +1,4 @@
-"""What is read of a candidate is all that ranking and the answer look at: no wanted field is left in the store."""
+"""The fields that are read of a candidate: they include every field that ranking and the answer use."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ OF: dict[Tier, dict[str, Any]] = {
 
 
 def only(fields: tuple[str, ...], payload: Payload) -> Payload:
-    """As the store answers; of a list's elements whole ones."""
+    """Return these fields of a payload, as the store does: elements of a list are complete."""
     tops = {field.partition("[")[0] for field in fields}
     return {name: value for name, value in payload.items() if name in tops}
 

@@ -1,4 +1,4 @@
-"""Telling of recalls: nobody waits for it, nothing leaves but ids and a hash, what is lost is counted."""
+"""Publishing of recalls: no reader waits for it, only ids and a hash leave the process, and losses are counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answered(
 
 
 class FakeLog:
-    """Only `append`. `hold`: it does not come back until it is set."""
+    """A log with `append` only. While `hold` is not set, `append` does not return."""
 
     def __init__(self) -> None:
         self.records: list[tuple[str, bytes, RecallReport, dict[str, bytes]]] = []
@@ -107,7 +107,7 @@ async def test_a_reader_never_waits_and_what_does_not_fit_is_dropped_and_counted
     world.log.hold = asyncio.Event()
     async with world.publisher.running():
         world.publisher.publish(answered())
-        await asyncio.wait_for(world.log.came.wait(), 5)  # it hangs in the log now
+        await asyncio.wait_for(world.log.came.wait(), 5)  # the record hangs in the log now
         for _ in range(5):
             world.publisher.publish(answered())
         assert world.dropped("full") == 2

@@ -1,4 +1,4 @@
-"""A reranker's order, as places and as match."""
+"""The order of a reranker, as places and as match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader may ask for."""
+"""Valid and invalid parameters of a recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall asks for the tiers that are on, and for no others."""
+"""A recall reads only the tiers that are switched on."""
 
 from __future__ import annotations
 
