@@ -23,23 +23,25 @@ OF_DECODING = frozenset(("undecodable", "invalid", "unsupported_version"))
 def dead_letters_are_the_poison_set(history: History, expected: Expected) -> InvariantVerdict:
     findings = Findings()
     refusals = {refusal.position: refusal for refusal in history.refusals}
-    letters: dict[Position, list[DeadLetterRow]] = defaultdict(list)
+    by_original: dict[Position, list[DeadLetterRow]] = defaultdict(list)
     for letter in history.dead_letters:
         if letter.original is None or letter.original.topic + DEAD_LETTER_SUFFIX != letter.position.topic:
             findings.require(False, "a dead letter does not name its record", letter.position)
         else:
-            letters[letter.original].append(letter)
+            by_original[letter.original].append(letter)
     for refusal in history.refusals:
         due = refusal.stage in expected.stages and history.processed(refusal.stage, refusal.position)
         if due and history.keeps_dead_letter(refusal):
             findings.require(
-                refusal.position in letters, f"a record that is {refusal.reason} has no dead letter", refusal.position
+                refusal.position in by_original,
+                f"a record that is {refusal.reason} has no dead letter",
+                refusal.position,
             )
-    for original, written in letters.items():
+    for original, written in by_original.items():
         findings.checked += 1
         _letter(history, original, written, refusals.get(original), findings)
     if expected.refused_by_model is not None:
-        _given(history, expected, letters, findings)
+        _given(history, expected, by_original, findings)
     return findings.verdict("I5", "dead letters are exactly the poison set")
 
 
@@ -69,13 +71,13 @@ def _letter(
 
 
 def _given(
-    history: History, expected: Expected, letters: dict[Position, list[DeadLetterRow]], findings: Findings
+    history: History, expected: Expected, by_original: dict[Position, list[DeadLetterRow]], findings: Findings
 ) -> None:
     given = expected.refused_by_model or frozenset()
     refused = {
-        turn: [letter for letter in letters[original] if letter.reason in BY_DECISION]
+        turn: [letter for letter in by_original[original] if letter.reason in BY_DECISION]
         for original, turn in history.original_turns.items()
-        if any(letter.reason in BY_DECISION for letter in letters.get(original, ()))
+        if any(letter.reason in BY_DECISION for letter in by_original.get(original, ()))
     }
     for turn in sorted(given - set(refused)):
         findings.require(False, f"{format_turn(turn)} has no dead letter, though its decision fails")

@@ -142,11 +142,11 @@ def _archive(history: History, findings: Findings) -> None:
         episode_id = ids.episode_id(words.observation_id)
         findings.require(words.id == ids.archive_id(episode_id), "words in the archive have another's id", str(words))
         episode = episodes.get(episode_id)
-        if episode is not None and _whose(words) != _whose(episode):
+        if episode is not None and _origin_key(words) != _origin_key(episode):
             findings.found("words in the archive are not those of their episode", str(words), str(episode))
 
 
-def _whose(point: PointRow) -> tuple[str, ...]:
+def _origin_key(point: PointRow) -> tuple[str, ...]:
     return (point.owner_key, point.session_key, point.turn_id, point.content_hash)
 
 

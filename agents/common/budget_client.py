@@ -177,7 +177,7 @@ class BudgetClient:
                     return taken
                 # Calls may have ended during the write: add what was taken to the slice as it is now.
                 more = taken.slice.taken - before.taken
-                held.slice = replace(held.slice, taken=held.slice.taken + more, told=taken.slice.told)
+                held.slice = replace(held.slice, taken=held.slice.taken + more, reported=taken.slice.reported)
                 reserved = held.slice.reserve(bound)
             held.slice = reserved
             self._paused.discard(name)
@@ -204,7 +204,7 @@ class BudgetClient:
         ceiling = self._ceilings[name.line]
         async with held.lock:
             before = held.slice
-            if before.taken == before.spent + before.reserved and before.told == before.spent:
+            if before.taken == before.spent + before.reserved and before.reported == before.spent:
                 if name.day != today and before.reserved == Amount():
                     self._held.pop(name, None)
                 return

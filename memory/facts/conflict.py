@@ -327,7 +327,7 @@ def _said_again(
     policy: MemoryPolicy,
     decision: Decision,
 ) -> tuple[Transition, ...]:
-    """Reinforce the row. A restatement in other words also moves its begin to an earlier one."""
+    """Reinforce the row. A restatement in other words also moves its start to an earlier time."""
     reason = resolution.reason
     if resolution.stage != "exact" and statement.begins < into.valid_from:
         return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)

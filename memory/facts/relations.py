@@ -56,14 +56,14 @@ def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRel
     for relation in _CONTRADICTIONS:
         if relation in found:
             return ClaimRelation(relation, same, shares)
-    told = all(any(each in (Relation.SAME, Relation.MORE) for each in row) for row in table)
-    known = bool(found & {Relation.SAME, Relation.LESS}) and all(
+    covers_old = all(any(each in (Relation.SAME, Relation.MORE) for each in row) for row in table)
+    covers_new = bool(found & {Relation.SAME, Relation.LESS}) and all(
         any(row[place] in (Relation.SAME, Relation.LESS) for row in table) or claim.denied
         for place, claim in enumerate(new)
     )
-    if told or known:
+    if covers_old or covers_new:
         return ClaimRelation(
-            Relation.SAME if told and known else Relation.MORE if told else Relation.LESS, same, shares
+            Relation.SAME if covers_old and covers_new else Relation.MORE if covers_old else Relation.LESS, same, shares
         )
     return ClaimRelation(next((each for each in _OPEN if each in found), Relation.APART), same, shares)
 

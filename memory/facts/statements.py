@@ -34,7 +34,7 @@ class Statement:
     occurred_at: datetime
     """The turn's time. It decides whether the statement is late, and is the default of valid_from."""
     valid_from: datetime | None = None
-    """The begin as the speaker gave it; None when the speaker gave none."""
+    """The start as the speaker gave it; None when the speaker gave none."""
     valid_to: datetime | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"

@@ -149,7 +149,7 @@ def add_detail(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Give a row the more detailed words of a restatement, and its begin when that is earlier."""
+    """Give a row the more detailed words of a restatement, and its start when that is earlier."""
     fields = {**_reworded(statement, stamp), **_heard_again(fact, statement, stamp, policy)}
     return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -163,7 +163,7 @@ def backdate(
     reason: str,
     decision: Decision,
 ) -> Transition:
-    """Give a row the earlier begin of a restatement; it keeps its words."""
+    """Give a row the earlier start of a restatement; it keeps its words."""
     return Transition(
         "updated", _next(fact, stamp, _heard_again(fact, statement, stamp, policy)), fact, reason, decision
     )
@@ -203,7 +203,7 @@ def merge(
 ) -> tuple[Transition, ...]:
     """Merge rows that state one thing.
 
-    The first row survives with the merged text, the evidence of all and the earliest begin. The others are superseded
+    The first row survives with the merged text, the evidence of all and the earliest start. The others are superseded
     by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events come first.
     """
     first, *others = sources

@@ -72,7 +72,7 @@ def index_phrases(pack: Locale) -> PhraseIndex:
 
 
 def match_phrase(
-    found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda heard: True
+    found: Sequence[Token], shelf: Shelf, pack: Locale, fits: Callable[[PhraseMatch], bool] = lambda match: True
 ) -> PhraseMatch | None:
     """Return the longest phrase of the shelf that matches the beginning of the clause and fits; the first of equally
     long ones."""

@@ -90,7 +90,7 @@ class BudgetSlice:
     reserved: Amount = NOTHING
     """Set aside for calls that are under way."""
     spent: Amount = NOTHING
-    told: Amount = NOTHING
+    reported: Amount = NOTHING
     """The part of `spent` that the account knows."""
 
     @property
@@ -133,8 +133,8 @@ def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceil
     The account first learns what was spent since the last time, and what calls cost beyond what was reserved for them.
     """
     limit = limit_of(ceiling)
-    told = _told(account, held)
-    account, held, exceeded = told.account, told.slice, _passes(account.spent, told.account.spent, limit)
+    reported = _report_spending(account, held)
+    account, held, exceeded = reported.account, reported.slice, _passes(account.spent, reported.account.spent, limit)
     least = (bound - held.free).at_least(NOTHING)
     usual = Amount(limit.tokens // SLICES, limit.nanos // SLICES).at_most(USUAL)
     if not ceiling.pauses:
@@ -151,23 +151,23 @@ def take(account: BudgetAccount, held: BudgetSlice, bound: Amount, ceiling: Ceil
 
 def give_back(account: BudgetAccount, held: BudgetSlice, ceiling: Ceiling) -> BudgetGrant:
     """Return what is neither spent nor reserved."""
-    told = _told(account, held)
-    back = told.slice.free.at_least(NOTHING)
+    reported = _report_spending(account, held)
+    back = reported.slice.free.at_least(NOTHING)
     returned = NOTHING - back
     return BudgetGrant(
-        _with(told.account, returned),
-        _more(told.slice, returned),
-        _passes(account.spent, told.account.spent, limit_of(ceiling)),
+        _with(reported.account, returned),
+        _more(reported.slice, returned),
+        _passes(account.spent, reported.account.spent, limit_of(ceiling)),
     )
 
 
-def _told(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
+def _report_spending(account: BudgetAccount, held: BudgetSlice) -> BudgetGrant:
     """Report what was spent since the last time. The account also covers an overdrawn slice."""
     overdrawn = (NOTHING - held.free).at_least(NOTHING)
-    new = held.spent - held.told
+    new = held.spent - held.reported
     return BudgetGrant(
         BudgetAccount(account.taken + overdrawn, account.spent + new),
-        replace(_more(held, overdrawn), told=held.spent),
+        replace(_more(held, overdrawn), reported=held.spent),
     )
 
 

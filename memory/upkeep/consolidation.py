@@ -96,7 +96,7 @@ def propose(
     changes: list[Change] = []
     dropped: dict[str, int] = {}
     touched: set[str] = set()
-    told: set[tuple[str, str]] = set()
+    proposed: set[tuple[str, str]] = set()
 
     def drop(reason: str) -> None:
         dropped[reason] = dropped.get(reason, 0) + 1
@@ -113,7 +113,7 @@ def propose(
             drop("unknown_fact")
             continue
         statement = (item.subject, ids.content_hash(item.content))
-        if (item.action == "new" and statement in told) or (target is not None and target.fact_id in touched):
+        if (item.action == "new" and statement in proposed) or (target is not None and target.fact_id in touched):
             drop("twice")
             continue
         try:
@@ -122,7 +122,7 @@ def propose(
             drop("invalid")
             continue
         if item.action in ("new", "update"):
-            told.add(statement)
+            proposed.add(statement)
         if target is not None and item.action != "new":
             touched.add(target.fact_id)
     return Proposals(tuple(changes), dropped)

@@ -73,7 +73,7 @@ def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: 
     """Return the statement with what its sources give; None when too few users state it now, or the group is not the
     configured one.
 
-    Its confidence is the lowest of the sources, its sensitivity the highest, its begin the earliest, and its time that
+    Its confidence is the lowest of the sources, its sensitivity the highest, its start the earliest, and its time that
     of the newest evidence.
     """
     sources = _by_user(statement.subject, statement.content_hash, named, policy)

@@ -37,12 +37,12 @@ class SummaryBacklog(BaseModel):
         return self.user_id, self.session_id
 
 
-def add_turn(waiting: Sequence[SummaryBacklog], told: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
+def add_turn(waiting: Sequence[SummaryBacklog], recorded: EpisodesRecorded) -> tuple[SummaryBacklog, ...]:
     """Add one reflected turn. Its session becomes the last one; when there are too many turns, those of the first
     session go."""
-    session = told.user_id, told.session_id
+    session = recorded.user_id, recorded.session_id
     before = next((each.turn_ids for each in waiting if each.session == session), ())
-    now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, told.turn_id))
+    now = SummaryBacklog(user_id=session[0], session_id=session[1], turn_ids=(*before, recorded.turn_id))
     others = [each for each in waiting if each.session != session]
     kept: list[SummaryBacklog] = []
     room = WAITING_MAX
@@ -124,10 +124,10 @@ def to_summary_turns(
     by_turn: dict[str, list[StoredMessage]] = {}
     for message in sorted(messages, key=lambda each: each.message_index):
         by_turn.setdefault(message.turn_id, []).append(message)
-    return tuple(_told(turn, by_turn[turn], policy) for turn in turn_ids if turn in by_turn)
+    return tuple(_to_summary_turn(turn, by_turn[turn], policy) for turn in turn_ids if turn in by_turn)
 
 
-def _told(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> SummaryTurn:
+def _to_summary_turn(turn_id: str, messages: Sequence[StoredMessage], policy: CapturePolicy) -> SummaryTurn:
     said = []
     for message in messages:
         text = remove_framed(message.content)

@@ -1,4 +1,4 @@
-"""Which episodes stand beside the facts that say the same."""
+"""Which episodes are believed, given the facts that state the same."""
 
 from __future__ import annotations
 

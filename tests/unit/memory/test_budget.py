@@ -1,4 +1,4 @@
-"""Spending: never above a ceiling that pauses, whatever workers do and in which order, and nothing is dropped."""
+"""Spending: never above a ceiling that pauses, whatever workers do and in which order, and no work is dropped."""
 
 from __future__ import annotations
 

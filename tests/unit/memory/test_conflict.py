@@ -1,4 +1,4 @@
-"""How a replaced or corrected statement changes facts: the sentences of the contracts, one by one."""
+"""How a replaced or corrected statement changes facts: the rules one by one (docs/reference/records.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A context for a prompt: golden files byte for byte, then what must hold of any memories."""
+"""Contexts for a prompt: golden files byte for byte, then properties of any memories."""
 
 from __future__ import annotations
 

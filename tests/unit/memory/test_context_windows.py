@@ -1,4 +1,4 @@
-"""What a message is found by: which neighbours stand in its window, and who is never felt out through one."""
+"""Context windows: which neighbours stand in a message's window, and that no window reveals a neighbour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from tiers that are off."""
+"""The policy in force when tiers are off."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Lives of facts, at random: whatever is said, late or twice or again after a crash, by the observer or by a proposal.
+"""Random lives of facts: statements arrive late, twice or again after a crash, from the observer or from a proposal.
 
-Two writers propose: turns, and commands that were made from rows as they stood a while ago. The store here is a
-dictionary that takes outcomes as the real one does: by compare and set, each outcome once.
+There are two writers: turns, and commands that were made from rows as they were a while ago. The store is a dictionary
+that applies outcomes like the real one: by compare and set, each outcome once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Lives(RuleBasedStateMachine):
     # ------------------------------------------------------------------------------------------- what happens
     @rule(text=texts, age=places, ahead=st.sampled_from((None, None, None, 1, -60)), about=subjects)
     def says(self, text: str, age: int, ahead: int | None, about: str) -> None:
-        """A turn; the older ones come late. Some tell when it begins, in days from now."""
+        """A turn; older ones arrive late. Some say when the statement begins, in days from now."""
         self.turns += 1
         valid_from = None if ahead is None else self.clock + timedelta(days=ahead)
         self._tell(self._said(text, f"t{self.turns}", age, valid_from, subject=about))
@@ -79,7 +79,7 @@ class Lives(RuleBasedStateMachine):
     @rule(which=places)
     @precondition(lambda self: self.spoken)
     def comes_again(self, which: int) -> None:
-        """A turn of which a fact keeps the proof, from a log that was put back: it is no news."""
+        """A turn that a fact already has as evidence, from a restored log: it changes nothing."""
         said = self.spoken[which % len(self.spoken)]
         known = self._neighbours(said, None)
         if known.equal is None or not {each.turn_id for each in said.evidence} <= _turns(known.equal):
@@ -98,7 +98,7 @@ class Lives(RuleBasedStateMachine):
     @rule(which=places)
     @precondition(lambda self: self.last is not None)
     def crashes(self, which: int) -> None:
-        """The same outcome comes again, from its first transition or from a later one."""
+        """The last outcome is applied again, from its first transition or from a later one."""
         assert self.last is not None
         cause, transitions = self.last
         self._store(cause, transitions[which % (len(transitions) + 1) :])
@@ -112,7 +112,7 @@ class Lives(RuleBasedStateMachine):
     )
     @precondition(lambda self: self.rows)
     def proposes(self, action: str, text: str, which: int, other: int, behind: bool) -> None:
-        """A command, perhaps made from an older version of a row that may be closed since."""
+        """A command that may be made from an older version of a row; the row may be closed since."""
         target, second = (self._one(list(self.rows.values()), place) for place in (which, other))
         named: dict[str, object] = {"target_fact_id": target.fact_id}
         if action == "merge":
@@ -135,7 +135,7 @@ class Lives(RuleBasedStateMachine):
     @rule(which=places, judgement=st.sampled_from(("supersede", "duplicate", None)))
     @precondition(lambda self: any(row.state == "pending" for row in self.rows.values()))
     def judges(self, which: int, judgement: str | None) -> None:
-        """By a model, or (None) as far as none is needed."""
+        """A judgement by a model, or (None) one that needs no model."""
         pending = self._one([row for row in self.rows.values() if row.state == "pending"], which)
         known = self.rows.get(pending.waits_for or "")
         judged = judgement or judge_without_model(pending, known, self.clock)
@@ -234,12 +234,14 @@ class Lives(RuleBasedStateMachine):
         self._store(stamp.cause, settled.transitions)
 
     def _neighbours(self, said: Statement, replaced: StoredFact | None) -> Neighbours:
-        """Of a turn's statement, as the reflector reads them: with an equal row it reads no others."""
+        """Return the neighbours of a turn's statement as the reflector reads them: with an equal row it reads no
+        others."""
         equal = self._equal(said)
         return Neighbours(replaced=replaced, equal=equal, near=() if equal is not None else self._near(said))
 
     def _compared_with(self, change: Change, said: Statement) -> Neighbours:
-        """Of a proposal, as the reflector reads them: a judgement is compared with all, its own row is no equal."""
+        """Return the neighbours of a proposal as the reflector reads them. A judgement has no equal row, since that
+        would be its own row."""
         if change.action == "judge":
             return Neighbours(near=self._near(said))
         if change.action in ("new", "update", "merge"):
@@ -255,7 +257,7 @@ class Lives(RuleBasedStateMachine):
         return tuple(NearFact(row) for row in rows if row.state in READABLE and row.subject == said.subject)
 
     def _store(self, cause: str, transitions: Sequence[Transition]) -> None:
-        """As the store does it: what carries the cause already was written before."""
+        """Apply transitions like the store: a row that already carries the cause is skipped."""
         for each in transitions:
             stands = self.rows.get(each.fact.fact_id)
             if stands is not None and stands.version >= each.fact.version:
@@ -287,5 +289,14 @@ TestLives.settings = settings(max_examples=40, stateful_step_count=25, deadline=
 
 
 def test_the_texts_are_told_apart_by_turns() -> None:
-    """The machine relies on it: an observation's id is its turn's."""
+    """The machine relies on this: an observation's id depends on its turn."""
     assert observation(TEXTS[0], turn="t1").observation_id != observation(TEXTS[0], turn="t2").observation_id
+
+
+def test_a_fact_that_was_said_ahead_closes_another_value_that_was_said_meanwhile() -> None:
+    lives = Lives()
+    lives.says(text="Turned 35", age=0, ahead=1, about="user")
+    lives.time_passes(days=3)
+    lives.says(text="Is 34 years old", age=28, ahead=None, about="user")
+    lives.judges(which=0, judgement=None)
+    assert [row.content for row in lives._active()] == ["Turned 35"]

@@ -1,4 +1,4 @@
-"""Reciprocal Rank Fusion: the spec's numbers, then what must hold of any lists."""
+"""Reciprocal Rank Fusion: worked numbers first, then properties of any lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gists and the archive, without I/O: the words are never lost, and never given back but as they were."""
+"""Gists and the archive, without I/O: words are never lost, and are given back unchanged or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the janitor culls and flags: the spec's bounds, from both sides, and the clock that counts turns."""
+"""What the janitor culls and flags: each bound from both sides, and the clock that counts turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies are held to: no number is taken that no rule can be made of; a refusal says what may stand there."""
+"""Checks of policies: an impossible number is refused, and the message says what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was rendered is taken out of a message, whole, cut at either end, or inside of other texts; nothing else is."""
+"""Framed text is removed from a message: whole, cut at either end, or inside other text. Nothing else is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formulas of recall: the spec's own spelling against ours part by part, then what must hold of any values."""
+"""The formulas of recall: written out and compared part by part, then properties of any values."""
 
 from __future__ import annotations
 

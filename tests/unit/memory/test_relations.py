@@ -1,4 +1,4 @@
-"""What the memory model says of two statements, sentence by sentence (§6), and what holds of any texts."""
+"""Relations of two statements, example by example, and properties of any texts."""
 
 from __future__ import annotations
 

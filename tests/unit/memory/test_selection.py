@@ -1,4 +1,4 @@
-"""Which candidates an answer has: caps, duplicates across tiers, then what must hold of any candidates."""
+"""Which candidates an answer has: caps, duplicates across tiers, then properties of any candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be shared with a group, when enough users say it, and what is kept of who said it."""
+"""Which facts may be shared with a group, when enough users state them, and which evidence is kept."""
 
 from __future__ import annotations
 

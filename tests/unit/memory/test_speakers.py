@@ -1,4 +1,5 @@
-"""Whom a question names: found among those who speak, put in the first person, and nobody where nobody has a name."""
+"""The speaker whom a question names: found among the speakers, rewritten in the first person, none where nobody has a
+name."""
 
 from __future__ import annotations
 

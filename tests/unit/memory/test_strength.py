@@ -1,4 +1,4 @@
-"""How memories fade: the spec's own spelling, then what must hold of any values."""
+"""How memories fade: the formulas written out, then properties of any values."""
 
 from __future__ import annotations
 

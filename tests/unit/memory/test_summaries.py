@@ -1,4 +1,4 @@
-"""Which turns wait to be summarised, and what of them is shown."""
+"""Which turns wait for a summary, and what of them the prompt shows."""
 
 from __future__ import annotations
 

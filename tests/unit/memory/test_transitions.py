@@ -1,4 +1,4 @@
-"""Each transition's formula, and that doing a thing twice is doing it once."""
+"""The formula of each transition, and that applying a transition twice changes nothing more."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The working set: its rules one by one, then against a model by random turns."""
+"""The working set: its rules one by one, then random turns against a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memstream.memory.decay import decay
@@ -204,7 +204,7 @@ class Row:
     seen: int
     pinned: bool
     stored: float
-    """Salience as of the last tick: what eviction looks at."""
+    """Salience at the last change or tick: eviction compares it."""
 
 
 def in_order(model: dict[str, Row]) -> dict[str, Row]:
@@ -213,6 +213,13 @@ def in_order(model: dict[str, Row]) -> dict[str, Row]:
     return dict(sorted(model.items(), key=lambda item: (-item[1].stored, item[1].born)))
 
 
+@example(
+    [
+        Step((("text 0", 0.1, False), ("text 1", 0.4, False)), None),
+        Step((("text 0", 0.4, False), ("text 1", 0.1, False), ("text 2", 0.1, False)), None),
+    ],
+    WorkingSetPolicy(capacity=2, max_pinned=0, decay=DecayPolicy("power-law", rate=1.0)),
+)
 @given(STEPS, POLICIES)
 def test_against_a_plain_dictionary(steps: list[Step], policy: WorkingSetPolicy) -> None:
     model: dict[str, Row] = {}

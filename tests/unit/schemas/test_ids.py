@@ -1,4 +1,4 @@
-"""Ids: the worked example of the contracts, and what makes two ids differ."""
+"""Ids: the worked example of docs/reference/ids.md, and what makes two ids differ."""
 
 from __future__ import annotations
 

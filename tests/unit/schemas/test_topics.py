@@ -1,4 +1,4 @@
-"""The catalogue of topics against the contracts' table."""
+"""The topic catalogue against a written-out table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One real run of the whole pipeline, for all tests of the history checker."""
+"""One real run of the whole pipeline for all tests of the history checker."""
 
 from __future__ import annotations
 

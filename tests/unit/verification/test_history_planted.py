@@ -1,4 +1,4 @@
-"""What is planted in a real run is found: one loss, double, disorder or foreign tenant at a time."""
+"""The checker finds every planted error in a real run: one loss, duplicate, disorder or foreign tenant at a time."""
 
 from __future__ import annotations
 
