@@ -147,14 +147,14 @@ async def test_a_shutdown_that_hangs_is_ended(
 
 async def test_a_blocked_event_loop_is_ended_too(app: StageApp) -> None:
     app.crash_grace = 0.05
-    with structlog.testing.capture_logs() as told:
+    with structlog.testing.capture_logs() as logged:
         app._crash(Transient("broker", "away", remedy="is it up?"))
         time.sleep(0.3)  # nothing runs on the loop
     assert app.exits == [UNREACHABLE]
-    cut_off, last = told[-2:]
+    cut_off, last = logged[-2:]
     assert cut_off["why"] == "it stops for a crash, and did not come to its end"
     assert (cut_off["event"], cut_off["exit_code"]) == ("shutdown_cut_off", UNREACHABLE)
-    assert (last["event"], last["remedy"]) == ("worker_stopped", "is it up?"), "the reason is told all the same"
+    assert (last["event"], last["remedy"]) == ("worker_stopped", "is it up?"), "the reason is logged, too"
 
 
 async def test_a_second_stop_does_not_disarm_the_first(app: StageApp, monkeypatch: pytest.MonkeyPatch) -> None:

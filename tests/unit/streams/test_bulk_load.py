@@ -33,13 +33,13 @@ class Entry:
 class Script:
     """A changelog with gaps, read in batches of any size, some of them empty."""
 
-    kept: Sequence[Entry]
+    entries: Sequence[Entry]
     end: int
     batches: list[int] = field(default_factory=list)
 
     async def read(self, tp: TP, offset: int, timeout: float) -> tuple[list[Entry], int]:
         size = self.batches.pop() if self.batches else 3
-        found = [entry for entry in self.kept if entry.offset >= offset][:size]
+        found = [entry for entry in self.entries if entry.offset >= offset][:size]
         if size == 0:
             return [], offset
         return found, found[-1].offset + 1 if found else self.end
@@ -52,7 +52,7 @@ class Rows:
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     offset: int = -1
     history: list[tuple[int, dict[bytes, bytes | None]]] = field(default_factory=list)
-    told: list[int] = field(default_factory=list)
+    reported: list[int] = field(default_factory=list)
 
     def put(self, rows: Mapping[bytes, bytes | None], offset: int) -> None:
         self.rows.update(rows)
@@ -61,7 +61,7 @@ class Rows:
 
     def loaded(self, offset: int) -> None:
         assert self.offset == offset, "only what is there"
-        self.told.append(offset)
+        self.reported.append(offset)
 
 
 @dataclass
@@ -80,29 +80,29 @@ class Clock:
 def scripts(draw: st.DrawFn) -> Script:
     end = draw(st.integers(0, 30))
     offsets = draw(st.sets(st.integers(0, max(0, end - 1)))) if end else set()
-    kept = [
+    entries = [
         Entry(n, draw(st.sampled_from([b"a", b"b", b"c"])), draw(st.one_of(st.none(), st.binary(max_size=3))))
         for n in sorted(offsets)
     ]
-    return Script(kept, end, draw(st.lists(st.integers(0, 5), max_size=20)))
+    return Script(entries, end, draw(st.lists(st.integers(0, 5), max_size=20)))
 
 
-def last_values(kept: Sequence[Entry], upto: int) -> dict[bytes, bytes | None]:
-    return {entry.key: entry.value for entry in kept if entry.offset <= upto}
+def last_values(entries: Sequence[Entry], upto: int) -> dict[bytes, bytes | None]:
+    return {entry.key: entry.value for entry in entries if entry.offset <= upto}
 
 
 @given(script=scripts(), steps=st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=20))
 def test_the_store_always_has_all_entries_up_to_its_offset(script: Script, steps: list[float]) -> None:
-    rows, kept = Rows(), list(script.kept)
+    rows, entries = Rows(), list(script.entries)
     wanted = BulkLoad(CHANGELOG, 0, script.end)
     asyncio.run(
         load(wanted, changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=Clock(steps))
     )
-    assert rows.rows == last_values(kept, script.end)
+    assert rows.rows == last_values(entries, script.end)
     assert rows.offset == script.end - 1
-    assert rows.told == [offset for offset, _ in rows.history]
+    assert rows.reported == [offset for offset, _ in rows.history]
     for offset, then in rows.history:
-        assert then == last_values(kept, offset)
+        assert then == last_values(entries, offset)
 
 
 async def test_the_store_gets_the_last_value_of_each_key(
@@ -118,7 +118,7 @@ async def test_the_store_gets_the_last_value_of_each_key(
         loaded=rows.loaded,
         clock=Clock(),
     )
-    assert rows.told == [3, 7, 9], "as soon as four are held, and at the end"
+    assert rows.reported == [3, 7, 9], "as soon as four are held, and at the end"
 
 
 async def test_slow_entries_are_written_after_a_second() -> None:
@@ -127,7 +127,7 @@ async def test_slow_entries_are_written_after_a_second() -> None:
     await load(
         BulkLoad(CHANGELOG, 0, 6), changelog=script, target=rows, current=lambda: True, loaded=rows.loaded, clock=clock
     )
-    assert rows.told == [1, 5]
+    assert rows.reported == [1, 5]
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -152,7 +152,7 @@ async def test_entries_read_for_an_older_assignment_are_not_written(place: int) 
         clock=every_time,
     )
     assert rows.offset == 2 * place - 1
-    assert rows.told == [2 * n + 1 for n in range(place)]
+    assert rows.reported == [2 * n + 1 for n in range(place)]
 
 
 # --------------------------------------------------------------------------- RocksDB
@@ -176,7 +176,9 @@ def test_rocksdb_ends_up_with_the_same(script: Script, tmp_path_factory: pytest.
                 loaded=lambda offset: None,
             )
         found = dict(table.data._visible_items(table.data._db_for_partition(0)))
-        assert found == {key: value for key, value in last_values(script.kept, script.end).items() if value is not None}
+        assert found == {
+            key: value for key, value in last_values(script.entries, script.end).items() if value is not None
+        }
         assert table.persisted_offset(CHANGELOG) == (script.end - 1 if script.end else None)
 
     asyncio.run(run())

@@ -97,28 +97,28 @@ def followers(log: FakeLog) -> TopicFanout:
     return TopicFanout(log=cast(Log, log), topic="t", bounds=BOUNDS)
 
 
-async def end_of(following: Any) -> str:
+async def end_of(reader: Any) -> str:
     async with asyncio.timeout(5):
-        while following.ended is None:
-            await following.next(within=5)
-    return str(following.ended)
+        while reader.ended is None:
+            await reader.next(within=5)
+    return str(reader.ended)
 
 
-async def offsets_of(following: Any, count: int) -> list[int]:
+async def offsets_of(reader: Any, count: int) -> list[int]:
     found = []
     async with asyncio.timeout(5):
         while len(found) < count:
-            told = await following.next(within=5)
-            assert told is not None, f"ended: {following.ended}"
-            found.append(told.record.position.offset)
+            received = await reader.next(within=5)
+            assert received is not None, f"ended: {reader.ended}"
+            found.append(received.record.position.offset)
     return found
 
 
 async def test_records_that_come_while_a_reader_joins_are_not_missed() -> None:
     log = FakeLog(CLOSE + 2)
     log.grows = 3
-    async with followers(log).follow("beginning", lambda record: True) as following:
-        assert await offsets_of(following, CLOSE + 8) == list(range(CLOSE + 8))
+    async with followers(log).follow("beginning", lambda record: True) as reader:
+        assert await offsets_of(reader, CLOSE + 8) == list(range(CLOSE + 8))
 
 
 async def test_a_shared_reader_that_lags_delivers_nothing_twice() -> None:
@@ -176,15 +176,15 @@ async def test_offsets_are_the_readers_own_where_the_shared_reader_is_behind() -
             await offsets_of(second, 2 * many)  # by a reader of its own
             log.flowing[0].set()  # the shared one goes on in partition 0 alone
             log.counts[0] += 1
-            told = await second.next(within=5)
-            assert told is not None
-            assert (told.record.position.partition, told.places) == (0, Offsets((many + 1, many)))
+            received = await second.next(within=5)
+            assert received is not None
+            assert (received.record.position.partition, received.places) == (0, Offsets((many + 1, many)))
             assert second.place() == Offsets((many + 1, many))
             log.flowing[1].set()
             log.counts[1] += 1
-            told = await second.next(within=5)
-            assert told is not None
-            assert (told.record.position.partition, told.places) == (1, Offsets((many + 1, many + 1)))
+            received = await second.next(within=5)
+            assert received is not None
+            assert (received.record.position.partition, received.places) == (1, Offsets((many + 1, many + 1)))
 
 
 async def test_records_deleted_by_retention_are_reported() -> None:
@@ -193,21 +193,21 @@ async def test_records_deleted_by_retention_are_reported() -> None:
     with pytest.raises(OffsetsLost, match="retention"):
         async with followers(log).follow(Offsets((99,)), lambda record: True):
             pass
-    async with followers(log).follow(Offsets((100,)), lambda record: True) as following:
-        told = await following.next(within=5)
-        assert told is not None
-        assert told.record.position.offset == 100
+    async with followers(log).follow(Offsets((100,)), lambda record: True) as reader:
+        received = await reader.next(within=5)
+        assert received is not None
+        assert received.record.position.offset == 100
 
 
 async def test_retention_during_a_catch_up_ends_the_reader() -> None:
     """The reader is too far behind to join, and retention deletes the records before it."""
     log = FakeLog(CLOSE + 2)
     many = followers(log)
-    async with many.follow("beginning", lambda record: True) as following:
-        assert await following.next(within=5) is not None
+    async with many.follow("beginning", lambda record: True) as reader:
+        assert await reader.next(within=5) is not None
         log.end += 2 * CLOSE
         log.first = log.end - 1
-        assert await end_of(following) == "gone"
+        assert await end_of(reader) == "gone"
 
 
 async def test_a_log_that_does_not_answer_ends_all_readers_and_the_next_one_works() -> None:
@@ -220,9 +220,9 @@ async def test_a_log_that_does_not_answer_ends_all_readers_and_the_next_one_work
     log.away.clear()
     async with many.follow("now", lambda record: True) as again:
         log.end += 1
-        told = await again.next(within=5)
-        assert told is not None
-        assert told.places == Offsets((1,))
+        received = await again.next(within=5)
+        assert received is not None
+        assert received.places == Offsets((1,))
 
 
 async def test_a_missing_topic_is_reported_with_its_remedy() -> None:

@@ -31,7 +31,7 @@ class Worker:
         self.calls = Calls(breaker=BreakerPolicy(), clock=lambda: self.now)
         self.registry = CollectorRegistry()
         self.metrics = StageMetrics(Metrics(self.registry), "observer")
-        self.runner = StageRunner.__new__(StageRunner)  # ready() alone is asked
+        self.runner = StageRunner.__new__(StageRunner)  # only ready() is called
         self.runner.app = cast(Any, self)
         self.runner.calls = self.calls
 

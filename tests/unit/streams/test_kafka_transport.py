@@ -148,15 +148,15 @@ async def test_changelogs_of_a_bulk_load_are_never_prefetched(module: Any, app: 
     consumer = consumer_of(module, app)
     inner = scripted(consumer, {P0: [], mine: [], standby: []})  # `foreign` went away meanwhile
     app.assignor.assigned_standbys = lambda: {standby}
-    told: list[tuple[set[TP], set[TopicPartition]]] = []
+    assignments: list[tuple[set[TP], set[TopicPartition]]] = []
 
     async def assigned(_: Any, partitions: set[TP], generation: int) -> None:
-        told.append((partitions, set(inner.paused)))
+        assignments.append((partitions, set(inner.paused)))
 
     consumer.threadsafe_partitions_assigned = assigned
     everything = {P0, mine, standby, foreign}
     await consumer._thread.on_partitions_assigned(everything, 1)
-    assert told == [(everything, {TopicPartition(*mine)})]  # before anything else is done with them
+    assert assignments == [(everything, {TopicPartition(*mine)})]  # before anything else is done with them
 
 
 @pytest.mark.parametrize("module", BOTH)

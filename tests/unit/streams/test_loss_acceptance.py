@@ -32,7 +32,7 @@ async def log(tmp_path: Path) -> AsyncIterator[EmbeddedLog]:
     await log.close()
 
 
-async def kept(log: EmbeddedLog, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
+async def records_of(log: EmbeddedLog, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
     return [(record.position.partition, record.key, record.value) async for record in log.read(topic)]
 
 
@@ -40,7 +40,7 @@ async def test_every_partition_gets_a_marker_for_what_is_left(log: EmbeddedLog) 
     await log.append(changelog("reflector"), key=OWNER, value=b"1", partition=1)
     (accepted,) = await accept_loss(log, "reflector")
     assert (accepted.topic, accepted.partitions) == (changelog("reflector"), PARTITIONS)
-    found = await kept(log, changelog("reflector"))
+    found = await records_of(log, changelog("reflector"))
     markers = {partition: Marker.of(value) for partition, key, value in found if key == MARKER_KEY.encode()}
     assert {n: (m.whole_from, m.written_at) for n, m in markers.items() if m} == {0: (0, 0), 1: (0, 1)}
     assert len({m.identity for m in markers.values() if m}) == PARTITIONS
@@ -53,7 +53,7 @@ async def test_rows_of_reflected_turns_are_deleted_because_numbers_begin_again(l
     done = await accept_loss(log, "observer")
     assert [each.rows_deleted for each in done] == [1, 1, 0]
     for stage in ("reflector", "consolidation"):
-        found = await kept(log, changelog(stage))
+        found = await records_of(log, changelog(stage))
         assert found[-1] == (1, SESSION, None)
         assert (1, OWNER, None) not in found
     again = await accept_loss(log, "observer")
@@ -64,7 +64,7 @@ async def test_nothing_is_written_while_a_stage_behind_has_to_read(log: Embedded
     await log.append(OBSERVATIONS.name, key=OWNER, value=b"{}")
     with pytest.raises(LossRefused, match="reflector has 1 records to read"):
         await accept_loss(log, "observer")
-    assert await kept(log, changelog("observer")) == []
+    assert await records_of(log, changelog("observer")) == []
 
 
 async def test_a_missing_topic_has_to_be_created_first(log: EmbeddedLog) -> None:

@@ -441,17 +441,17 @@ async def test_a_hung_server_opens_the_breaker_after_few_calls() -> None:
     world = World(breaker=STRICT)
     closed: list[str] = []
     world.calls.on_breaker_closed(closed.append)
-    asked: list[float] = []
+    calls_at: list[float] = []
 
     async def silent() -> None:
-        asked.append(world.now)
-        if len(asked) < 3:
+        calls_at.append(world.now)
+        if len(calls_at) < 3:
             world.now += 10.0
             raise Transient("store", "no whole answer within 10 s") from TimeoutError()
 
     await world.calls.call("store", silent)
     assert closed == ["store"]
-    assert asked[2] - asked[1] >= 20, "its own time, then ten seconds in which nobody asks"
+    assert calls_at[2] - calls_at[1] >= 20, "its own time, then ten seconds without a call"
 
 
 async def test_one_of_the_calls_that_would_give_up_waits_for_an_open_breaker() -> None:

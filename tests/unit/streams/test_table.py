@@ -279,7 +279,7 @@ async def test_rows_and_their_offsets_reach_the_store_in_the_order_of_the_change
     rows = open_rows(app, "rows")
     await put(app, rows, {"a": b"1", "b": b"2", "a/1": b"3"})
     assert rows._table.data.persisted_offset(TP(rows.changelog, 0)) == 2
-    assert len(rows._table.unacked_rows) == 0, "nothing of what arrived is kept in memory"
+    assert len(rows._table.unacked_rows) == 0, "no acknowledged row stays in memory"
     assert rows._table.complete_at(0) > 0, "once a minute it is noted that the table has everything"
 
 
