@@ -105,7 +105,7 @@ async def _observer(world: World, load: Load) -> list[float]:
 async def _played(
     world: World, load: Load, arrivals: Arrivals, topic: str | None = None
 ) -> dict[str, tuple[float, float]]:
-    """Warm up, then produce the load; return by mark when each turn was sent and when it was durable."""
+    """ForkedCommand up, then produce the load; return by mark when each turn was sent and when it was durable."""
     speakers = Speakers(f"r2-{world.kind}", load.sessions)
     place = {} if topic is None else {"topic": topic}
     warm = speakers.turns(WARM_UP)

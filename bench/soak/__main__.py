@@ -40,7 +40,7 @@ def main(
     wanted = Wanted(minutes=minutes, sessions=sessions, rate=rate, seed=seed, embedded=embedded)
     folder = Path(tempfile.mkdtemp(prefix="memstream-soak-"))
     try:
-        found = asyncio.run(_until_told(wanted, folder))
+        found = asyncio.run(_until_interrupted(wanted, folder))
     except asyncio.CancelledError:
         raise SystemExit(INTERRUPTED) from None
     finally:
@@ -59,7 +59,7 @@ def main(
         raise SystemExit(1)
 
 
-async def _until_told(wanted: Wanted, folder: Path) -> Found:
+async def _until_interrupted(wanted: Wanted, folder: Path) -> Found:
     """Run until the end, Ctrl-C or SIGTERM; leave no process behind."""
     soaking = asyncio.ensure_future(soak(wanted, folder))
     for number in (signal.SIGINT, signal.SIGTERM):

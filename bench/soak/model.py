@@ -37,7 +37,7 @@ HANGS = 3_600.0
 
 
 @dataclass
-class Told:
+class Counts:
     """Counts of questions and answers since the start."""
 
     asked: int = 0
@@ -66,12 +66,12 @@ class Told:
 class Model:
     def __init__(self, *, seed: int) -> None:
         self._seed = seed
-        self._told = Told()
+        self._counts = Counts()
         self._away: Away | None = None
 
     # ------------------------------------------------------------------------------------------------ control
-    async def tell(self, request: web.Request) -> web.Response:
-        return web.json_response(self._told.as_json())
+    async def counts(self, request: web.Request) -> web.Response:
+        return web.json_response(self._counts.as_json())
 
     async def go(self, request: web.Request) -> web.Response:
         """Handle `/away/<how>` and `/back`."""
@@ -87,52 +87,52 @@ class Model:
         messages = [(str(each["role"]), str(each["content"])) for each in body["messages"]]
         question = next(content for role, content in reversed(messages) if role == "user")
         digest = hashlib.blake2b(question.encode("utf-8", "replace"), digest_size=16).digest()
-        told = self._told
-        told.asked += 1
-        told.times[digest] += 1
-        times = told.times[digest]
+        counts = self._counts
+        counts.asked += 1
+        counts.times[digest] += 1
+        times = counts.times[digest]
         roll = self._roll(digest, times)
         await asyncio.sleep(LATENCY[0] + (LATENCY[1] - LATENCY[0]) * self._roll(digest, -times))
         if self._away is not None:
             return await self._gone(request, self._away)
         if UNSPEAKABLE in question:
-            told.misbehaved["unspeakable"] += 1
+            counts.misbehaved["unspeakable"] += 1
             return _answer(body, "Hm.")
         if roll < 0.005:
-            told.misbehaved["429"] += 1
+            counts.misbehaved["429"] += 1
             return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"retry-after": "1"})
         if roll < 0.009:
-            told.misbehaved["500"] += 1
+            counts.misbehaved["500"] += 1
             return web.json_response({"error": {"message": "scripted"}}, status=500)
         if roll < 0.010:
-            told.misbehaved["too slow"] += 1
+            counts.misbehaved["too slow"] += 1
             await asyncio.sleep(TOO_SLOW)
         elif roll < 0.015:
-            told.misbehaved["slow"] += 1
+            counts.misbehaved["slow"] += 1
             await asyncio.sleep(SLOW)
         elif roll < 0.020 and times == 1:
-            told.misbehaved["garbage"] += 1
+            counts.misbehaved["garbage"] += 1
             return _answer(body, "Sure! Here is what I noticed:")
         elif roll < 0.025 and times == 1:
-            told.misbehaved["cut"] += 1
+            counts.misbehaved["cut"] += 1
             return _answer(body, '{"observations": [{"subj', finish_reason="length")
         schema = body.get("response_format", {}).get("json_schema", {}).get("name")
         answer: Json = {}
         if schema == "observations":
-            told.answers.update(int(number) for number in MARK.findall(question))
+            counts.answers.update(int(number) for number in MARK.findall(question))
             answer = {"observations": observations(view(messages))}
         elif schema == "consolidation":
-            told.runs[digest] += 1
+            counts.runs[digest] += 1
             answer = {"facts": proposals(view(messages), roll)}
         elif schema in PROSE:  # other words each time that it is asked
             answer = {"text": f"Small talk, of {len(MARK.findall(question))} turns; told {times} times."}
         content = json.dumps(answer)
-        told.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // CHARACTERS_A_TOKEN
-        told.tokens[f"{schema} out"] += len(content) // CHARACTERS_A_TOKEN
+        counts.tokens[f"{schema} in"] += sum(len(text) for _, text in messages) // CHARACTERS_A_TOKEN
+        counts.tokens[f"{schema} out"] += len(content) // CHARACTERS_A_TOKEN
         return _answer(body, content)
 
     async def _gone(self, request: web.Request, how: Away) -> web.StreamResponse:
-        self._told.misbehaved[how] += 1
+        self._counts.misbehaved[how] += 1
         if how == "overloaded":
             return web.json_response({"error": {"message": "overloaded"}}, status=503)
         if how == "hangs":
@@ -206,7 +206,9 @@ async def serve(*, port: int, control: int, seed: int) -> None:
     wire = web.Application(client_max_size=16 * 1024 * 1024)
     wire.router.add_post("/v1/chat/completions", model.chat)
     levers = web.Application()
-    levers.add_routes([web.get("/told", model.tell), web.post("/away/{how}", model.go), web.post("/back", model.go)])
+    levers.add_routes(
+        [web.get("/counts", model.counts), web.post("/away/{how}", model.go), web.post("/back", model.go)]
+    )
     for application, at in ((wire, port), (levers, control)):
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()

@@ -176,7 +176,7 @@ async def soak(wanted: Wanted, folder: Path) -> Found:
             log.info("producing_stopped", turns=len(sent.turns), at=round(ended, 1))
             gone, lag = await _until_no_lag(world)
         log.info("lag", gone_after=gone, **lag)
-        model = await world.model_told()
+        model = await world.model_counts()
         seats = [seat.name for seat in world.seats]
         await world.stop_workers()
         verdicts = [*await history_verdicts(world, sent), lag_verdict(lag, gone)]

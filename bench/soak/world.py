@@ -171,10 +171,10 @@ class World:
     async def model_back(self) -> None:
         await self._post("back")
 
-    async def model_told(self) -> dict[str, object]:
-        async with aiohttp.ClientSession() as http, http.get(f"{self._control}/told") as answer:
-            told: dict[str, object] = await answer.json()
-            return told
+    async def model_counts(self) -> dict[str, object]:
+        async with aiohttp.ClientSession() as http, http.get(f"{self._control}/counts") as answer:
+            counts: dict[str, object] = await answer.json()
+            return counts
 
     async def _post(self, path: str) -> None:
         async with aiohttp.ClientSession() as http, http.post(f"{self._control}/{path}") as answer:
@@ -184,7 +184,7 @@ class World:
         async with asyncio.timeout(20):
             while True:
                 try:
-                    await self.model_told()
+                    await self.model_counts()
                     return
                 except aiohttp.ClientConnectionError:
                     await asyncio.sleep(0.1)

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from memstream.schemas.topics import STAGES
-from tests.support.faults import all_is_remembered, loaded
+from tests.support.faults import check_all_remembered, loaded
 from tests.support.kafka import Broker, free_port
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, running, wait_for
@@ -71,7 +71,7 @@ async def test_a_broker_that_goes_away_under_load_loses_nothing(
     await pipeline.settled(deadline=90)
     print(f"{how}, {seconds} s: resumed after {resumed:.1f} s, starts {[worker.starts for worker in workers]}")
     assert all(worker.poll() is None for worker in workers), pipeline.logs()
-    await all_is_remembered(pipeline, load.users)
+    await check_all_remembered(pipeline, load.users)
     await pipeline.verified(*STAGES)
 
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from memstream.schemas.topics import STAGES, StageName
 from memstream.streams.engine.crash_points import STEPS, Step
 from tests.support.conversation import different_each_time
-from tests.support.faults import all_is_remembered, repeated, said_by
+from tests.support.faults import check_all_remembered, repeated, said_by
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Pipeline, running, wait_for
 from tests.support.qdrant import QdrantServer
@@ -71,7 +71,7 @@ async def test_a_crash_between_two_effects_is_made_good(
 ) -> None:
     pipeline, user, asked = beside, f"{stage}-{step}", len(model.asks)
     pipeline.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
-    await pipeline.letters_begin()
+    await pipeline.begin_dead_letters()
     later = LATER + (stage == "consolidation") - (step == "commit")  # what was committed does not come again
     await pipeline.produce(*said_by(user))
     mine = []
@@ -87,7 +87,7 @@ async def test_a_crash_between_two_effects_is_made_good(
             assert set(repeated(model.asks[asked:]).values()) == {1}
         else:
             assert not repeated(model.asks[asked:])
-        await all_is_remembered(pipeline, [user], consolidated=True)
+        await check_all_remembered(pipeline, [user], consolidated=True)
         await pipeline.verified()
         pipeline.end(worker)
     finally:

@@ -53,7 +53,7 @@ async def test_a_header_name_that_is_not_utf_8_stops_nobody(pipeline: Pipeline, 
     assert {fact["content"] for fact in facts.values() if fact["state"] == "active"} == {
         "Works at Stripe", "Name is Jake", "Likes green tea", "Lives in Oslo"
     }  # fmt: skip
-    (letter,) = await pipeline.letters()
+    (letter,) = await pipeline.dead_letters()
     assert (letter.key, letter.value, list(letter.headers)[:2]) == (key, b"{no JSON", READ)
     assert int(dict(letter.headers)["kafka_dlt-original-offset"]) == positions[2].offset
     (again,) = [r for r in await pipeline.records(TURNS.name) if r.key == key and REKEYED_HEADER in dict(r.headers)]

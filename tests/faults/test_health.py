@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import all_is_remembered, said_by
+from tests.support.faults import check_all_remembered, said_by
 from tests.support.health import watched
 from tests.support.kafka import Broker
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held, nothing
@@ -66,7 +66,7 @@ async def test_while_the_broker_is_away_a_worker_is_alive_and_not_ready(own_kafk
         await health.becomes(True, deadline=90)
         await alone.produce(*said_by("u1")[4:])
         await alone.settled("recorder", "observer", "reflector")
-        await all_is_remembered(alone, ["u1"])
+        await check_all_remembered(alone, ["u1"])
         await alone.verified("recorder", "observer", "reflector")
 
 
@@ -118,7 +118,7 @@ async def test_a_spare_is_ready_and_takes_over(alone: Pipeline) -> None:
         await alone.produce(*said_by("u1")[4:])
         await alone.settled("recorder", "observer", "reflector")
         await second.becomes(True, deadline=60)
-    await all_is_remembered(alone, ["u1"])
+    await check_all_remembered(alone, ["u1"])
     await alone.verified("recorder", "observer", "reflector")
 
 

@@ -13,7 +13,7 @@ from memstream.schemas import ids
 from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS, group_of
 from memstream.streams.log.broker_url import kafka_servers
 from memstream.streams.log.partitioner import partition_for
-from tests.support.faults import all_is_remembered, said_by, written_since
+from tests.support.faults import check_all_remembered, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Json, Pipeline
 
@@ -57,7 +57,7 @@ async def test_turns_that_come_again_have_no_effect_again(
     pipeline.spawn(*STAGES, MEMSTREAM_SESSION_TIMEOUT="10")
     await pipeline.produce(*interleaved(rng, [sometimes_twice(rng, said_by(user)) for user in USERS]))
     await pipeline.settled()
-    await all_is_remembered(pipeline, USERS, consolidated=True)
+    await check_all_remembered(pipeline, USERS, consolidated=True)
     asked, told, known = len(model.asks), len(await pipeline.updates()), pipeline.stored()
     for record in await written_since(pipeline, TURNS.name):
         await pipeline.log.append(TURNS.name, key=record.key, value=record.value, headers=record.headers)
@@ -127,7 +127,7 @@ async def test_transactions_of_a_producer_leave_holes_that_nothing_falls_into(
         await producer.stop()
     await pipeline.settled()
     assert not any("aborted" in value.decode() for value in await pipeline.observed())
-    await all_is_remembered(pipeline, USERS, consolidated=True)
+    await check_all_remembered(pipeline, USERS, consolidated=True)
     await pipeline.verified()
     pipeline.stop()
 

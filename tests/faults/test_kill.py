@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.conversation import CONVERSATION, different_each_time
-from tests.support.faults import all_is_remembered, asked_in, repeated, said_by
+from tests.support.faults import asked_in, check_all_remembered, repeated, said_by
 from tests.support.model_server import Answer, Ask, Gate, ModelServer, held
 from tests.support.pipeline import Pipeline, wait_for
 
@@ -50,7 +50,7 @@ async def test_an_observer_killed_while_the_model_thinks_asks_again_for_the_turn
     pipeline.spawn("observer")
     await pipeline.settled("observer", "reflector")
     assert repeated(model.asks) == dict.fromkeys(in_flight, 1)
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     await pipeline.verified("observer", "reflector")
 
 
@@ -79,5 +79,5 @@ async def test_a_consolidation_killed_while_the_model_thinks_proposes_once(
     pipeline.spawn("consolidation")
     await pipeline.settled()
     assert [ask.task for ask in model.asks].count("consolidation") == 2
-    await all_is_remembered(pipeline, ["u1"], consolidated=True)
+    await check_all_remembered(pipeline, ["u1"], consolidated=True)
     await pipeline.verified()

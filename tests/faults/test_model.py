@@ -259,7 +259,7 @@ async def test_a_text_that_the_embedder_refuses_is_recorded_all_the_same(
     assert {row["turn_id"]: row["content"] for row in stored} == {
         "t1": "A forbidden word.", "t2": "I like green tea.", "t3": "Good bye."
     }  # fmt: skip
-    assert await embedding.letters() == []
+    assert await embedding.dead_letters() == []
     assert sum('"turn_not_embedded"' in line for line in log_lines(embedding)) == 1
     assert any('"windows_not_embedded"' in line for line in log_lines(embedding)), (
         "the next turn's window has its words"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.support.faults import all_is_remembered, said_by
+from tests.support.faults import check_all_remembered, said_by
 from tests.support.health import Watched, watched
 from tests.support.pipeline import Pipeline, wait_for
 from tests.support.polling import at_least
@@ -74,7 +74,7 @@ async def test_while_qdrant_is_away_offsets_are_held_and_afterwards_everything_i
     proxy.become(Well())
     await health.becomes(True, deadline=60)
     await pipeline.settled(*STAGES)
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     await pipeline.verified(*STAGES)
     health.always_alive()
 
@@ -91,7 +91,7 @@ async def test_a_slow_qdrant_is_waited_for(pipeline: Pipeline, proxy: HttpProxy,
     assert proxy.met(Slow) > len(USERS) * 8
     assert all(look.ready for look in health.looks if look.at > began)
     health.always_alive()
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     await pipeline.verified(*STAGES)
 
 
@@ -105,7 +105,7 @@ async def test_a_write_whose_answer_was_cut_is_done_once(pipeline: Pipeline, pro
     await wait_for(lambda: proxy.met(CutResponse), "writes of two stages", until=at_least(2 * len(USERS)), deadline=60)
     proxy.become(Well())
     await pipeline.settled(*STAGES)
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     messages = [(row["user_id"], row["turn_id"]) for row in pipeline.shown("turns")[pipeline.tenant]["turns"]]
     assert len(messages) == len(set(messages)) == len(USERS) * 8
     await pipeline.verified(*STAGES)
@@ -124,7 +124,7 @@ async def test_other_stages_go_on_while_one_collection_is_away(
     look = await health.becomes(False, part="recorder", why="503")
     assert set(look.why) == {"recorder"}
     assert (await pipeline.lags("recorder"))["recorder:memory.turns"] == len(USERS) * 8
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     proxy.become(Well())
     await health.becomes(True)
     await pipeline.settled(*STAGES)
@@ -153,5 +153,5 @@ async def test_an_open_breaker_asks_once_in_ten_seconds(pipeline: Pipeline, prox
     proxy.become(Well())
     await health.becomes(True)
     await pipeline.settled(*STAGES)
-    await all_is_remembered(pipeline, USERS)
+    await check_all_remembered(pipeline, USERS)
     await pipeline.verified(*STAGES)

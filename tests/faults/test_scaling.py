@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 from memstream.schemas.topics import OBSERVATIONS, STAGES, TURNS
-from tests.support.faults import all_is_remembered, has_members, loaded, written_since
+from tests.support.faults import check_all_remembered, has_members, loaded, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
 from tests.support.polling import at_least
@@ -53,7 +53,7 @@ async def test_workers_that_come_and_go_under_load_lose_nothing_and_keep_the_ord
     pauses = await pause_per_partition(pipeline)
     print(f"pause per partition: median {statistics.median(pauses):.1f} s, longest {max(pauses):.1f} s")
     assert max(pauses) < PAUSE_MAX
-    await all_is_remembered(pipeline, load.users)
+    await check_all_remembered(pipeline, load.users)
     await pipeline.verified(*STAGES)
 
 

@@ -19,7 +19,7 @@ from memstream.schemas.topics import (
     StageName,
 )
 from tests.support.conversation import CONVERSATION
-from tests.support.faults import all_is_remembered, loaded, repeated, said_by, written_since
+from tests.support.faults import check_all_remembered, loaded, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import Pipeline, wait_for
 from tests.support.polling import at_least
@@ -90,7 +90,7 @@ async def test_workers_replaced_under_load_do_nothing_twice(pipeline: Pipeline, 
     observations = [ask for ask in model.asks if ask.task == "observations"]
     assert not repeated(observations)
     await nothing_came_twice(pipeline)
-    await all_is_remembered(pipeline, load.users)
+    await check_all_remembered(pipeline, load.users)
     await pipeline.verified()
     pipeline.stop()
 

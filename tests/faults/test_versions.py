@@ -27,7 +27,7 @@ from memstream.schemas.topics import (
 from memstream.streams.engine.process_exit import BROKEN
 from memstream.streams.log.port import Record
 from tests.support.conversation import AGAIN
-from tests.support.faults import all_is_remembered, repeated, said_by, written_since
+from tests.support.faults import check_all_remembered, repeated, said_by, written_since
 from tests.support.model_server import ModelServer
 from tests.support.pipeline import CRASHED, Json, Pipeline, turn, wait_for
 from tests.support.polling import has_ended
@@ -88,7 +88,7 @@ async def test_events_of_the_first_and_of_a_later_minor_version_are_taken(pipeli
     for topic, key, fields in sent:
         await pipeline.log.append(topic, key=key.encode(), value=json.dumps(as_written(fields)).encode())
     await pipeline.settled()
-    letters = [letter for topic in {topic for topic, _, _ in sent} for letter in await pipeline.letters(topic)]
+    letters = [letter for topic in {topic for topic, _, _ in sent} for letter in await pipeline.dead_letters(topic)]
     assert letters == []
     answered = {json.loads(record.value or b"")["command_id"] for record in await written_since(pipeline, RESULTS.name)}
     assert {f"{tenant}-{name}" for name in ("consolidate_minimal", "facts_apply", "observe")} <= answered
@@ -150,7 +150,7 @@ async def test_a_row_of_a_later_version_stops_the_worker_and_loses_nothing(
     shutil.rmtree(pipeline.folder / "data" / stage)
     pipeline.spawn(stage)
     await pipeline.settled()
-    await all_is_remembered(pipeline, [USER], consolidated=True)
+    await check_all_remembered(pipeline, [USER], consolidated=True)
     await pipeline.verified()
     pipeline.stop()
 
@@ -176,7 +176,7 @@ async def test_an_outcome_that_the_release_before_kept_is_applied(
     pipeline.spawn(stage)
     await pipeline.settled()
     assert not repeated(model.asks)
-    await all_is_remembered(pipeline, [USER], consolidated=True)
+    await check_all_remembered(pipeline, [USER], consolidated=True)
     await pipeline.verified()
     pipeline.stop()
 

@@ -12,7 +12,7 @@ import pytest
 from memstream.schemas.topics import STAGES, StageName
 from tests.support.conversation import CONVERSATION, different_each_time
 from tests.support.faults import (
-    all_is_remembered,
+    check_all_remembered,
     has_members,
     is_joined,
     loaded,
@@ -76,7 +76,7 @@ async def test_answers_that_a_zombie_finds_when_it_wakes_are_nobodys(pipeline: P
     await wake(zombie)
     await pipeline.settled("observer", "reflector")
     assert len(await pipeline.observed()) == told, "the zombie published what it had in hand"
-    await all_is_remembered(pipeline, users)
+    await check_all_remembered(pipeline, users)
     await pipeline.verified("observer", "reflector")
 
 
@@ -101,7 +101,7 @@ async def test_effects_that_a_zombie_has_still_to_do_are_the_next_owners(
     assert await written_by(pipeline, stage) == written
     assert pipeline.shown("facts", "episodes", "working") == before, "a late write of the zombie won"
     assert successor.poll() is None
-    await all_is_remembered(pipeline, [user], consolidated=True)
+    await check_all_remembered(pipeline, [user], consolidated=True)
     await pipeline.verified()
 
 
@@ -123,5 +123,5 @@ async def test_a_worker_frozen_within_a_rebalance_spoils_nothing(
         await wake(zombie)
         await load.goes_on()
     await pipeline.settled(deadline=90)
-    await all_is_remembered(pipeline, load.users)
+    await check_all_remembered(pipeline, load.users)
     await pipeline.verified()

@@ -121,7 +121,7 @@ async def test_two_workers_share_a_budget_and_what_waits_goes_on_when_it_is_rais
             await asyncio.sleep(0.2)
     await pipeline.settled("observer")
     assert len(model.asks) == len(users), "each turn was paid for once"
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
     await pipeline.verified("observer")
     pipeline.stop()
     assert sum(row.spent_tokens for row in await accounts()) == sum(map(taken, model.asks))

@@ -36,7 +36,7 @@ from memstream.streams.log.fanout import TopicFanout
 from memstream.streams.log.offsets import Offsets
 from memstream.streams.log.port import TopicSpec
 from tests.support.api_server import OPEN, app_over, entry
-from tests.support.fact_publisher import Teller, Told, make_topics
+from tests.support.fact_publisher import FactPublisher, PublishedFact, make_topics
 from tests.support.kafka import free_port
 
 LIMITS = Limits(heartbeat_seconds=0.2, drain_seconds=1.0)
@@ -82,7 +82,7 @@ async def served(
             await serving
 
 
-def name(update: Update) -> Told:
+def name(update: Update) -> PublishedFact:
     return update.fact.fact_id, update.fact.version
 
 
@@ -95,10 +95,10 @@ async def take(memory: Memory, n: int, *, after: str, **asked: object) -> list[U
 
 
 async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_server(log: EmbeddedLog) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for n in range(20):
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
-    got: list[Told] = []
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
+    got: list[PublishedFact] = []
     position = BEGINNING
     port = free_port()
 
@@ -117,27 +117,27 @@ async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_s
 
     async with served(log, port=port):
         await subscribe(9)
-        await teller.again(18)  # told to this subscriber before its restart
+        await publisher.again(18)  # told to this subscriber before its restart
         await subscribe(13)
         following = asyncio.create_task(subscribe(40))
         while len(got) < 20:
             await asyncio.sleep(0.01)
-        await teller.again(1)
+        await publisher.again(1)
     for n in range(10):  # nobody serves
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
     async with served(log, port=port):
         for n in range(10):
-            await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
-            await teller.again(3)
+            await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
+            await publisher.again(3)
         await following
-    assert sorted(got) == sorted(teller.told)
+    assert sorted(got) == sorted(publisher.published)
     assert len(set(got)) == 40
 
 
 async def test_who_follows_from_now_on_misses_nothing_while_the_server_is_away(log: EmbeddedLog) -> None:
     """The first connection gives the place, with no change yet; the next begins there."""
-    teller = Teller(log)
-    await teller.change("before")
+    publisher = FactPublisher(log)
+    await publisher.change("before")
     port = free_port()
     async with (
         asyncio.timeout(DEADLINE),
@@ -149,27 +149,27 @@ async def test_who_follows_from_now_on_misses_nothing_while_the_server_is_away(l
             first = asyncio.ensure_future(anext(told))
             while not followers.readers:
                 await asyncio.sleep(0.02)
-        await teller.change("meanwhile")
+        await publisher.change("meanwhile")
         async with served(log, port=port):
-            assert name(await first) == teller.told[-1]
+            assert name(await first) == publisher.published[-1]
 
 
 async def test_positions_of_the_log_and_of_a_server_are_one(log: EmbeddedLog, tmp_path: Path) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for n in range(9):
-        await teller.change(f"fact {n % 2}", user=f"u{n % 3}")
+        await publisher.change(f"fact {n % 2}", user=f"u{n % 3}")
     async with served(log) as url, connect(url) as over_http, connect(f"embedded://{tmp_path / 'log'}") as over_log:
-        got: list[Told] = []
+        got: list[PublishedFact] = []
         position = BEGINNING
         for memory in (over_http, over_log, over_http):
             found = await take(memory, 3, after=position, tenant_id="acme")
             got += map(name, found)
             position = found[-1].position or ""
-    assert sorted(got) == sorted(teller.told)
+    assert sorted(got) == sorted(publisher.published)
 
 
 async def test_only_what_was_asked_for_and_what_comes_next(log: EmbeddedLog) -> None:
-    ours, theirs = Teller(log), Teller(log, tenant="globex")
+    ours, theirs = FactPublisher(log), FactPublisher(log, tenant="globex")
     async with served(log) as url, connect(url) as memory:
         await theirs.change()
         await ours.change(user="u2")
@@ -191,16 +191,19 @@ async def test_a_log_that_goes_less_far_back_is_looked_into_as_far_as_it_goes(lo
         async def starts(self, topic: str) -> tuple[int, ...]:
             return tuple(min(2, end) for end in await self.ends(topic))
 
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for _ in range(4):
-        await teller.change()
+        await publisher.change()
     shortened = Shortened(folder=log._folder)
     await shortened.start()
     try:
         partition = next(p for p, end in enumerate(await log.ends("memory.facts.updated")) if end)
         places = Offsets(tuple(3 if p == partition else 0 for p in range(3)))
         async with served(shortened) as url, connect(url) as memory:
-            assert list(map(name, await take(memory, 1, after=places.token(), tenant_id="acme"))) == teller.told[3:]
+            assert (
+                list(map(name, await take(memory, 1, after=places.token(), tenant_id="acme")))
+                == publisher.published[3:]
+            )
             with pytest.raises(PositionLost):
                 await take(memory, 1, after=Offsets((0, 0, 0)).token(), tenant_id="acme")
             with pytest.raises(PositionLost):
@@ -211,7 +214,7 @@ async def test_a_log_that_goes_less_far_back_is_looked_into_as_far_as_it_goes(lo
 
 async def test_a_log_that_was_made_anew_has_lost_the_position(log: EmbeddedLog) -> None:
     """A place beyond its end, although those that one looks back to may lie on it."""
-    told = await Teller(log).change()
+    told = await FactPublisher(log).change()
     async with served(log) as url, connect(url) as memory:
         with pytest.raises(PositionLost):
             await take(memory, 1, after=Offsets((9, 9, 9)).token(), tenant_id="acme")
@@ -227,7 +230,7 @@ async def test_who_may_not_is_told_at_once(log: EmbeddedLog) -> None:
         async with connect(url, token="mst_right") as memory:
             with pytest.raises(Misconfigured, match="tenant"):
                 await take(memory, 1, after=NOW, tenant_id="globex")
-            told = await Teller(log).change()
+            told = await FactPublisher(log).change()
             assert list(map(name, await take(memory, 1, after=BEGINNING))) == [told]
 
 
@@ -266,9 +269,9 @@ def serving(log_folder: Path) -> Iterator[str]:
 
 
 async def test_without_async_the_same_calls_within_a_running_loop_too(log: EmbeddedLog, tmp_path: Path) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for _ in range(3):
-        await teller.change()
+        await publisher.change()
     turn = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": "t1"}
     turn |= {"messages": [{"role": "user", "content": "hello"}]}  # type: ignore[dict-item]
 
@@ -278,7 +281,7 @@ async def test_without_async_the_same_calls_within_a_running_loop_too(log: Embed
             with pytest.raises(TooLarge):
                 memory.produce({**turn, "mood": "x" * 300_000})
             told = memory.updates(after=BEGINNING, tenant_id="acme")
-            assert [name(next(told)) for _ in range(3)] == teller.told
+            assert [name(next(told)) for _ in range(3)] == publisher.published
             told.close()  # type: ignore[attr-defined]
             assert memory.recall("tea", tenant="acme", user="u1").items == ()
             assert memory.digest(tenant="acme", user="u1") is None

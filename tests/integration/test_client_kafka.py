@@ -16,7 +16,7 @@ from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.partitioner import partition_for
 from memstream.streams.log.port import TopicSpec
-from tests.support.fact_publisher import Teller, Told, make_topics
+from tests.support.fact_publisher import FactPublisher, PublishedFact, make_topics
 from tests.support.kafka import Broker, free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -49,7 +49,7 @@ def turn(n: int, **fields: object) -> dict[str, object]:
     } | fields
 
 
-def names(updates: list[Update]) -> list[Told]:
+def names(updates: list[Update]) -> list[PublishedFact]:
     return [(update.fact.fact_id, update.fact.version) for update in updates]
 
 
@@ -91,10 +91,10 @@ async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_b
 ) -> None:
     """A worker tells changes and some of them again; the broker is killed in the middle; the subscriber begins again
     from its position time after time."""
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for n in range(30):
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
-    got: list[Told] = []
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
+    got: list[PublishedFact] = []
     position = BEGINNING
 
     async def subscribe(until: int) -> None:
@@ -111,53 +111,53 @@ async def test_nothing_is_missing_or_double_through_restarts_of_subscriber_and_b
                 position = update.position
 
     await subscribe(13)
-    await teller.again(25)  # told to this subscriber before its restart
+    await publisher.again(25)  # told to this subscriber before its restart
     await subscribe(20)
     following = asyncio.create_task(subscribe(60))
     while len(got) < 30:
         await asyncio.sleep(0.05)
     await asyncio.to_thread(own_kafka.kill)
     await asyncio.to_thread(own_kafka.start)
-    await teller.again(1)
+    await publisher.again(1)
     for n in range(30):
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
-        await teller.again(3)
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
+        await publisher.again(3)
     await following
-    assert sorted(got) == sorted(teller.told)
+    assert sorted(got) == sorted(publisher.published)
     assert len(set(got)) == 60
 
 
 async def test_the_compacted_state_then_what_follows_it(log: KafkaLog, own_kafka: Broker) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for n in range(40):
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
-    telling = asyncio.create_task(_tell(teller, 40))
-    got: list[Told] = []
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
+    telling = asyncio.create_task(_tell(publisher, 40))
+    got: list[PublishedFact] = []
     async with (
         asyncio.timeout(DEADLINE),
         connect(address(own_kafka)) as memory,
         aclosing(memory.updates(after=STATE)) as told,
     ):
-        while len(teller.told) < 80 or dict(got) != teller.states():
+        while len(publisher.published) < 80 or dict(got) != publisher.states():
             update = await anext(told)
             got.append((update.fact.fact_id, update.fact.version))
     await telling
     assert len(got) == len(set(got))
-    for fact_id in teller.states():
+    for fact_id in publisher.states():
         versions = [version for each, version in got if each == fact_id]
         assert versions == list(range(versions[0], versions[-1] + 1)), "no change after the state is missing"
 
 
-async def _tell(teller: Teller, changes: int) -> None:
+async def _tell(publisher: FactPublisher, changes: int) -> None:
     for n in range(changes):
-        await teller.change(f"fact {n % 7}", user=f"u{n % 5}")
+        await publisher.change(f"fact {n % 7}", user=f"u{n % 5}")
 
 
 # ----------------------------------------------------------------------------------------------------------- groups
 class Member:
     """A member of a group; `got` is what its handler was called with."""
 
-    def __init__(self, memory: Memory, got: list[Told], *, failing_at: int | None = None) -> None:
+    def __init__(self, memory: Memory, got: list[PublishedFact], *, failing_at: int | None = None) -> None:
         self.got = got
         self._failing_at = failing_at
         self.task = asyncio.create_task(memory.handle("billing", self._handle, tenant_id="acme"))
@@ -174,43 +174,43 @@ class Member:
             await self.task
 
 
-async def reached(got: list[Told], n: int) -> None:
+async def reached(got: list[PublishedFact], n: int) -> None:
     async with asyncio.timeout(DEADLINE):
         while len(got) < n:
             await asyncio.sleep(0.05)
 
 
 async def test_a_group_goes_on_where_its_handler_succeeded(log: KafkaLog, own_kafka: Broker) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for n in range(20):
-        await teller.change(f"fact {n % 3}", user=f"u{n % 4}")
-    got: list[Told] = []
+        await publisher.change(f"fact {n % 3}", user=f"u{n % 4}")
+    got: list[PublishedFact] = []
     async with connect(address(own_kafka)) as memory:
         with pytest.raises(ZeroDivisionError):
             await asyncio.wait_for(Member(memory, got, failing_at=8).task, DEADLINE)
         assert len(got) == 8
-        await teller.again(20)
+        await publisher.again(20)
         first = Member(memory, got)
         await reached(got, 20)
         second = Member(memory, got)  # a rebalance in the middle of the work
         for n in range(20):
-            await teller.change(f"fact {n % 3}", user=f"u{n % 4}")
-            await teller.again(2)
+            await publisher.change(f"fact {n % 3}", user=f"u{n % 4}")
+            await publisher.again(2)
         await reached(got, 40)
         await first.end()
-        await teller.change("last")
+        await publisher.change("last")
         await reached(got, 41)
         await second.end()
-    assert sorted(got) == sorted(teller.told)
+    assert sorted(got) == sorted(publisher.published)
 
 
 async def test_a_group_that_began_now_misses_nothing_while_nobody_of_it_is_there(
     log: KafkaLog, own_kafka: Broker
 ) -> None:
     """What it passed over is committed too, so that it never lies behind what the log still holds."""
-    ours, theirs = Teller(log), Teller(log, tenant="globex")
+    ours, theirs = FactPublisher(log), FactPublisher(log, tenant="globex")
     await ours.change("before")
-    got: list[Told] = []
+    got: list[PublishedFact] = []
 
     async def at_the_ends() -> bool:
         return await log.committed("audit", FACTS_UPDATED.name) == await log.ends(FACTS_UPDATED.name)

@@ -100,6 +100,6 @@ async def test_scheduled_runs_of_two_workers_have_one_effect_each(pipeline: Pipe
     (digest,) = pipeline.json_lines("show", "digest", "--tenant", pipeline.tenant)
     assert digest["owner"] == {"scope": "user", "id": "u1"}
     await pipeline.consistent()
-    assert await pipeline.letters(COMMANDS.name) == []
+    assert await pipeline.dead_letters(COMMANDS.name) == []
     await pipeline.verified()
     pipeline.stop()

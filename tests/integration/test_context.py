@@ -23,7 +23,7 @@ from memstream.recall.request import ReadSession
 from memstream.recall.service import RecallService
 from memstream.schemas.errors import Fatal, Transient
 from memstream.schemas.turns import Owner
-from tests.support.stored_memory import NOW, Remembered
+from tests.support.stored_memory import NOW, StoredMemory
 
 MARK = "0123456789abcdef"
 U1 = Owner(scope="user", id="u1")
@@ -34,7 +34,7 @@ FULL = PRESETS["full"]
 class World:
     def __init__(self, store: VectorStore) -> None:
         self.store = store
-        self.memory = Remembered(store)
+        self.memory = StoredMemory(store)
 
     async def context(
         self, *, marks: list[str] | None = None, store: VectorStore | None = None, **asked: Any
@@ -67,7 +67,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     with FolderLock(folder=tmp_path) as lock:
         assert lock.try_acquire()
-        store = await open_store(f"embedded://{tmp_path}", embedder=Remembered(cast(Any, None)).embedder.identity,
+        store = await open_store(f"embedded://{tmp_path}", embedder=StoredMemory(cast(Any, None)).embedder.identity,
                                  holds_folder=True)  # fmt: skip
         await store.ensure()
         yield World(store)

@@ -48,8 +48,8 @@ from memstream.schemas.turns import Owner, Sensitivity
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import Log, TopicSpec
 from tests.support.api_server import app_over, called, entry
-from tests.support.fact_history import Past
-from tests.support.stored_memory import NOW, Remembered
+from tests.support.fact_history import PastFacts
+from tests.support.stored_memory import NOW, StoredMemory
 
 TENANTS, USERS, SESSIONS = ("acme", "rival"), ("u1", "u2"), ("s1", "s2")
 CONTENTS = ("Works at Stripe", "Likes green tea")
@@ -133,13 +133,13 @@ class World:
     def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
         self.store = store
         self.log: Log = log
-        self.memory = Remembered(store)
+        self.memory = StoredMemory(store)
         self.facts: list[FactRef] = []
         self.gists: list[str] = []
         """Episodes with their words in the archive, in the order of `facts`."""
 
     async def remember(self) -> None:
-        past = Past(self.store, self.log)
+        past = PastFacts(self.store, self.log)
         for tenant in TENANTS:
             for user, owner in [*((user, Owner(scope="user", id=user)) for user in USERS), ("u1", TEAM), ("u1", AGENT)]:
                 for content in CONTENTS:

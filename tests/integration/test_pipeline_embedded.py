@@ -73,6 +73,6 @@ async def test_every_crash_point_of_every_stage_is_made_good(pipeline: Pipeline,
     assert len(set(observed)) == len(points) * len(CONVERSATION)
     messages = pipeline.json_lines("show", "turns", "--tenant", pipeline.tenant)
     assert len(messages) == len(points) * len(CONVERSATION)
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
     await pipeline.verified()
     pipeline.stop()

@@ -16,18 +16,18 @@ from memstream.schemas import ids
 from memstream.schemas.topics import COMMANDS, COMMANDS_SESSION, EPISODES_RECORDED, OBSERVATIONS, RESULTS, TURNS
 from tests.support.conversation import KNOWN
 from tests.support.hostile_records import (
-    Attacked,
+    AttackedTopic,
     Hostile,
-    bytes_of_no_use,
-    commands_of_no_use,
     encoded,
-    ids_of_no_use,
+    invalid_commands,
+    invalid_ids,
+    invalid_observations,
+    invalid_recorded_turns,
+    invalid_turns,
     nested,
-    observed_of_no_use,
-    odd_observed,
-    odd_turns,
-    recorded_of_no_use,
-    turns_of_no_use,
+    undecodable_values,
+    unusual_observations,
+    unusual_turns,
     with_field,
 )
 from tests.support.model_server import ModelServer, observing
@@ -70,7 +70,7 @@ def nobody_died(pipeline: Pipeline) -> None:
 
 
 async def attack(
-    topic: Attacked,
+    topic: AttackedTopic,
     made: Callable[[str], list[Hostile]],
     *,
     key: Callable[[str], str],
@@ -102,17 +102,17 @@ def by_name(attackers: dict[str, Hostile], found: dict[str, object]) -> dict[str
 
 
 async def test_turns(pipeline: Pipeline) -> None:
-    topic = await Attacked(pipeline, TURNS.name, "observer").begin()
+    topic = await AttackedTopic(pipeline, TURNS.name, "observer").begin()
     tenant = pipeline.tenant
     given_ids = ("tenant_id", "user_id", "session_id", "turn_id", "agent_id", "org_id", "group_id")
 
     def made(user: str) -> list[Hostile]:
         given = turn("I like green tea.", 1, user=user, tenant_id=tenant)
         return [
-            *bytes_of_no_use(given),
-            *ids_of_no_use(given, *given_ids),
-            *turns_of_no_use(given),
-            *odd_turns(given),
+            *undecodable_values(given),
+            *invalid_ids(given, *given_ids),
+            *invalid_turns(given),
+            *unusual_turns(given),
         ]
 
     attackers = await attack(
@@ -149,16 +149,16 @@ def observed(tenant: str, user: str, session: str, content: str) -> Json:
 
 
 async def test_observations(pipeline: Pipeline) -> None:
-    topic = await Attacked(pipeline, OBSERVATIONS.name, "reflector").begin()
+    topic = await AttackedTopic(pipeline, OBSERVATIONS.name, "reflector").begin()
     tenant = pipeline.tenant
 
     def made(user: str) -> list[Hostile]:
         given = observed(tenant, user, "hostile", "Likes green tea")
         return [
-            *bytes_of_no_use(given),
-            *ids_of_no_use(given, "tenant_id", "user_id", "session_id", "turn_id", "agent_id"),
-            *observed_of_no_use(given),
-            *odd_observed(given),
+            *undecodable_values(given),
+            *invalid_ids(given, "tenant_id", "user_id", "session_id", "turn_id", "agent_id"),
+            *invalid_observations(given),
+            *unusual_observations(given),
         ]
 
     attackers = await attack(
@@ -212,7 +212,7 @@ async def answered(
 
 async def test_commands(pipeline: Pipeline) -> None:
     """Two stages read them: what cannot be decoded is one dead letter, the reflector's."""
-    topic = await Attacked(pipeline, COMMANDS.name, "reflector").begin()
+    topic = await AttackedTopic(pipeline, COMMANDS.name, "reflector").begin()
     tenant = pipeline.tenant
     nobody = ids.fact_id("nobody", "x")
     change = {"action": "reinforce", "target_fact_id": nobody}
@@ -260,9 +260,9 @@ async def test_commands(pipeline: Pipeline) -> None:
     def made(user: str) -> list[Hostile]:
         given = command(tenant, "consolidate", owner={"scope": "user", "id": user})
         return [
-            *bytes_of_no_use(given),
-            *ids_of_no_use(given, "tenant_id"),
-            *commands_of_no_use(given, addressed="owner"),
+            *undecodable_values(given),
+            *invalid_ids(given, "tenant_id"),
+            *invalid_commands(given, addressed="owner"),
             *(Hostile(name, encoded(fields), None) for name, _, fields in odd(user)),
         ]
 
@@ -280,7 +280,7 @@ async def test_commands(pipeline: Pipeline) -> None:
 
 
 async def test_session_commands(pipeline: Pipeline) -> None:
-    topic = await Attacked(pipeline, COMMANDS_SESSION.name, "observer").begin()
+    topic = await AttackedTopic(pipeline, COMMANDS_SESSION.name, "observer").begin()
     tenant = pipeline.tenant
     good_ones: list[str] = []
 
@@ -300,9 +300,9 @@ async def test_session_commands(pipeline: Pipeline) -> None:
     def made(user: str) -> list[Hostile]:
         given = command(tenant, "observe", session=session(user))
         return [
-            *bytes_of_no_use(given),
-            *ids_of_no_use(given, "tenant_id"),
-            *commands_of_no_use(given, addressed="session"),
+            *undecodable_values(given),
+            *invalid_ids(given, "tenant_id"),
+            *invalid_commands(given, addressed="session"),
             *(Hostile(name, encoded(fields), None) for name, _, fields in odd(user)),
         ]
 
@@ -320,7 +320,7 @@ async def test_session_commands(pipeline: Pipeline) -> None:
 
 async def test_recorded_episodes(pipeline: Pipeline) -> None:
     """Four good turns, of which the last tells that something lasting was evicted, are a run of consolidation."""
-    topic = await Attacked(pipeline, EPISODES_RECORDED.name, "consolidation").begin()
+    topic = await AttackedTopic(pipeline, EPISODES_RECORDED.name, "consolidation").begin()
     tenant = pipeline.tenant
 
     def recorded(user: str, n: int, session: str, **fields: object) -> Json:
@@ -333,9 +333,9 @@ async def test_recorded_episodes(pipeline: Pipeline) -> None:
         given = recorded(user, 1, "hostile")
         episode = {"episode_id": "e", "importance": 0.5, "category": "event"}
         return [
-            *bytes_of_no_use(given),
-            *ids_of_no_use(given, "tenant_id", "user_id", "session_id", "turn_id"),
-            *recorded_of_no_use(given),
+            *undecodable_values(given),
+            *invalid_ids(given, "tenant_id", "user_id", "session_id", "turn_id"),
+            *invalid_recorded_turns(given),
             Hostile("episodes-of-nobody", with_field(given, "episodes", [episode] * 4), None),
             Hostile("year-1", with_field(given, "occurred_at", "0001-01-01T00:00:00Z"), None),
             Hostile("year-9999", with_field(given, "occurred_at", "9999-12-31T23:59:59Z"), None),

@@ -61,7 +61,7 @@ async def test_a_conversation_becomes_exactly_the_expected_memory(pipeline: Pipe
     messages = pipeline.json_lines("show", "turns", "--tenant", pipeline.tenant)
     assert [row["content"] for row in sorted(messages, key=lambda row: row["occurred_at"])] == CONVERSATION
     assert len(await pipeline.observed()) == len(CONVERSATION)
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
     await pipeline.verified("recorder", "observer", "reflector")
     pipeline.stop()
 

@@ -193,7 +193,7 @@ async def test_turns_of_a_dead_model_wait_and_hold_up_nobody(pipeline: Pipeline,
     await dead.say(11)
     assert things_of(await dead.all_observed(11))[-1] == ["Likes thing 11"]
     await pipeline.settled()
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
 
 
 @pytest.mark.fault(
@@ -235,7 +235,7 @@ async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline
         together, together, together, ("1",), ("2",), ("3",), ("3",), ("4",), ("5",),
     ]  # fmt: skip
     assert asked[1][0] - asked[0][0] >= 0.95, "Retry-After was not honoured"
-    (letter,) = await pipeline.letters()
+    (letter,) = await pipeline.dead_letters()
     headers = dict(letter.headers)
     assert (letter.key, letter.value) == (stuck.key.encode(), stuck.value(3))
     assert int(headers["kafka_dlt-original-partition"]) == positions[2].partition
@@ -249,7 +249,7 @@ async def test_one_session_hangs_and_one_turn_of_it_is_poison(pipeline: Pipeline
     await pipeline.log.append(TURNS.name, key=letter.key, value=letter.value)
     assert things_of(await stuck.all_observed(5))[-1] == ["Likes thing 3"]
     await pipeline.settled()
-    assert len(await pipeline.letters()) == 1
+    assert len(await pipeline.dead_letters()) == 1
 
 
 @pytest.mark.fault(

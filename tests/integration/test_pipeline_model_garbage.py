@@ -242,9 +242,9 @@ async def test_the_model_talks_nonsense(pipeline: Pipeline, mind: Mind, model: M
         for n in (1, 2):
             await pipeline.produce(turn(f"<{case.name}> I like thing {n}.", n, user=case.name))
     await pipeline.settled()
-    letters = {parsed(letter.value)["user_id"]: letter for letter in await pipeline.letters()}
+    letters = {parsed(letter.value)["user_id"]: letter for letter in await pipeline.dead_letters()}
     assert set(letters) == {case.name for case in CASES.values() if case.observed is None}
-    assert len(await pipeline.letters()) == len(letters)
+    assert len(await pipeline.dead_letters()) == len(letters)
     for name, letter in letters.items():
         check_letter(letter, name)
     observed = await observed_by(pipeline)
@@ -374,7 +374,7 @@ async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: 
 
     failed = await consolidate("garbage", garbage(), truncated())
     assert (failed["status"], failed["error"]["code"]) == ("failed", "refused_by_model")
-    (letter,) = await pipeline.letters(COMMANDS.name)
+    (letter,) = await pipeline.dead_letters(COMMANDS.name)
     assert parsed(letter.value)["command_id"] == "garbage"
     headers = dict(letter.headers)
     assert (headers["memstream-reason"], headers["memstream-stage"]) == (b"refused_by_model", b"consolidation")
@@ -392,4 +392,4 @@ async def test_the_consolidating_model_talks_nonsense(pipeline: Pipeline, mind: 
     assert {fact["content"] for fact in facts if fact["owner"]["id"] == user} == {
         "Likes thing 1", "Likes thing 2", "Likes thing 3", "Sleeps late"
     }  # fmt: skip
-    assert len(await pipeline.letters(COMMANDS.name)) == 1
+    assert len(await pipeline.dead_letters(COMMANDS.name)) == 1

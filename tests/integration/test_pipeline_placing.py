@@ -142,7 +142,7 @@ async def test_turns_that_lie_wrong_become_the_same_memory(pipeline: Pipeline, m
 
     for user, misplaced in ((right, 1), (keyless, len(CONVERSATION)), (other_key, 8), (partitioner, 8)):
         await resent_exactly(pipeline, sessions, user, misplaced)
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
 
 
 async def resent_exactly(pipeline: Pipeline, sessions: Sessions, user: str, misplaced: int) -> None:
@@ -168,7 +168,7 @@ async def test_one_that_was_sent_again_and_still_lies_wrong_is_a_dead_letter(
     """Parties that disagree on the partition count would send it round for ever. Put back rightly it is observed."""
     sessions = Sessions(pipeline, await pipeline.log.partitions(TURNS.name) or 0)
     user = sessions.where_it_matters("lost")
-    before = len(await pipeline.letters())
+    before = len(await pipeline.dead_letters())
     value, at = written(user, pipeline.tenant)[0]
     headers = (*TRACE, (REKEYED_HEADER, b"1"))
     wrong = (sessions.right(user) + 1) % sessions.partitions
@@ -176,7 +176,7 @@ async def test_one_that_was_sent_again_and_still_lies_wrong_is_a_dead_letter(
         TURNS.name, key=sessions.key(user), value=value, headers=headers, partition=wrong, timestamp=at
     )
     await pipeline.settled()
-    (letter,) = (await pipeline.letters())[before:]
+    (letter,) = (await pipeline.dead_letters())[before:]
     assert (letter.key, letter.value, letter.headers[: len(headers)]) == (sessions.key(user), value, headers)
     assert (
         dict(letter.headers).items()
@@ -199,6 +199,6 @@ async def test_one_that_was_sent_again_and_still_lies_wrong_is_a_dead_letter(
     await pipeline.settled()
     (observed,) = [json.loads(value) for value in await pipeline.observed() if json.loads(value)["user_id"] == user]
     assert (observed["turn_id"], observed["turn_number"]) == ("t1", 1)
-    assert len(await pipeline.letters()) == before + 1
+    assert len(await pipeline.dead_letters()) == before + 1
     (message,) = [row for row in pipeline.shown("turns")[pipeline.tenant]["turns"] if row["user_id"] == user]
     assert message["content"] == CONVERSATION[0]

@@ -23,9 +23,9 @@ from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
-from tests.support.fact_history import MINUTE, Past
+from tests.support.fact_history import MINUTE, PastFacts
 from tests.support.record_builders import observation
-from tests.support.stored_memory import NOW, Remembered
+from tests.support.stored_memory import NOW, StoredMemory
 
 
 class CountingLog:
@@ -47,13 +47,13 @@ class CountingLog:
             yield record
 
 
-class World(Past):
+class World(PastFacts):
     """A tenant's facts as they come to be."""
 
     def __init__(self, store: VectorStore, log: EmbeddedLog) -> None:
         self.counting = CountingLog(log)
         super().__init__(store, cast(Any, self.counting))
-        self.memory = Remembered(store)
+        self.memory = StoredMemory(store)
 
     def tracing(self, **policy: Any) -> FactTracer:
         return FactTracer(store=self.store, log=self.log, policy=LogPolicy(**policy))

@@ -22,7 +22,7 @@ from memstream.recall.record_reader import TURNS_MAX, RecordReader
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.facts import Fact
 from memstream.schemas.turns import Owner
-from tests.support.stored_memory import NOW, Remembered
+from tests.support.stored_memory import NOW, StoredMemory
 
 T = TypeVar("T")
 ACME = RecordSelection("acme")
@@ -51,7 +51,7 @@ def store(run: Callable[[Coroutine[Any, Any, Any]], Any], tmp_path_factory: Any)
 class World:
     def __init__(self, store: VectorStore, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self.store = store
-        self.memory = Remembered(store)
+        self.memory = StoredMemory(store)
         self.reading = RecordReader(store=store)
         self.do = run
         self.empty()

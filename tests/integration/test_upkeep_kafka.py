@@ -363,7 +363,7 @@ async def memory_once(
 
 
 async def is_whole(pipeline: Pipeline) -> None:
-    assert await pipeline.letters(COMMANDS.name) == []
-    assert await pipeline.letters(RECALLED.name) == []
+    assert await pipeline.dead_letters(COMMANDS.name) == []
+    assert await pipeline.dead_letters(RECALLED.name) == []
     await pipeline.verified()
     pipeline.stop()

@@ -148,7 +148,7 @@ async def test_the_policy_says_whose_a_turn_is_that_does_not() -> None:
     world = ObserverWorld(policy=MemoryPolicy(routing=RoutingPolicy(scope="agent")))
     await world.deliver(world.turn(agent_id="bot"), world.turn(turn_id="t2"))
     assert [record.owner.key("acme") for record in world.observed()] == ["acme/agent/bot"]
-    assert [letter["memstream-reason"] for letter in world.letters()] == ["invalid"]
+    assert [letter["memstream-reason"] for letter in world.dead_letters()] == ["invalid"]
 
 
 # ------------------------------------------------------------------------------------------------ bad turns
@@ -176,7 +176,7 @@ async def test_a_bad_turn_is_a_dead_letter_and_the_next_one_takes_effect(fields:
     await world.deliver(bad, world.turn("Fine", "t-fine"))
     (letter,) = world.harness.on(TURNS.name + ".dlq")
     assert (letter.value, letter.key) == (bad.value, bad.key)
-    assert [each["memstream-reason"] for each in world.letters()] == [reason]
+    assert [each["memstream-reason"] for each in world.dead_letters()] == [reason]
     assert [record.turn_number for record in world.observed()] == [1]
 
 
@@ -184,7 +184,7 @@ async def test_a_bad_turn_is_a_dead_letter_and_the_next_one_takes_effect(fields:
 async def test_garbage_is_a_dead_letter(value: bytes | None) -> None:
     world = ObserverWorld()
     await world.deliver(world.record(TURNS.name, SESSION, value), world.turn())
-    assert len(world.letters()) == 1
+    assert len(world.dead_letters()) == 1
     assert len(world.observed()) == 1
 
 
@@ -344,7 +344,7 @@ async def test_an_unusable_answer_is_a_dead_letter_and_the_turn_can_be_put_back(
     world = ObserverWorld(script)
     bad = world.turn("I work at Google.")
     await world.deliver(bad, world.turn("Hm", "t2"))
-    (letter,) = world.letters()
+    (letter,) = world.dead_letters()
     assert (letter["memstream-reason"], letter["kafka_dlt-original-offset"]) == ("refused_by_model", "0")
     assert (letter["memstream-tenant"], letter["memstream-stage"]) == ("acme", "observer")
     assert [record.turn_id for record in world.observed()] == ["t2"]
@@ -352,7 +352,7 @@ async def test_an_unusable_answer_is_a_dead_letter_and_the_turn_can_be_put_back(
     assert len(world.model.asks) == 2
     await world.deliver(world.turn("I work at Google."))  # put back: the same value at another offset
     assert [(r.turn_id, r.turn_number) for r in world.observed()] == [("t2", 1), ("t1", 2)]
-    assert len(world.letters()) == 1
+    assert len(world.dead_letters()) == 1
 
 
 async def test_the_same_over_the_real_engine(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ async def test_the_poison_among_several_is_the_only_dead_letter_and_can_be_put_b
     await world.deliver(world.turn("d word", "t4"))
     assert [(r.turn_id, r.turn_number) for r in world.observed()] == [("t1", 1), ("t3", 2), ("t4", 3)]
     assert len(world.harness.on(LETTERS)) == 1
-    (letter,) = world.letters()
+    (letter,) = world.dead_letters()
     assert (letter["kafka_dlt-original-offset"], letter["memstream-reason"]) == ("1", "refused_by_model")
     assert letter["kafka_dlt-original-topic"] == "memory.turns"
     assert letter["memstream-tenant"] == "acme"
@@ -96,8 +96,8 @@ async def test_a_waiting_turn_that_no_longer_decodes_is_refused_alone() -> None:
     world.harness.start()
     await world.deliver(world.turn("c word", "t3", agent_id="bot"))
     assert [r.turn_id for r in world.observed()] == ["t3"]
-    assert [each["kafka_dlt-original-offset"] for each in world.letters()] == ["0", "1"]
-    assert {each["memstream-reason"] for each in world.letters()} == {"invalid"}
+    assert [each["kafka_dlt-original-offset"] for each in world.dead_letters()] == ["0", "1"]
+    assert {each["memstream-reason"] for each in world.dead_letters()} == {"invalid"}
     assert world.waiting() == []
 
 
@@ -111,5 +111,5 @@ async def test_those_before_it_are_observed_first() -> None:
     world.harness.start()
     await world.deliver(world.command())
     assert [(r.turn_id, r.owner.scope) for r in world.observed()] == [("t1", "agent")]
-    assert [each["kafka_dlt-original-offset"] for each in world.letters()] == ["1"]
+    assert [each["kafka_dlt-original-offset"] for each in world.dead_letters()] == ["1"]
     assert world.waiting() == []

@@ -169,7 +169,7 @@ async def test_an_unusable_answer_for_several_turns_is_asked_for_one_by_one_in_a
     for n, text in enumerate(("a word", "poison", "c word"), 1):
         await world.deliver(world.turn(text, f"t{n}"))
     assert numbers(world) == [("t1", 1), ("t3", 2)]
-    assert [letter["memstream-reason"] for letter in world.letters()] == ["refused_by_model"]
+    assert [letter["memstream-reason"] for letter in world.dead_letters()] == ["refused_by_model"]
     assert [len(texts) for texts in model.shown if texts[0] != "refused"] == [1, 1]
 
 

@@ -35,7 +35,7 @@ async def test_past_its_patience_a_turn_becomes_a_row_and_is_done() -> None:
     assert world.waiting() == [f"{KEY}/0"]
     assert world.row().waiting == 1
     assert world.row().turns == 0
-    assert (world.observed(), world.letters(), world.points.calls) == ([], [], 0)
+    assert (world.observed(), world.dead_letters(), world.points.calls) == ([], [], 0)
     assert world.counted()["deferred"] == 1
 
 

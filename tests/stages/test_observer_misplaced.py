@@ -58,7 +58,7 @@ async def test_the_second_time_it_is_a_dead_letter_and_touches_no_table() -> Non
     await world.deliver(turn)
     (letter,) = world.harness.on(LETTERS)
     assert (letter.key, letter.value) == (turn.key, turn.value)
-    assert world.letters()[0]["memstream-reason"] == "invalid"
+    assert world.dead_letters()[0]["memstream-reason"] == "invalid"
     assert world.harness.rows.local == {}
     assert world.harness.on(TURNS.name) == []
 

@@ -82,7 +82,9 @@ def picture(world: ObserverWorld) -> dict[str, Any]:
     """What must be the same however often it died."""
     return {
         "observed": sorted((r.user_id, r.turn_number, r.turn_id, len(r.observations)) for r in world.observed()),
-        "letters": sorted((each["kafka_dlt-original-offset"], each["memstream-reason"]) for each in world.letters()),
+        "letters": sorted(
+            (each["kafka_dlt-original-offset"], each["memstream-reason"]) for each in world.dead_letters()
+        ),
         "waiting": world.waiting(),
     }
 

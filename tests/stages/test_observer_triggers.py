@@ -116,7 +116,7 @@ class TestBudget:
     async def test_turns_wait_for_the_next_day_and_nobody_asks_before(self) -> None:
         it = self.spent()
         await say(it, 1, 3)
-        assert (len(it.model.asks), len(it.waiting()), it.letters()) == (1, 3, [])
+        assert (len(it.model.asks), len(it.waiting()), it.dead_letters()) == (1, 3, [])
         it.clock.seconds = 3_600.0
         assert await reminded(it) == 0
         midnight = (NOW + timedelta(days=1)).replace(hour=0, minute=0, second=0)

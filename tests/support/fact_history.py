@@ -15,12 +15,12 @@ from memstream.schemas.turns import Owner
 from memstream.streams.log.port import Log
 
 from .record_builders import observation, stored_fact
-from .stored_memory import NOW, Remembered
+from .stored_memory import NOW, StoredMemory
 
 MINUTE = timedelta(minutes=1)
 
 
-class Past:
+class PastFacts:
     """Writes facts with their history. Each fact comes from session s1 of a user, from turns t1, t2 … a minute
     apart.
     """
@@ -28,7 +28,7 @@ class Past:
     def __init__(self, store: VectorStore, log: Log) -> None:
         self.store = store
         self.log = log
-        self._embedder = Remembered(store).embedder
+        self._embedder = StoredMemory(store).embedder
 
     async def fact(
         self,

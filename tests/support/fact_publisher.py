@@ -15,7 +15,7 @@ from memstream.schemas.turns import Owner
 from memstream.streams.log.port import Log, TopicSpec
 from tests.support.record_builders import NOW, stored_fact
 
-Told = tuple[str, int]
+PublishedFact = tuple[str, int]
 """fact id and version"""
 
 
@@ -29,24 +29,24 @@ async def make_topics(log: Log, *, partitions: int) -> None:
 
 
 @dataclass
-class Teller:
+class FactPublisher:
     """Publishes fact changes. `change` is a whole publish step; `event` and `state` are its halves; `again`
     repeats an event.
     """
 
     log: Log
     tenant: str = "acme"
-    told: list[Told] = field(default_factory=list)
+    published: list[PublishedFact] = field(default_factory=list)
     """Each change once, in publishing order."""
     _facts: dict[str, StoredFact] = field(default_factory=dict)
     _events: list[OutRecord] = field(default_factory=list)
 
-    async def change(self, name: str = "tea", *, user: str = "u1") -> Told:
-        told = await self.event(name, user=user)
+    async def change(self, name: str = "tea", *, user: str = "u1") -> PublishedFact:
+        published = await self.event(name, user=user)
         await self.state(name, user=user)
-        return told
+        return published
 
-    async def event(self, name: str = "tea", *, user: str = "u1") -> Told:
+    async def event(self, name: str = "tea", *, user: str = "u1") -> PublishedFact:
         """Publish the event of the next version of the fact `name`."""
         key = f"{user}/{name}"
         before = self._facts.get(key)
@@ -67,9 +67,9 @@ class Teller:
         change = Transition("new" if before is None else "reinforced", fact, before, "", Decision(stage="admit"))
         event = fact_updated(change, cause=FactCause(turn_ids=("t1",)), at=NOW + timedelta(seconds=fact.version))
         self._events.append(event)
-        self.told.append((fact.fact_id, fact.version))
+        self.published.append((fact.fact_id, fact.version))
         await self._append(event)
-        return self.told[-1]
+        return self.published[-1]
 
     async def state(self, name: str = "tea", *, user: str = "u1") -> None:
         await self._append(fact_state(self._facts[f"{user}/{name}"].public(), at=NOW))

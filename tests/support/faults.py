@@ -91,8 +91,8 @@ def asked_in(ask: Ask) -> Collection[str]:
 class Load:
     """Conversations of many users, a few side by side, turn by turn, until stopped; the begun ones are then finished.
 
-    Each user says the whole CONVERSATION, so that the expected memory is known (`all_is_remembered`). While the broker
-    is away a turn is sent again, so it may arrive twice.
+    Each user says the whole CONVERSATION, so that the expected memory is known (`check_all_remembered`). While the
+    broker is away a turn is sent again, so it may arrive twice.
     """
 
     def __init__(self, pipeline: Pipeline, *, at_once: int = 3, pause: float = 0.4, name: str = "u") -> None:
@@ -138,7 +138,7 @@ async def loaded(pipeline: Pipeline, **options: Any) -> AsyncIterator[Load]:
         running.cancel()
 
 
-async def all_is_remembered(pipeline: Pipeline, users: Collection[str], *, consolidated: bool = False) -> None:
+async def check_all_remembered(pipeline: Pipeline, users: Collection[str], *, consolidated: bool = False) -> None:
     """Check that each user has exactly the expected memory of the conversation, whichever answer the model gave."""
     facts = await pipeline.consistent()
     updates = await pipeline.updates()
@@ -156,4 +156,4 @@ async def all_is_remembered(pipeline: Pipeline, users: Collection[str], *, conso
         if consolidated:
             assert [found[text] for text in FROM_CONSOLIDATION if text in found] == ["active"], user
     assert len(set(await pipeline.observed())) == len(users) * len(CONVERSATION)
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []

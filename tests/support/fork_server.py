@@ -58,7 +58,7 @@ def _commands(
         print(between)
 
 
-class Warm:
+class ForkedCommand:
     """A process with the interface of `subprocess.Popen`. With `between`, several commands run one after the
     other, and this line follows each.
     """

@@ -39,7 +39,7 @@ def encoded(fields: object) -> bytes:
     return json.dumps(fields).encode()
 
 
-def bytes_of_no_use(good: Mapping[str, Any]) -> Iterator[Hostile]:
+def undecodable_values(good: Mapping[str, Any]) -> Iterator[Hostile]:
     """Values that no stage can decode on any topic. `good` is a value that is accepted."""
     plain = encoded(good)
     yield Hostile("garbage", b"\x00\xff\xfe\x80 garbage \xc3", "undecodable")
@@ -71,7 +71,7 @@ def bytes_of_no_use(good: Mapping[str, Any]) -> Iterator[Hostile]:
     yield Hostile("garbage-with-huge-headers", b"\xff", "undecodable", (("x", b"\xff" * 900 * KIB),))
 
 
-def ids_of_no_use(good: Json, *names: str) -> Iterator[Hostile]:
+def invalid_ids(good: Json, *names: str) -> Iterator[Hostile]:
     """Invalid ids: valid ones have 1-128 code points, none of category Cc or Cs."""
     for name in names:
         for what, bad in (
@@ -81,7 +81,7 @@ def ids_of_no_use(good: Json, *names: str) -> Iterator[Hostile]:
             yield Hostile(f"{name}-{what}", encoded({**good, name: bad}), "invalid")
 
 
-def turns_of_no_use(good: Json) -> Iterator[Hostile]:
+def invalid_turns(good: Json) -> Iterator[Hostile]:
     message = good["messages"][0]
 
     def with_content(content: object) -> Json:
@@ -127,7 +127,7 @@ def nested(depth: int) -> object:
     return value
 
 
-def odd_turns(good: Json) -> Iterator[Hostile]:
+def unusual_turns(good: Json) -> Iterator[Hostile]:
     """Unusual turns that are accepted. Each has the content of `good`."""
     message = good["messages"][0]
     said = message["content"]
@@ -174,7 +174,7 @@ class Sent:
     position: Position
 
 
-class Attacked:
+class AttackedTopic:
     """One topic that receives hostile records; `stage` writes its dead letters."""
 
     def __init__(self, pipeline: Pipeline, topic: str, stage: str) -> None:
@@ -184,8 +184,8 @@ class Attacked:
         self.sent: list[Sent] = []
         self._before = 0
 
-    async def begin(self) -> Attacked:
-        self._before = len(await self._pipeline.letters(self.topic))
+    async def begin(self) -> AttackedTopic:
+        self._before = len(await self._pipeline.dead_letters(self.topic))
         return self
 
     async def send(self, hostile: Hostile, *, key: bytes) -> None:
@@ -207,7 +207,7 @@ class Attacked:
 
     async def refused_exactly(self) -> None:
         """Check that the dead letters are exactly the expected ones, complete, with reasons and positions."""
-        letters = await self._pipeline.letters(self.topic)
+        letters = await self._pipeline.dead_letters(self.topic)
         own = {(each.position.partition, each.position.offset): each for each in self.sent}
         found: dict[tuple[int, int], Record] = {}
         for letter in letters:
@@ -254,7 +254,7 @@ def with_field(good: Json, path: str, value: object) -> bytes:
     return encoded(fields)
 
 
-def fields_of_no_use(good: Json, bad: Mapping[str, list[object]]) -> Iterator[Hostile]:
+def invalid_fields(good: Json, bad: Mapping[str, list[object]]) -> Iterator[Hostile]:
     for path, values in bad.items():
         for n, value in enumerate(values):
             yield Hostile(f"{path}-{n}", with_field(good, path, value), "invalid")
@@ -278,9 +278,9 @@ BAD_OWNERS: list[object] = [
 ]
 
 
-def observed_of_no_use(good: Json) -> Iterator[Hostile]:
+def invalid_observations(good: Json) -> Iterator[Hostile]:
     first = good["observations"][0]
-    yield from fields_of_no_use(
+    yield from invalid_fields(
         good,
         {
             "turn_number": [0, -1, "x", 1.5, 1e400, None],
@@ -304,7 +304,7 @@ def observed_of_no_use(good: Json) -> Iterator[Hostile]:
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")
 
 
-def odd_observed(good: Json) -> Iterator[Hostile]:
+def unusual_observations(good: Json) -> Iterator[Hostile]:
     """Unusual observations that are accepted. Each makes a fact."""
     first = good["observations"][0]
     for name, path, value in (
@@ -327,9 +327,9 @@ def odd_observed(good: Json) -> Iterator[Hostile]:
         yield Hostile(name, with_field(good, path, value), None)
 
 
-def recorded_of_no_use(good: Json) -> Iterator[Hostile]:
+def invalid_recorded_turns(good: Json) -> Iterator[Hostile]:
     episode = {"episode_id": "e", "importance": 0.5, "category": "event"}
-    yield from fields_of_no_use(
+    yield from invalid_fields(
         good,
         {
             "turn_number": [0, -1, "x", 1.5, 1e400, None],
@@ -351,7 +351,7 @@ def recorded_of_no_use(good: Json) -> Iterator[Hostile]:
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")
 
 
-def commands_of_no_use(good: Json, *, addressed: str) -> Iterator[Hostile]:
+def invalid_commands(good: Json, *, addressed: str) -> Iterator[Hostile]:
     """Invalid commands. `addressed` is owner or session."""
     other = {"session": {"user_id": "u", "session_id": "s"}, "owner": {"scope": "user", "id": "u"}}
     other.pop(addressed)
@@ -372,5 +372,5 @@ def commands_of_no_use(good: Json, *, addressed: str) -> Iterator[Hostile]:
     else:
         bad["session.user_id"] = ["", "a\0b", "x" * 129, None]
         bad["session.session_id"] = ["", "a\nb", 5]
-    yield from fields_of_no_use(good, bad)
+    yield from invalid_fields(good, bad)
     yield Hostile("misplaced", encoded(good), "invalid", key=b"elsewhere")

@@ -21,7 +21,7 @@ EMPTY_WITHIN = 15.0
 """Seconds until the broker accepts a commit for a group without members."""
 
 
-async def alone(log: Log, servers: Sequence[str]) -> None:
+async def isolate(log: Log, servers: Sequence[str]) -> None:
     """Move every group to the end of its topics and empty its table.
 
     A row of an earlier test may wait for its model, and a worker reminds itself of it. After this call, workers, models

@@ -319,7 +319,7 @@ class ObserverWorld:
     def results(self) -> list[CommandResult]:
         return [CommandResult.read(value or b"") for value in self.harness.once(RESULTS.name).values()]
 
-    def letters(self) -> list[dict[str, str]]:
+    def dead_letters(self) -> list[dict[str, str]]:
         """Headers of the dead letters, in order, each position once."""
         found = [{name: value.decode() for name, value in out.headers} for out in self.harness.on(LETTERS)]
         return list({(each["kafka_dlt-original-offset"], each["memstream-reason"]): each for each in found}.values())

@@ -42,7 +42,7 @@ from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, Record
 from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
-from tests.support.isolated_pipeline import alone
+from tests.support.isolated_pipeline import isolate
 from tests.support.model_server import ModelServer
 from tests.support.polling import wait_for
 from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
@@ -79,7 +79,7 @@ class Pipeline(Processes):
         )
         self.tenant = f"tenant-{uuid.uuid4().hex[:8]}"
         """Each test has its own tenant, since tests share broker and Qdrant. Reads are limited to it."""
-        self._letters_before: dict[str, dict[int, int]] = {}
+        self._dead_letters_before: dict[str, dict[int, int]] = {}
         """The ends of the dead-letter topics before this pipeline, on a shared broker."""
         self.began: Offsets = {}
         """The ends of all topics when this pipeline began."""
@@ -167,17 +167,17 @@ class Pipeline(Processes):
         values = [record.value or b"" for record in await self.records(OBSERVATIONS.name)]
         return [value for value in values if tenant_of(value) == self.tenant]
 
-    async def letters_begin(self) -> None:
-        """Begin the range of `letters` and of `verified` at this moment."""
+    async def begin_dead_letters(self) -> None:
+        """Begin the range of `dead_letters` and of `verified` at this moment."""
         self.began = await ends_of(self.log)
         for topic in catalogue():
             if topic.name.endswith(DEAD_LETTER_SUFFIX) and await self.log.partitions(topic.name) is not None:
-                self._letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
+                self._dead_letters_before[topic.name] = dict(enumerate(await self.log.ends(topic.name)))
 
-    async def letters(self, topic: str = TURNS.name) -> list[Record]:
+    async def dead_letters(self, topic: str = TURNS.name) -> list[Record]:
         """Read the dead letters since this pipeline began, by position of the refused record."""
         name = f"{topic}{DEAD_LETTER_SUFFIX}"
-        found = [record async for record in self.log.read(name, start=self._letters_before.get(name))]
+        found = [record async for record in self.log.read(name, start=self._dead_letters_before.get(name))]
         return sorted(found, key=refused_at)
 
     async def folded(self) -> dict[str, Json]:
@@ -221,7 +221,7 @@ class Pipeline(Processes):
         """Check that the three views agree and that every version of every fact was published in order. Return
         the facts.
         """
-        await self.versions_are_told_once()
+        await self.check_versions_published_once()
         stored = self.stored()
         assert await self.folded() == stored, "memory.facts.updated and Qdrant disagree"
         assert await self.compacted() == stored, "memory.facts and Qdrant disagree"
@@ -254,7 +254,7 @@ class Pipeline(Processes):
         )
         assert not broken, "\n".join([f"{len(broken)} violations", *broken[:20], self.logs()])
 
-    async def versions_are_told_once(self) -> None:
+    async def check_versions_published_once(self) -> None:
         """Check that repeated events are equal in every byte and that versions of a fact go up by one."""
         values: dict[str, set[bytes]] = defaultdict(set)
         versions: dict[str, list[int]] = defaultdict(list)
@@ -285,8 +285,8 @@ async def running(pipeline: Pipeline) -> AsyncIterator[Pipeline]:
     try:
         pipeline.cli("topics", "create")
         if not is_embedded(pipeline.broker):
-            await alone(pipeline.log, kafka_servers(pipeline.broker))
-        await pipeline.letters_begin()
+            await isolate(pipeline.log, kafka_servers(pipeline.broker))
+        await pipeline.begin_dead_letters()
         yield pipeline
     finally:
         pipeline.kill()

@@ -11,7 +11,7 @@ from typing import Any
 
 from memstream.streams.engine.crash_points import CRASHED
 from tests.support.environment import clean_environment, model_settings
-from tests.support.fork_server import Warm
+from tests.support.fork_server import ForkedCommand
 from tests.support.model_server import ModelServer
 from tests.support.polling import has_ended, wait_for
 from tests.support.qdrant import QdrantServer
@@ -91,7 +91,7 @@ class Processes:
             given, out, err = (Path(made) / name for name in ("stdin", "stdout", "stderr"))
             for path, text in ((given, stdin), (out, ""), (err, "")):
                 path.write_text(text)
-            process = Warm(
+            process = ForkedCommand(
                 *commands,
                 cwd=self.folder,
                 env=self.environment(**env),

@@ -18,7 +18,7 @@ from memstream.recall.service import RecallResult, RecallService
 from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.recall import Tier
 from memstream.schemas.turns import Owner
-from tests.support.stored_memory import NOW, Remembered
+from tests.support.stored_memory import NOW, StoredMemory
 from tests.support.vector_backends import store_url
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class World:
 
     def __init__(self, store: VectorStore, run: Run) -> None:
         self.store = store
-        self.memory = Remembered(store)
+        self.memory = StoredMemory(store)
         self._run = run
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:

@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 COLLECTION: dict[Tier, str] = {"semantic": FACTS, "working": WORKING, "episodic": EPISODES, "turns": TURNS}
 
 
-class Remembered:
+class StoredMemory:
     """Writes records of any tenant and user. `whose` maps each record to its owner."""
 
     def __init__(self, store: VectorStore) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memstream.streams.engine.process_exit import UNREACHABLE
-from tests.support.fork_server import Warm
+from tests.support.fork_server import ForkedCommand
 
 LOOK_EVERY = 0.1
 
@@ -28,9 +28,9 @@ class Supervised:
         self._process = self._start()
         threading.Thread(target=self._watch, name=f"supervisor of {log.name}", daemon=True).start()
 
-    def _start(self) -> Warm:
+    def _start(self) -> ForkedCommand:
         self.starts += 1
-        return Warm(self._command, cwd=self._cwd, env=self._env, stdout=self._log)
+        return ForkedCommand(self._command, cwd=self._cwd, env=self._env, stdout=self._log)
 
     def _watch(self) -> None:
         while not self._let_go:

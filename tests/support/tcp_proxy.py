@@ -96,7 +96,7 @@ def writes(method: str, path: str) -> bool:
     return (method == "PUT" and what == "points") or (method == "POST" and what in ("payload", "delete"))
 
 
-class _Over(Exception):
+class _ConnectionEnded(Exception):
     """The end of a connection."""
 
 
@@ -123,7 +123,7 @@ class HttpProxy:
         return self
 
     def close(self) -> None:
-        self._call(self._deaf())
+        self._call(self._stop_listening())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -171,14 +171,14 @@ class HttpProxy:
     async def _become(self, mode: Mode, only: Chosen) -> None:
         was, self._mode, self._only = self._mode, mode, only
         if isinstance(mode, Down):
-            await self._deaf()
+            await self._stop_listening()
         elif isinstance(was, Down):
             await self._listen()
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=HEAD_MAX)
 
-    async def _deaf(self) -> None:
+    async def _stop_listening(self) -> None:
         if self._server is not None:
             self._server.close()
         for task in list(self._connections):
@@ -191,7 +191,7 @@ class HttpProxy:
         self._connections.add(task)
         upstream: list[asyncio.StreamWriter] = []
         try:
-            with contextlib.suppress(_Over, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            with contextlib.suppress(_ConnectionEnded, OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 server, to_server = await asyncio.open_connection(*self._upstream, limit=HEAD_MAX)
                 upstream.append(to_server)
                 while True:
@@ -224,7 +224,7 @@ class HttpProxy:
             request = self.edit_request(request)
             to_server.write(request[: len(request) // 2])
             await to_server.drain()
-            raise _Over
+            raise _ConnectionEnded
         to_server.write(self.edit_request(request))
         await to_server.drain()
         response = self.edit_response(path.partition("?")[0], await _message(server))
@@ -232,9 +232,9 @@ class HttpProxy:
             head = response.index(b"\r\n\r\n") + 4
             answer.write(response[: head + (len(response) - head) // 2])
             await answer.drain()
-            raise _Over
+            raise _ConnectionEnded
         if isinstance(mode, Slow):
-            await _dripped(answer, response, mode)
+            await _send_slowly(answer, response, mode)
         else:
             answer.write(response)
             await answer.drain()
@@ -263,7 +263,7 @@ async def _message(reader: asyncio.StreamReader) -> bytes:
     return head + await reader.readexactly(lengths[0] if lengths else 0)
 
 
-async def _dripped(answer: asyncio.StreamWriter, response: bytes, slow: Slow) -> None:
+async def _send_slowly(answer: asyncio.StreamWriter, response: bytes, slow: Slow) -> None:
     await asyncio.sleep(slow.seconds)
     for place in range(0, len(response), CHUNK):
         answer.write(response[place : place + CHUNK])

@@ -28,7 +28,7 @@ from memstream.schemas.topics import FACTS_UPDATED, TURNS
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.port import TopicSpec
 from tests.support.api_server import app_over, bearer, entry, served
-from tests.support.stored_memory import Remembered
+from tests.support.stored_memory import StoredMemory
 
 EXAMPLES = 25
 SEED = 5
@@ -55,7 +55,7 @@ async def serve(folder: Path, address: queue.Queue[str | None], stopping: thread
     await log.create([TopicSpec(TURNS.name, 1, 1, {}), TopicSpec(FACTS_UPDATED.name, 1, 1, {})])
     store = await open_store(f"embedded://{folder}", embedder=embedder.identity, holds_folder=True)
     await store.ensure()
-    memory = Remembered(store)
+    memory = StoredMemory(store)
     for tenant in ("acme", "rival"):
         await memory.fact("Works at Stripe", tenant=tenant)
         await memory.episode("Signed the contract", tenant=tenant)

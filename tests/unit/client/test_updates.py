@@ -21,7 +21,7 @@ from memstream.schemas.topics import FACTS_UPDATED
 from memstream.schemas.turns import Owner
 from memstream.streams.log.embedded import EmbeddedLog
 from memstream.streams.log.offsets import Offsets
-from tests.support.fact_publisher import Teller, Told, make_topics
+from tests.support.fact_publisher import FactPublisher, PublishedFact, make_topics
 from tests.support.record_builders import stored_fact
 
 DEADLINE = 20.0
@@ -45,67 +45,67 @@ async def take(log: Any, n: int, *, look_back: int = 100, **asked: Any) -> list[
     return found
 
 
-def names(updates: list[Update]) -> list[Told]:
+def names(updates: list[Update]) -> list[PublishedFact]:
     return [(update.fact.fact_id, update.fact.version) for update in updates]
 
 
 async def test_now_is_what_comes_next(log: EmbeddedLog) -> None:
-    teller = Teller(log)
-    await teller.change()
+    publisher = FactPublisher(log)
+    await publisher.change()
     async with asyncio.timeout(DEADLINE), aclosing(LogUpdates(log=log).updates(after=NOW)) as told:
         first = asyncio.ensure_future(anext(told))
         await asyncio.sleep(0)  # it looks for the ends before anything else
         while not first.done():
-            await teller.change()
+            await publisher.change()
             await asyncio.sleep(0.01)
         assert (await first).fact.version > 1
 
 
 async def test_the_beginning_is_all_that_is_still_held_each_change_once(log: EmbeddedLog) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for _ in range(3):
-        await teller.change("tea")
-        await teller.again()
-    await teller.again(3)
-    await teller.change("job")
+        await publisher.change("tea")
+        await publisher.again()
+    await publisher.again(3)
+    await publisher.change("job")
     found = await take(log, 4, after=BEGINNING)
-    assert names(found) == teller.told
+    assert names(found) == publisher.published
     assert [update.event.action for update in found if update.event] == ["new", "reinforced", "reinforced", "new"]
 
 
 async def test_a_position_goes_on_behind_its_update_and_knows_what_was_told(log: EmbeddedLog) -> None:
-    teller = Teller(log)
-    await teller.change()
-    second = await teller.change()
+    publisher = FactPublisher(log)
+    await publisher.change()
+    second = await publisher.change()
     (_, update) = await take(log, 2, after=BEGINNING)
     assert names([update]) == [second]
-    await teller.again()  # a worker died and tells its last turn again
-    third = await teller.change()
+    await publisher.again()  # a worker died and tells its last turn again
+    third = await publisher.change()
     assert names(await take(log, 1, after=update.position)) == [third]
 
 
 async def test_the_state_comes_first_and_what_it_did_not_show_yet_after_it(log: EmbeddedLog) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for _ in range(3):
-        await teller.change("tea")
-    await teller.change("job")
-    late = await teller.event("job")  # told, and its state is not on memory.facts yet
+        await publisher.change("tea")
+    await publisher.change("job")
+    late = await publisher.event("job")  # told, and its state is not on memory.facts yet
     found = await take(log, 5, after=STATE)
     assert all(each.event is None and each.position is None for each in found[:-1])
     assert names(found)[-1] == late
     assert found[-1].position is not None
-    assert dict(names(found)) == teller.states()
-    await teller.state("job")
-    following = await teller.change("tea")
+    assert dict(names(found)) == publisher.states()
+    await publisher.state("job")
+    following = await publisher.change("tea")
     assert names(await take(log, 1, after=found[-1].position)) == [following]
 
 
 async def test_a_state_that_is_empty_goes_over_into_what_comes(log: EmbeddedLog) -> None:
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     async with asyncio.timeout(DEADLINE), aclosing(LogUpdates(log=log).updates(after=STATE)) as told:
         first = asyncio.ensure_future(anext(told))
         await asyncio.sleep(0)
-        change = await teller.change()
+        change = await publisher.change()
         assert names([await first]) == [change]
 
 
@@ -115,48 +115,48 @@ async def test_what_the_state_has_shown_is_not_told_again_after_a_restart(log: E
     class Meanwhile(EmbeddedLog):
         async def read(self, topic: str, **asked: Any) -> Any:
             if topic == "memory.facts":
-                await teller.change("tea")
+                await publisher.change("tea")
             async for record in super().read(topic, **asked):
                 yield record
 
-    teller = Teller(log)
-    await teller.change("tea")
+    publisher = FactPublisher(log)
+    await publisher.change("tea")
     meanwhile = Meanwhile(folder=log._folder)
     await meanwhile.start()
     try:
         found = await take(meanwhile, 2, after=STATE)
     finally:
         await meanwhile.close()
-    assert names(found) == teller.told
-    following = await teller.change("job")
+    assert names(found) == publisher.published
+    following = await publisher.change("job")
     assert names(await take(log, 1, after=found[-1].position)) == [following]
 
 
 async def test_of_memory_facts_the_highest_version_wins(log: EmbeddedLog) -> None:
-    teller = Teller(log)
-    await teller.change()
+    publisher = FactPublisher(log)
+    await publisher.change()
     low = [record async for record in log.read("memory.facts")][-1]
-    await teller.change()
+    await publisher.change()
     await log.append("memory.facts", key=low.key, value=low.value)  # of a worker that was presumed dead
-    marker = await teller.change("job")
+    marker = await publisher.change("job")
     found = names(await take(log, 3, after=STATE))
-    assert found == [teller.told[0], teller.told[1], marker]
+    assert found == [publisher.published[0], publisher.published[1], marker]
 
 
 async def test_only_the_asked_tenant_and_owner(log: EmbeddedLog) -> None:
-    ours, theirs = Teller(log), Teller(log, tenant="globex")
+    ours, theirs = FactPublisher(log), FactPublisher(log, tenant="globex")
     await theirs.change()
     await ours.change(user="u2")
     wanted = await ours.change(user="u1")
     for after in (BEGINNING, STATE):
         found = await take(log, 1, after=after, tenant_id="acme", owner=Owner(scope="user", id="u1"))
         assert names(found) == [wanted]
-    assert names(await take(log, 2, after=BEGINNING, tenant_id="acme")) == ours.told
+    assert names(await take(log, 2, after=BEGINNING, tenant_id="acme")) == ours.published
 
 
 async def test_fields_of_a_later_version_are_kept_and_what_cannot_be_read_is_passed_over(log: EmbeddedLog) -> None:
-    teller = Teller(log)
-    await teller.change()
+    publisher = FactPublisher(log)
+    await publisher.change()
     record = [each async for each in log.read(FACTS_UPDATED.name)][-1]
     event = json.loads(record.value or b"")
     event["fact"] |= {"version": 2, "shade": "teal"}
@@ -184,7 +184,7 @@ async def test_a_position_before_what_the_log_holds_is_lost(log: EmbeddedLog) ->
         async def starts(self, topic: str) -> tuple[int, ...]:
             return tuple(1 for _ in await super().starts(topic))
 
-    await Teller(log).change()
+    await FactPublisher(log).change()
     shortened = Shortened(folder=log._folder)
     await shortened.start()
     try:
@@ -217,13 +217,13 @@ async def test_a_broker_that_goes_away_is_waited_for(log: EmbeddedLog) -> None:
                 count += 1
                 yield record
 
-    teller = Teller(log)
+    publisher = FactPublisher(log)
     for _ in range(5):
-        await teller.change()
+        await publisher.change()
     failing = Failing(folder=log._folder)
     await failing.start()
     try:
-        assert names(await take(failing, 5, after=BEGINNING)) == teller.told
+        assert names(await take(failing, 5, after=BEGINNING)) == publisher.published
         assert failing.left == 0
     finally:
         await failing.close()
@@ -263,36 +263,38 @@ async def _told_once(steps: list[Step], partitions: int, after: str, back: int) 
         log = EmbeddedLog(folder=Path(folder))
         await log.start()
         await make_topics(log, partitions=partitions)
-        teller, got, position = Teller(log), list[Told](), after
+        publisher, got, position = FactPublisher(log), list[PublishedFact](), after
         for kind, word, user in [*steps, ("change", "end", "u1")]:
-            known = f"{user}/{word}" in teller._facts
+            known = f"{user}/{word}" in publisher._facts
             if kind == "change" or (kind == "event"):
-                await getattr(teller, kind)(word, user=user)
+                await getattr(publisher, kind)(word, user=user)
             elif kind == "state" and known:
-                await teller.state(word, user=user)
-            elif kind == "again" and teller.told:
-                await teller.again(min(back, len(teller.told)))
+                await publisher.state(word, user=user)
+            elif kind == "again" and publisher.published:
+                await publisher.again(min(back, len(publisher.published)))
             elif kind == "restart":
-                position, more = await _up_to_date(log, teller, position, got)
+                position, more = await _up_to_date(log, publisher, position, got)
                 got += more
-        _, more = await _up_to_date(log, teller, position, got)
+        _, more = await _up_to_date(log, publisher, position, got)
         got += more
         versions: dict[str, list[int]] = {}
         for fact_id, version in got:
             versions.setdefault(fact_id, []).append(version)
-        assert dict(got) == teller.states(), "the last version of each fact was told"
+        assert dict(got) == publisher.states(), "the last version of each fact was told"
         assert all(seen == sorted(set(seen)) for seen in versions.values()), "rising, none twice"
         if after == BEGINNING:
-            assert sorted(got) == sorted(teller.told), "and no version is missing"
+            assert sorted(got) == sorted(publisher.published), "and no version is missing"
         await log.close()
 
 
-async def _up_to_date(log: EmbeddedLog, teller: Teller, position: str, got: list[Told]) -> tuple[str, list[Told]]:
+async def _up_to_date(
+    log: EmbeddedLog, publisher: FactPublisher, position: str, got: list[PublishedFact]
+) -> tuple[str, list[PublishedFact]]:
     """Read until every fact's last version is known; the position to go on from."""
-    found: list[Told] = []
+    found: list[PublishedFact] = []
     held = dict(got)
     async with asyncio.timeout(DEADLINE), aclosing(LogUpdates(log=log, look_back=100).updates(after=position)) as told:
-        while held != teller.states():
+        while held != publisher.states():
             update = await anext(told)
             found.append((update.fact.fact_id, update.fact.version))
             held[update.fact.fact_id] = update.fact.version
