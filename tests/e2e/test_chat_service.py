@@ -15,7 +15,7 @@ import pytest
 
 from memstream.client import BEGINNING, Memory, Update, connect
 from tests.support.conversation import CONVERSATION, different_each_time
-from tests.support.fact_publisher import Told
+from tests.support.fact_publisher import PublishedFact
 from tests.support.kafka import free_port
 from tests.support.model_server import Answer, Ask, ModelServer
 from tests.support.pipeline import ROOT, Pipeline, running
@@ -93,7 +93,7 @@ class Subscriber:
     """Somebody's service that follows the changes: what it was told, and the position that it keeps."""
 
     def __init__(self, address: str, tenant: str) -> None:
-        self.got: list[Told] = []
+        self.got: list[PublishedFact] = []
         self.position = BEGINNING
         self._address, self._tenant = address, tenant
         self.start()
