@@ -1,8 +1,8 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import click
@@ -11,7 +11,7 @@ from ..schemas.base import is_clean
 
 
 class GivenIdType(click.ParamType):
-    """An id as producers give it: 1–128 code points, no control characters."""
+    """Id of a producer: 1 to 128 code points, no control characters."""
 
     name = "id"
 
@@ -23,23 +23,29 @@ class GivenIdType(click.ParamType):
 
 
 class MomentType(click.ParamType):
-    """An RFC 3339 time; a date is its midnight, a time without zone is UTC."""
+    """RFC 3339 time. A date means the end of that day; a time without a zone is UTC."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         if isinstance(value, datetime):
             return value
+        text = str(value)
         try:
-            moment = datetime.fromisoformat(str(value))
+            return datetime.combine(date.fromisoformat(text), time.max, UTC)
         except ValueError:
-            self.fail(f"{value!r} is no time such as 2026-11-20T10:00:00Z or 2026-11-20", param, ctx)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+            pass  # not a date alone
+        try:
+            moment = datetime.fromisoformat(text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{text!r} is not a time such as 2026-11-20T10:00:00Z or a date such as 2026-11-20", param, ctx)
 
 
+END_OF_DAY = "A date is the end of that day (UTC)."
 GIVEN_ID = GivenIdType()
 MOMENT = MomentType()
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 tenant = click.option("--tenant", type=GIVEN_ID, required=True, help="The tenant.")
-user = click.option("--user", type=GIVEN_ID, required=True, help="Whose memory.")
+user = click.option("--user", type=GIVEN_ID, required=True, help="The user whose memory it is.")

@@ -1,13 +1,17 @@
-"""`memstream chat`: each line typed is a turn, and the changes of facts appear as they come."""
+"""`memstream chat`: each line is a turn, and changes of facts appear as they come."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.patch_stdout import patch_stdout
 
 from ...memory.policies import MemoryPolicy
 from ...schemas.errors import Poison
@@ -24,39 +28,37 @@ from ..wiring.settings import OFFLINE, Settings
 
 PROMPT = "> "
 WAIT_SECONDS = 5.0
-"""How long the next prompt waits for what the last line brings; it goes on appearing afterwards."""
+"""Time that the next prompt waits for the effects of the last line. Later effects appear above the prompt."""
 END_SECONDS = 60.0
 
 
 @click.command()
 @click.option("--tenant", type=options.GIVEN_ID, default=TENANT, show_default=True)
-@click.option("--user", type=options.GIVEN_ID, default=USER, show_default=True, help="Who is talking.")
-@click.option("--session", type=options.GIVEN_ID, help="Go on with this session. [default: a new one]")
+@click.option("--user", type=options.GIVEN_ID, default=USER, show_default=True, help="The user who talks.")
+@click.option("--session", type=options.GIVEN_ID, help="Continue this session. [default: a new one]")
 @pass_context
 def chat(context: CommandContext, tenant: str, user: str, session: str | None) -> None:
-    """Talk to the memory: it does not answer, it shows what it makes of each line. Ends with Ctrl-D."""
+    """Talk to memory. It does not answer; it shows what it learns from each line. Ctrl-D ends the chat."""
     new = f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     run(_chat(context.settings, context.policy, Person(tenant, user), session or new))
 
 
 async def _chat(settings: Settings, policy: MemoryPolicy, person: Person, session: str) -> None:
     async with local_stages(settings, policy, purpose="chat") as ports:
-        await _tell_start(ports, settings, person, session)
-        async with fed(ports.log, person, demo_output.tell) as feed:
+        await _show_start(ports, settings, person, session)
+        async with fed(ports.log, person, demo_output.show) as feed:
             await _talk(ports, feed, person, session)
             if not await feed.all_done(within=END_SECONDS):
-                console.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s; it is not lost")
-        await demo_output.tell_working_set(ports.store, person, session)
-        await demo_output.tell_facts(ports.store, person)
+                console.advice(f"the stages still have work after {END_SECONDS:.0f} s; nothing is lost")
+        await demo_output.show_working_set(ports.store, person, session)
+        await demo_output.show_facts(ports.store, person)
 
 
 async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) -> None:
     sender = TurnSender(ports.log, "chat")
     number = 0
     stamp = f"{datetime.now(UTC):%H%M%S%f}"
-    typed = lines(sys.stdin.buffer)
-    while (line := await _read(typed, feed)) is not None:
-        text = line.decode("utf-8", "replace").strip()
+    async for text in _typed_lines(feed) if sys.stdin.isatty() else _piped_lines(feed):
         if not text:
             continue
         number += 1
@@ -72,29 +74,50 @@ async def _talk(ports: LocalStages, feed: Feed, person: Person, session: str) ->
         await feed.turn_done(session, turn_id, within=WAIT_SECONDS)
 
 
-async def _read(typed: AsyncIterator[bytes], feed: Feed) -> bytes | None:
-    """The next line; None at the end. What comes meanwhile is shown."""
-    if sys.stdin.isatty():
-        print(PROMPT, end="", flush=True)
+async def _typed_lines(feed: Feed) -> AsyncIterator[str]:
+    """Yield lines of the terminal until Ctrl-D. Events appear above the line that is being typed."""
+    os.environ.setdefault("PROMPT_TOOLKIT_NO_CPR", "1")  # not every terminal answers where its cursor is
+    session: PromptSession[str] = PromptSession(PROMPT)
+    while True:
+        async with _shown(feed):
+            try:
+                with patch_stdout(raw=True):
+                    text = await session.prompt_async()
+            except EOFError:
+                return
+        yield text.strip()
+
+
+async def _piped_lines(feed: Feed) -> AsyncIterator[str]:
+    """Yield lines of a file or a pipe. Events appear while it waits for the next line."""
+    piped = lines(sys.stdin.buffer)
+    while True:
+        async with _shown(feed):
+            raw = await anext(piped, None)
+        if raw is None:
+            return
+        yield raw.decode("utf-8", "replace").strip()
+
+
+@asynccontextmanager
+async def _shown(feed: Feed) -> AsyncIterator[None]:
+    """Show events as they come until the block ends."""
     showing = asyncio.create_task(feed.show_for_ever())
     try:
-        return await anext(typed, None)
+        yield
     finally:
         showing.cancel()
         await asyncio.wait((showing,))
 
 
-async def _tell_start(ports: LocalStages, settings: Settings, person: Person, session: str) -> None:
-    out = console.console()
+async def _show_start(ports: LocalStages, settings: Settings, person: Person, session: str) -> None:
     if settings.model_names == (OFFLINE,) and ports.stages_here:
-        out.print(
+        console.wrapped(
             f"[yellow]model: {demo_output.text(ports.model)}[/yellow] [dim]rules for simple English sentences[/dim]"
         )
     if not ports.stages_here and not await ports.log.members(group_of("observer")):
-        console.advice("no observer is running: what you say waits in the log until a worker reads it")
+        console.advice("no observer is running: your lines wait in the log until a worker reads them")
     facts = await demo_output.facts_of(ports.store, person)
     if facts:
-        out.print(f"[bold]It remembers of {demo_output.text(person.user_id)}:[/bold]")
-        for fact in facts:
-            out.print(f"  [green]●[/green] {demo_output.text(fact.content)}", soft_wrap=True)
-    out.print(f"[dim]session {demo_output.text(session)}: say something about yourself; Ctrl-D ends[/dim]")
+        demo_output.show_beliefs(f"It remembers of {demo_output.text(person.user_id)}:", facts)
+    console.wrapped(f"[dim]session {demo_output.text(session)}: say something about yourself; Ctrl-D ends[/dim]")

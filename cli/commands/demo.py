@@ -1,4 +1,4 @@
-"""`memstream demo`: a bundled conversation through all stages, on the embedded default, before one's eyes."""
+"""`memstream demo`: a bundled conversation through all stages, in one process and one folder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from ..wiring.settings import OFFLINE, Settings
 
 PERSON = Person(TENANT, USER)
 TURN_SECONDS = 90.0
-"""A model may take its time; the offline one takes milliseconds."""
+"""Time limit of one turn. A language model needs seconds, the offline model milliseconds."""
 END_SECONDS = 60.0
-ERRANDS_LATER = 3_600.0
+FOLLOW_UPS_AFTER = 3_600.0
+"""Seconds."""
 
 
 @click.command()
@@ -33,12 +34,12 @@ def demo(context: CommandContext) -> None:
     Runs on the folder of MEMSTREAM_DATADIR whatever broker is set, and with the offline model when no key is set.
     Later runs start from what was remembered.
     """
-    run(_demo(_embedded(context.settings), _without_errands(context.policy)))
+    run(_demo(_embedded(context.settings), _without_follow_ups(context.policy)))
 
 
-def _without_errands(policy: MemoryPolicy) -> MemoryPolicy:
-    """What follows a consolidation run would begin when the demo ends: whoever works on this folder later does it."""
-    return replace(policy, consolidation=replace(policy.consolidation, after_run=ERRANDS_LATER))
+def _without_follow_ups(policy: MemoryPolicy) -> MemoryPolicy:
+    """Postpone the work that follows a consolidation run: it would start when the demo ends."""
+    return replace(policy, consolidation=replace(policy.consolidation, after_run=FOLLOW_UPS_AFTER))
 
 
 def _embedded(settings: Settings) -> Settings:
@@ -51,32 +52,30 @@ def _embedded(settings: Settings) -> Settings:
 async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
     began = time.monotonic()
     async with local_stages(settings, policy, purpose="demo") as ports:
-        _tell_start(ports, settings, time.monotonic() - began)
+        _show_start(ports, settings, time.monotonic() - began)
         known = await demo_output.facts_of(ports.store, PERSON)
         if known:
-            console.console().print(f"\n[bold]Remembered from before:[/bold] {len(known)} facts about {USER}.")
-            for fact in known:
-                console.console().print(f"  [green]●[/green] {demo_output.text(fact.content)}", soft_wrap=True)
-        told = time.monotonic()
-        async with fed(ports.log, PERSON, demo_output.tell) as feed:
+            console.console().print()
+            demo_output.show_beliefs(f"Remembered from before: {len(known)} facts about {USER}", known)
+        sent = time.monotonic()
+        async with fed(ports.log, PERSON, demo_output.show) as feed:
             await _converse(ports, feed, turn_by_turn=not known)
             if not await feed.all_done(within=END_SECONDS):
-                console.advice(f"some of it is still being worked on after {END_SECONDS:.0f} s")
+                console.advice(f"the stages still have work after {END_SECONDS:.0f} s")
         if known and not feed.observed:
-            console.console().print(
-                "\nIt was told the same turns again: their ids were known, so nothing was counted twice."
-            )
-        console.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - told:.1f} s[/dim]")
+            console.console().print()
+            console.wrapped("The same turns came again. Their ids were known, so memory counted nothing twice.")
+        console.console().print(f"\n[dim]{len(CONVERSATION)} turns in {time.monotonic() - sent:.1f} s[/dim]")
         for session in dict.fromkeys(said.session_id for said in CONVERSATION):
-            await demo_output.tell_working_set(ports.store, PERSON, session)
-        facts = await demo_output.tell_facts(ports.store, PERSON)
+            await demo_output.show_working_set(ports.store, PERSON, session)
+        facts = await demo_output.show_facts(ports.store, PERSON)
     me = demo_output.program()
     replaced = next((fact for fact in facts if fact.state == "superseded"), facts[0] if facts else None)
-    demo_output.tell_next(
+    demo_output.show_next(
         [
-            (f"{me} chat", "talk yourself: each line is a turn, changes appear as they come"),
-            *([(f"{me} trace {replaced.fact_id} --tenant {TENANT}", "why it believed that")] if replaced else []),
-            (f"{me} show turns --tenant {TENANT} --user {USER}", "what was said, word by word"),
+            (f"{me} chat", "talk yourself: each line is a turn, and changes appear as they come"),
+            *([(f"{me} trace {replaced.fact_id} --tenant {TENANT}", "why memory believed it")] if replaced else []),
+            (f"{me} show turns --tenant {TENANT} --user {USER}", "the messages, word by word"),
             (f"{me} watch --from-beginning --json", "every change of a fact, as your service would read it"),
             (f"{me} doctor", "what a deployment with Kafka and Qdrant still needs"),
         ]
@@ -84,34 +83,34 @@ async def _demo(settings: Settings, policy: MemoryPolicy) -> None:
 
 
 async def _converse(ports: LocalStages, feed: Feed, *, turn_by_turn: bool) -> None:
-    """Say it all; the first time with what each turn brings beneath it."""
+    """Send every turn. With `turn_by_turn`, print what each turn brings before the next one."""
     sender = TurnSender(ports.log, "demo")
     session = None
     for said in CONVERSATION:
         if said.session_id != session:
             session = said.session_id
             console.console().print(f"\n[bold]{session}[/bold]")
-        console.console().print(f"  [bold]{USER}[/bold]    {demo_output.text(said.text)}", soft_wrap=True)
+        console.wrapped(f"  [bold]{USER}[/bold]    ", demo_output.text(said.text))
         value = user_turn(
             tenant_id=TENANT, user_id=USER, session_id=said.session_id, turn_id=said.turn_id, text=said.text
         )
         await sender.send(read_turn(value), value)
         if turn_by_turn and not await feed.turn_done(said.session_id, said.turn_id, within=TURN_SECONDS):
             raise CommandFailed(
-                Exit.PARTLY, f"the turn {said.turn_id} was not worked on within {TURN_SECONDS:.0f} s: memstream doctor"
+                Exit.PARTLY,
+                f"the turn {said.turn_id} was not finished within {TURN_SECONDS:.0f} s: memstream doctor",
             )
 
 
-def _tell_start(ports: LocalStages, settings: Settings, seconds: float) -> None:
+def _show_start(ports: LocalStages, settings: Settings, seconds: float) -> None:
     out = console.console()
     out.print("[bold]memstream[/bold]  turns in, facts out")
     where = "recorder, observer, reflector, consolidation in this process" if ports.stages_here else "beside the worker"
-    out.print(f"[dim]{where} · {settings.datadir} · started in {seconds:.1f} s[/dim]", soft_wrap=True)
+    console.wrapped(f"[dim]{where} · {demo_output.text(str(settings.datadir))} · started in {seconds:.1f} s[/dim]")
     if settings.model_names == (OFFLINE,):
-        out.print(
+        console.wrapped(
             f"[yellow]model: {demo_output.text(ports.model)}[/yellow] [dim]rules for simple English sentences, no "
-            "language model. Set OPENAI_API_KEY for a real one.[/dim]",
-            soft_wrap=True,
+            "language model. Set OPENAI_API_KEY for a real one.[/dim]"
         )
     else:
         out.print(f"[dim]model: {demo_output.text(ports.model)}[/dim]")

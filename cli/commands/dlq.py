@@ -1,4 +1,4 @@
-"""`memstream dlq list|show`: what was refused, and why."""
+"""`memstream dlq list|show`: dead letters, and why they were refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
-from ..wiring.broker import opened_log
+from ..wiring.broker import opened_log, require_memory
 from ..wiring.settings import Settings
 
 SPRING = "kafka_dlt-"
@@ -29,13 +29,13 @@ def dlq() -> None:
 
 
 @dlq.command("list")
-@click.option("--topic", help="Only of this topic (memory.turns, or memory.turns.dlq).")
-@click.option("--tenant", type=options.GIVEN_ID, help="Only of this tenant.")
+@click.option("--topic", help="List only this topic's (memory.turns or memory.turns.dlq).")
+@click.option("--tenant", type=options.GIVEN_ID, help="List only this tenant's.")
 @options.as_json
 @pass_context
-def list_letters(context: CommandContext, topic: str | None, tenant: str | None, as_json: bool) -> None:
-    """List dead letters: where they lie, from where they came, and why they were refused."""
-    names = TOPICS if topic is None else (_letters_of(topic),)
+def list_dead_letters(context: CommandContext, topic: str | None, tenant: str | None, as_json: bool) -> None:
+    """List dead letters: their position, where they came from, and why they were refused."""
+    names = TOPICS if topic is None else (_dead_letter_topic(topic),)
     rows = run(_list(context.settings, names, tenant))
     if as_json:
         for row in rows:
@@ -52,9 +52,9 @@ def list_letters(context: CommandContext, topic: str | None, tenant: str | None,
 @click.argument("offset", type=click.IntRange(min=0))
 @options.as_json
 @pass_context
-def show_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
-    """Show one dead letter whole: headers, key and value as they came."""
-    record = run(_one(context.settings, _letters_of(topic), partition, offset))
+def show_dead_letter(context: CommandContext, topic: str, partition: int, offset: int, as_json: bool) -> None:
+    """Show one dead letter with its headers, key and value."""
+    record = run(_one(context.settings, _dead_letter_topic(topic), partition, offset))
     fields = summary(record) | _raw(record)
     headers = [(name, _text(value)) for name, value in record.headers]
     if as_json:
@@ -65,6 +65,7 @@ def show_letter(context: CommandContext, topic: str, partition: int, offset: int
 
 
 async def _list(settings: Settings, names: tuple[str, ...], tenant: str | None) -> list[dict[str, JsonValue]]:
+    require_memory(settings.broker_folder)
     async with opened_log(settings) as log:
         rows = [summary(record) async for name in _present(log, names) async for record in log.read(name)]
     return [row for row in rows if tenant is None or row["tenant"] == tenant]
@@ -77,6 +78,7 @@ async def _present(log: Log, names: tuple[str, ...]) -> AsyncIterator[str]:
 
 
 async def _one(settings: Settings, topic: str, partition: int, offset: int) -> Record:
+    require_memory(settings.broker_folder)
     async with opened_log(settings) as log:
         count = await log.partitions(topic)
         if count is None or partition >= count:
@@ -89,7 +91,7 @@ async def _one(settings: Settings, topic: str, partition: int, offset: int) -> R
 
 
 def summary(record: Record) -> dict[str, JsonValue]:
-    """One dead letter in a line; what its headers do not say is null."""
+    """Return one dead letter as a row. A header that is missing is null."""
     headers = {name: _text(value) for name, value in record.headers}
     position = record.position
 
@@ -115,7 +117,7 @@ def summary(record: Record) -> dict[str, JsonValue]:
 
 
 def _raw(record: Record) -> dict[str, JsonValue]:
-    """Key and value as text where they are UTF-8, else under another name as base64."""
+    """Return key and value as text if they are UTF-8, else as base64 under another name."""
     fields: dict[str, JsonValue] = {}
     for name, value in (("key", record.key), ("value", record.value)):
         if value is None:
@@ -132,10 +134,10 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def _letters_of(topic: str) -> str:
+def _dead_letter_topic(topic: str) -> str:
     name = topic if topic.endswith(DEAD_LETTER_SUFFIX) else topic + DEAD_LETTER_SUFFIX
     if name not in TOPICS:
         known = ", ".join(each.removesuffix(DEAD_LETTER_SUFFIX) for each in TOPICS)
-        what = "nobody reads it" if topic in BY_NAME else "there is no such topic"
-        raise usage(f"{topic}: {what}, so it has no dead letters; those that have: {known}")
+        what = "no stage reads it" if topic in BY_NAME else "there is no such topic"
+        raise usage(f"{topic}: {what}, so it has no dead letters. Topics with dead letters: {known}")
     return name

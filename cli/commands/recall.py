@@ -1,4 +1,4 @@
-"""`memstream recall`: what memory has for a cue, ranked across the tiers, each item with the parts of its score."""
+"""`memstream recall`: items of memory for a cue, ranked across the tiers, each with the parts of its score."""
 
 from __future__ import annotations
 
@@ -26,26 +26,34 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..errors import CommandFailed, Exit, usage
 from ..output import console
-from ..wiring.broker import opened_log
+from ..wiring.broker import has_memory, opened_log, require_memory
 from ..wiring.ports import NoUsage, new_embedder, new_store, reader_identity, tried_folders
 from ..wiring.reranker import new_reranker
 from ..wiring.settings import Settings
 
 COLD_PATIENCE = 30.0
-"""Seconds for each part: this process starts its embedder and its connections for one read."""
-TELL_SECONDS = 2.0
-"""For telling the log what was recalled, after the answer is out."""
+"""Seconds for each part of memory: this process starts its embedder and its connections for one read."""
+PUBLISH_SECONDS = 2.0
+"""Time limit for the recall event, which is written after the answer is printed."""
 COLUMNS = ("score", "tier", "subject", "content", "parts")
 
 
 @click.command()
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, required=True, help="Whose memory.")
-@click.option("--session", type=options.GIVEN_ID, help="With the working set of this session.")
-@click.option("--cue", help="What is looked for. [default: what counts most]")
-@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="At most N items. [default: 10]")
-@click.option("--as-of", type=options.MOMENT, help="What was valid then. [default: now]")
-@click.option("--known-at", type=options.MOMENT, help="What was believed then. [default: now]")
+@click.option("--user", type=options.GIVEN_ID, required=True, help="The user whose memory is read.")
+@click.option("--session", type=options.GIVEN_ID, help="Include the working set of this session.")
+@click.option("--cue", help="Text to search for. [default: the most significant items]")
+@click.option("--limit", type=click.IntRange(1, LIMIT_MAX), help="Return at most N items. [default: 10]")
+@click.option(
+    "--as-of",
+    type=options.MOMENT,
+    help=f"Recall what was valid then. {options.END_OF_DAY} [default: now]",
+)
+@click.option(
+    "--known-at",
+    type=options.MOMENT,
+    help=f"Recall what was believed then. {options.END_OF_DAY} [default: now]",
+)
 @options.as_json
 @pass_context
 def recall(
@@ -59,8 +67,10 @@ def recall(
     known_at: datetime | None,
     as_json: bool,
 ) -> None:
-    """Recall what is remembered of a user, best first: facts, episodes, the session's working set, and with a cue the
-    messages themselves. Exit code 1 says that a part of memory did not answer; stderr names it."""
+    """Recall memory of a user, best item first: facts, episodes, the session's working set and, with a cue, messages.
+
+    Exit code 1 means that a part of memory did not answer; stderr names it.
+    """
     try:
         request = RecallRequest(
             tenant_id=tenant,
@@ -79,29 +89,30 @@ def recall(
             archived_at = None if each.archived_at is None else rfc3339(each.archived_at)
             console.line({**each.item.to_payload(), "archived_at": archived_at})
     else:
-        console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"nothing remembered of {user} fits")
+        console.table(COLUMNS, [_cells(each) for each in recalled.items], empty=f"no memory of {user} matches")
     if context.policy.hygiene.enabled:
-        run(_tell(context.settings, answered(request, recalled.items, datetime.now(UTC))))
+        run(_publish(context.settings, answered(request, recalled.items, datetime.now(UTC))))
     if recalled.missing:
-        raise CommandFailed(Exit.PARTLY, _told(recalled.missing))
+        raise CommandFailed(Exit.PARTLY, _missing_lines(recalled.missing))
 
 
 async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallRequest) -> RecallResult:
+    require_memory(settings.qdrant_folder)
     async with AsyncExitStack() as stack:
         embedder: Embedder = new_embedder(settings, sink=NoUsage())
         stack.push_async_callback(embedder.close)
         identity: EmbedderIdentity | None = None
         try:
             identity = embedder.identity if request.search_text else None
-        except Transient as away:
-            embedder = AwayEmbedder(away)
+        except Transient as error:
+            embedder = UnavailableEmbedder(error)
         folders = await stack.enter_async_context(tried_folders(settings, purpose="recall"))
         store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
         stack.push_async_callback(store.close)
         existing = CollectionCache(store=store)
-        there = [name for name in COLLECTION_OF.values() if await existing.has(name)]
-        if identity is not None and there:
-            await store.ensure(*there)  # refuses an embedder that did not fill them
+        standing = [name for name in COLLECTION_OF.values() if await existing.has(name)]
+        if identity is not None and standing:
+            await store.ensure(*standing)  # refuses another embedder than the one that filled them
         reranker = new_reranker(settings, policy, sink=NoUsage()) if request.search_text else None
         if reranker is not None:
             stack.push_async_callback(reranker.close)
@@ -114,14 +125,14 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
         return await TierFilter(service, policy.tiers).recall(request, now=datetime.now(UTC))
 
 
-async def _tell(settings: Settings, answer: AnsweredRecall) -> None:
-    """As well as can be: a log that is away, or of an older version, is not told."""
+async def _publish(settings: Settings, answer: AnsweredRecall) -> None:
+    """Publish the recall event, best effort: a log that is missing, unavailable or of an older version gets none."""
     records = records_of(answer)
-    if not records:
+    if not records or (settings.broker_folder is not None and not has_memory(settings.broker_folder)):
         return
     with suppress(TimeoutError, Transient, Fatal):
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(asyncio.timeout(TELL_SECONDS))
+            await stack.enter_async_context(asyncio.timeout(PUBLISH_SECONDS))
             await stack.enter_async_context(tried_folders(settings, purpose="recall"))
             log = await stack.enter_async_context(opened_log(settings, make_topics=False))
             if await log.partitions(RECALLED.name) is not None:
@@ -129,18 +140,18 @@ async def _tell(settings: Settings, answer: AnsweredRecall) -> None:
                     await send(record, to=log)
 
 
-class AwayEmbedder:
-    """`Embedder` of a server that did not answer when it was asked what it is: words are looked for all the same."""
+class UnavailableEmbedder:
+    """`Embedder` for a server that did not answer. Recall still searches by words."""
 
-    def __init__(self, away: Transient) -> None:
-        self._away = away
+    def __init__(self, error: Transient) -> None:
+        self._error = error
 
     @property
     def identity(self) -> EmbedderIdentity:
-        raise self._away
+        raise self._error
 
     async def embed(self, texts: Sequence[str], *, tenant_id: str) -> list[list[float]]:
-        raise self._away
+        raise self._error
 
     async def close(self) -> None:
         return None
@@ -153,5 +164,5 @@ def _cells(each: RecalledMemory) -> tuple[str, ...]:
     return (f"{each.item.score:.2f}", each.item.tier, subject, each.item.content + gist, parts)
 
 
-def _told(missing: Sequence[UnansweredPart]) -> str:
+def _missing_lines(missing: Sequence[UnansweredPart]) -> str:
     return "\n".join(f"missing: {each.part}: {each.why}" for each in missing)

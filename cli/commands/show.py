@@ -1,7 +1,8 @@
-"""`memstream show facts|episodes|working|turns`: what is remembered, read from Qdrant."""
+"""`memstream show facts|episodes|working|digest|turns`: records of memory, read from Qdrant."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,43 +29,44 @@ from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 Row = dict[str, JsonValue]
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 R = TypeVar("R")
 
 
-# ------------------------------------------------------------------------------------------------ what can be shown
-async def _facts(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Fact]:
+# ------------------------------------------------------------------------------------------------ kinds of records
+async def _facts(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[Fact]:
     if limit is None:
-        return await reading.every_fact(wanted)
-    return await _newest(lambda cursor, size: reading.facts(wanted, limit=size, cursor=cursor), limit)
+        return await reader.every_fact(selection)
+    return await _newest(lambda cursor, size: reader.facts(selection, limit=size, cursor=cursor), limit)
 
 
-async def _episodes(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Episode]:
+async def _episodes(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[Episode]:
     if limit is None:
-        return await reading.every_episode(wanted)
-    return await _newest(lambda cursor, size: reading.episodes(wanted, limit=size, cursor=cursor), limit)
+        return await reader.every_episode(selection)
+    return await _newest(lambda cursor, size: reader.episodes(selection, limit=size, cursor=cursor), limit)
 
 
-async def _working(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[StoredWorkingEntry]:
-    """The first `limit` by session and salience."""
-    return (await reading.every_entry(wanted))[:limit]
+async def _working(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[StoredWorkingEntry]:
+    """Read the first `limit` entries by session and salience."""
+    return (await reader.every_entry(selection))[:limit]
 
 
-async def _digests(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[Digest]:
-    """The first `limit` by owner."""
-    return (await reading.every_digest(wanted))[:limit]
+async def _digests(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[Digest]:
+    """Read the first `limit` digests by owner."""
+    return (await reader.every_digest(selection))[:limit]
 
 
-async def _messages(reading: RecordReader, wanted: RecordSelection, limit: int | None) -> Sequence[StoredMessage]:
+async def _messages(reader: RecordReader, selection: RecordSelection, limit: int | None) -> Sequence[StoredMessage]:
     if limit is None:
-        return await reading.every_message(wanted)
+        return await reader.every_message(selection)
     turns = await _newest(
-        lambda cursor, size: reading.log(wanted, limit=min(size, TURNS_MAX), cursor=cursor), limit
-    )  # each has at least one message
+        lambda cursor, size: reader.log(selection, limit=min(size, TURNS_MAX), cursor=cursor), limit
+    )  # each turn has at least one message
     return sorted((message for turn in turns for message in turn.messages), key=said_in_order)[-limit:]
 
 
 async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: int) -> list[R]:
-    """The `limit` newest, oldest first."""
+    """Read the `limit` newest records. Returns them oldest first."""
     found: list[R] = []
     cursor: str | None = None
     while len(found) < limit:
@@ -78,7 +80,7 @@ async def _newest(page: Callable[[str | None, int], Awaitable[Page[R]]], limit: 
 
 @dataclass(frozen=True, slots=True)
 class RecordKind:
-    """One of the things that can be shown: how it is read, and told to a person."""
+    """A kind of records that can be shown: how to read it, and the columns for people."""
 
     read: Callable[[RecordReader, RecordSelection, int | None], Awaitable[Sequence[Contract]]]
     columns: tuple[str, ...]
@@ -98,16 +100,30 @@ KINDS: dict[str, RecordKind] = {
 @click.command()
 @click.argument("what", type=click.Choice(list(KINDS)))
 @options.tenant
-@click.option("--user", type=options.GIVEN_ID, help="Only this user's. [default: all owners of the tenant]")
-@click.option("--session", type=options.GIVEN_ID, help="Only of this session.")
-@click.option("--scope", type=click.Choice(get_args(Scope)), help="Whose: with --id, instead of --user.")
-@click.option("--id", "owner_id", type=options.GIVEN_ID, help="The owner's id, with --scope.")
-@click.option("--state", type=click.Choice([*get_args(FactState), ALL]), help="Facts in this state. [default: active]")
-@click.option("--subject", help="Only about this subject (not turns).")
-@click.option("--category", type=click.Choice(get_args(Category)), help="Only of this category (not turns).")
-@click.option("--as-of", type=options.MOMENT, help="What was valid then (facts, episodes).")
-@click.option("--known-at", type=options.MOMENT, help="What was believed then (facts), recorded by then (episodes).")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the newest N. [default: all]")
+@click.option(
+    "--user", type=options.GIVEN_ID, help="Show only this user's records. [default: all owners of the tenant]"
+)
+@click.option("--session", type=options.GIVEN_ID, help="Show only this session's records.")
+@click.option("--scope", type=click.Choice(get_args(Scope)), help="Scope of an owner; needs --id and replaces --user.")
+@click.option("--id", "owner_id", type=options.GIVEN_ID, help="Id of an owner; needs --scope.")
+@click.option(
+    "--state", type=click.Choice([*get_args(FactState), ALL]), help="Show facts in this state. [default: active]"
+)
+@click.option("--subject", help="Show only records about this subject (not for turns).")
+@click.option(
+    "--category", type=click.Choice(get_args(Category)), help="Show only records of this category (not for turns)."
+)
+@click.option(
+    "--as-of",
+    type=options.MOMENT,
+    help=f"Show what was valid then (facts, episodes). {options.END_OF_DAY}",
+)
+@click.option(
+    "--known-at",
+    type=options.MOMENT,
+    help=f"Show what was believed then (facts) or recorded by then (episodes). {options.END_OF_DAY}",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Show only the newest N records. [default: all]")
 @options.as_json
 @pass_context
 def show(
@@ -141,9 +157,9 @@ def show(
         raise usage("--session is not for digest: an owner has one over all sessions")
     if state not in (None, "active", ALL) and what != "facts":
         raise usage(f"--state {state} is for facts")
-    wanted = RecordSelection(
+    selection = RecordSelection(
         tenant,
-        owner=None if in_sessions and user is not None else owner,  # others may own what is learnt in a user's sessions
+        owner=None if in_sessions and user is not None else owner,  # another owner may own what a user's sessions teach
         user_id=user,
         session_id=session,
         state=state,
@@ -154,22 +170,22 @@ def show(
         ceiling="secret",
     )
     kind = KINDS[what]
-    rows = run(_rows(context.settings, kind, wanted, limit))
+    rows = run(_rows(context.settings, kind, selection, limit))
     if as_json:
         for row in rows:
             console.line(row)
     else:
         cells = [[_cell(row.get(column)) for column in kind.columns] for row in rows]
-        console.table(kind.columns, cells, empty=f"no {what} of tenant {tenant} that fit")
+        console.table(kind.columns, cells, empty=f"tenant {tenant} has no {what} that match")
 
 
-async def _rows(settings: Settings, kind: RecordKind, wanted: RecordSelection, limit: int | None) -> list[Row]:
+async def _rows(settings: Settings, kind: RecordKind, selection: RecordSelection, limit: int | None) -> list[Row]:
     async with open_ports(settings, purpose="show") as ports:
-        return [each.to_payload() for each in await kind.read(RecordReader(store=ports.store), wanted, limit)]
+        return [each.to_payload() for each in await kind.read(RecordReader(store=ports.store), selection, limit)]
 
 
 def _owner_of(*, user: str | None, scope: str | None, owner_id: str | None) -> Owner | None:
-    """`--user U`, or `--scope S --id X`; ValueError when they contradict each other."""
+    """Return the owner of `--user U` or `--scope S --id X`. Raises ValueError if they contradict each other."""
     if (scope is None) != (owner_id is None):
         raise ValueError("--scope and --id go together")
     if scope is not None and owner_id is not None:
@@ -184,6 +200,8 @@ def _cell(value: JsonValue) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.2f}"
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return f"{value[:19]}Z"  # seconds are enough for people; --json has the fraction
     if isinstance(value, dict):
         return " ".join(_cell(each) for each in value.values())
     return str(value)

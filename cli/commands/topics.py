@@ -1,4 +1,4 @@
-"""`memstream topics create|check`: the topics of the catalogue, made or compared."""
+"""`memstream topics create|check`: create the topics of the catalogue, or compare them."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ..wiring.settings import Settings
 
 @click.group()
 def topics() -> None:
-    """Make or compare the topics."""
+    """Create the topics, or compare them with the catalogue."""
 
 
 @topics.command()
 @options.as_json
 @pass_context
 def create(context: CommandContext, as_json: bool) -> None:
-    """Make what is missing; what stands stays as it is. Exit 1 when something still differs."""
-    _tell(run(_create(context.settings)), as_json)
+    """Create missing topics; existing ones stay as they are. Exit 1 if something still differs."""
+    _report(run(_create(context.settings)), as_json)
 
 
 @topics.command()
 @options.as_json
 @pass_context
 def check(context: CommandContext, as_json: bool) -> None:
-    """Compare the topics with the catalogue. Exit 1 when something differs."""
-    _tell(run(_check(context.settings)), as_json)
+    """Compare the topics with the catalogue. Exit 1 if something differs."""
+    _report(run(_check(context.settings)), as_json)
 
 
 async def _create(settings: Settings) -> list[TopicReport]:
@@ -48,7 +48,7 @@ async def _check(settings: Settings) -> list[TopicReport]:
         return await topic_admin.check(log, deployment=deployment(settings))
 
 
-def _tell(reports: Sequence[TopicReport], as_json: bool) -> None:
+def _report(reports: Sequence[TopicReport], as_json: bool) -> None:
     if as_json:
         for report in reports:
             console.line(asdict(report))

@@ -1,4 +1,4 @@
-"""`memstream watch`: the changes of facts as they come."""
+"""`memstream watch`: changes of facts as they come."""
 
 from __future__ import annotations
 
@@ -17,43 +17,49 @@ from .. import options
 from ..context import CommandContext, pass_context, run
 from ..output import console
 from ..output.fact_format import show_change
-from ..wiring.broker import opened_log
+from ..wiring.broker import opened_log, require_memory
 from ..wiring.settings import Settings
 
 
 @click.command()
-@click.option("--tenant", type=options.GIVEN_ID, help="Only this tenant's. [default: all]")
-@click.option("--from-beginning", is_flag=True, help="First all that the topic still holds.")
-@click.option("--until-idle", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End then.")
+@click.option("--tenant", type=options.GIVEN_ID, help="Print only this tenant's changes. [default: all]")
+@click.option("--from-beginning", is_flag=True, help="Start with every change that the topic still holds.")
+@click.option(
+    "--until-idle",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop after SECONDS without a change.",
+)
 @options.as_json
 @pass_context
 def watch(
     context: CommandContext, tenant: str | None, from_beginning: bool, until_idle: float | None, as_json: bool
 ) -> None:
-    """Tail memory.facts.updated: every change of a fact, those of one owner in their order."""
+    """Print every change of a fact as it comes (memory.facts.updated). Changes of one owner keep their order."""
     run(_watch(context.settings, tenant, from_beginning, until_idle, as_json))
 
 
 async def _watch(
     settings: Settings, tenant: str | None, from_beginning: bool, until_idle: float | None, as_json: bool
 ) -> None:
+    require_memory(settings.broker_folder)
     async with opened_log(settings) as log:
         async for record in _records(log, from_beginning, until_idle):
             try:
                 event = FactUpdated.read(record.value or b"")
             except ValidationError:
-                console.advice(f"{record.position}: no fact change that this version can read; passed over")
+                console.advice(f"{record.position}: this version cannot read this change; skipped")
                 continue
             if tenant is not None and event.tenant_id != tenant:
                 continue
             if as_json:
-                console.line(json.loads(record.value or b""))  # as it lies there: a later version's fields too
+                console.line(json.loads(record.value or b""))  # unchanged: it may have fields of a later version
             else:
                 show_change(event)
 
 
 async def _records(log: Log, from_beginning: bool, until_idle: float | None) -> AsyncIterator[Record]:
-    """Records until none came for `until_idle` seconds (None: for ever)."""
+    """Yield records until none comes for `until_idle` seconds (None: without end)."""
     start = None if from_beginning else dict(enumerate(await log.ends(FACTS_UPDATED.name)))
     async with aclosing(log.read(FACTS_UPDATED.name, start=start, follow=True)) as records:
         while True:

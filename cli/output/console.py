@@ -1,29 +1,33 @@
-"""How commands speak: one JSON object a line with --json, tables and plain lines for people, advice on stderr."""
+"""Output of commands: one JSON object a line with --json, tables and wrapped lines for people, advice on stderr."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 import click
 from pydantic import JsonValue
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
-"""What JSON leaves as it is: controls that a terminal obeys, and line ends for whoever splits as Unicode says."""
-WHOLE = frozenset(("fact_id", "topic"))
-"""Columns that one copies into the next command: never cut, never folded."""
+"""Characters that JSON leaves raw: controls that a terminal obeys, and line ends of Unicode."""
+GAP = 2
+"""Spaces between two columns of a table."""
+NARROWEST = 20
+"""Columns of text that a hanging indent leaves at least."""
 
 
 def line(record: Mapping[str, JsonValue]) -> None:
-    """One record as one line of JSON, at once, whatever its reader takes for the end of a line."""
+    """Print one record as one line of JSON at once, without any character that a reader takes for a line end."""
     click.echo(json.dumps(record, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPED))
 
 
 def advice(text: str) -> None:
-    """A word for the person at the terminal; never on stdout."""
+    """Print a hint for the person at the terminal, on stderr."""
     click.echo(text, err=True)
 
 
@@ -31,19 +35,83 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
-    """A table for people. Cells are text, never markup: what is remembered must not colour the terminal."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, no_wrap=column in WHOLE, overflow="fold")
-    for row in rows:
-        made.add_row(*(escape(printable(cell)) for cell in row))
-    if made.row_count:
-        console().print(made)
-    else:
-        advice(empty)
-
-
 def printable(text: str) -> str:
-    """Without control characters: remembered text must not steer the terminal."""
+    """Replace control characters: remembered text must not steer the terminal."""
     return "".join(c if c.isprintable() or c == " " else "\ufffd" if c not in "\n\t\r" else " " for c in text)
+
+
+# ------------------------------------------------------------------------------------------------ lines
+def wrapped(label: str, body: str = "") -> None:
+    """Print rich markup, wrapped between words; further lines are indented by the label's width.
+
+    A file or a pipe gets one long line, unless COLUMNS is set.
+    """
+    head, rest = Text.from_markup(label), Text.from_markup(body)
+    out = console()
+    if not (out.is_terminal or os.environ.get("COLUMNS")):
+        out.print(head + rest, soft_wrap=True)
+        return
+    indent = min(head.cell_len, max(0, out.width - NARROWEST)) if body else 0
+    if not body:
+        head, rest = Text(), head
+    for number, part in enumerate(rest.wrap(out, out.width - indent)):
+        part.rstrip()
+        out.print((Text(" " * indent) if number else head) + part, soft_wrap=True)
+
+
+# ------------------------------------------------------------------------------------------------ tables
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str, styles: Sequence[str] | None = None
+) -> None:
+    """Print a table for people, or `empty` as advice.
+
+    Cells are text, never markup: remembered text must not colour the terminal. Columns break between words alone. If
+    the terminal is too narrow for that, the columns with the longest words (ids) get a line of their own below the row.
+
+    Args:
+        styles: a rich style for each row.
+    """
+    cells = [[printable(cell) for cell in row] for row in rows]
+    if not cells:
+        advice(empty)
+        return
+    out = console()
+    natural = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    least = [max(map(_longest_word, column)) for column in zip(columns, *cells, strict=True)]
+    beside = list(range(len(columns)))
+    while len(beside) > 1 and sum(least[i] for i in beside) + GAP * (len(beside) - 1) > out.width:
+        beside.remove(max(beside, key=least.__getitem__))
+    below = [i for i in range(len(columns)) if i not in beside]
+    widths = _widths([least[i] for i in beside], [natural[i] for i in beside], out.width)
+
+    def grid() -> Table:
+        made = Table.grid(padding=(0, GAP, 0, 0))
+        for width in widths:
+            made.add_column(width=width, overflow="fold")
+        return made
+
+    part = grid()
+    part.add_row(*(Text(columns[i], style="bold") for i in beside))
+    for row, style in zip(cells, styles or [""] * len(cells), strict=True):
+        part.add_row(*(Text(row[i], style=style) for i in beside))
+        if below:
+            out.print(part)
+            part = grid()
+            for i in below:
+                if row[i]:
+                    wrapped(f"  [dim]{columns[i]}[/dim] ", str(Text(row[i]).markup))
+    if not below:
+        out.print(part)
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _widths(least: Sequence[int], natural: Sequence[int], room: int) -> list[int]:
+    """Widen columns from `least` towards `natural`, always the one with the most lines, until `room` is used."""
+    widths = list(least)
+    spare = room - sum(widths) - GAP * (len(widths) - 1)
+    for _ in range(min(spare, sum(natural) - sum(least))):
+        widths[max(range(len(widths)), key=lambda i: natural[i] / (widths[i] or 0.5))] += 1
+    return widths

@@ -1,4 +1,4 @@
-"""How `demo` and `chat` tell what happens: turns, what was observed, what was kept, replaced and why, and the end."""
+"""Output of `demo` and `chat`: observations, episodes and changes of facts as they come, and the memory at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from rich.markup import escape
-from rich.table import Table
 
 from ...adapters.ports import VectorStore
 from ...recall.record_filters import ALL, RecordSelection
@@ -17,81 +16,90 @@ from ...schemas.episodes import EpisodesRecorded
 from ...schemas.facts import Fact, FactState, FactUpdated
 from ...schemas.observations import Observed
 from ...schemas.turns import Owner
-from .console import console, printable
+from .console import console, printable, table, wrapped
 from .event_feed import Person, Seen
-from .fact_format import about, change_line
+from .fact_format import about, show_change
 
 INDENT = " " * 9
 
 
 def text(value: str) -> str:
+    """Return text as rich markup that shows it as it is, without control characters."""
     return escape(printable(value))
 
 
-def tell(seen: Seen) -> None:
-    """One record, as it comes."""
+def show(seen: Seen) -> None:
+    """Print one record."""
     out = console()
     if isinstance(seen, Observed):
         for each in seen.observations:
-            out.print(
-                f"{INDENT}[blue]observed[/blue]    {text(about(each.subject, each.content))}  "
+            wrapped(
+                f"{INDENT}[blue]observed[/blue]    ",
+                f"{text(about(each.subject, each.content))}  "
                 f"[dim]{each.category}, {each.durability}, importance {each.importance:.1f}"
                 f"{', replaces an earlier one' if each.replaces_observation_id else ''}"
                 f"{', a correction' if each.is_correction else ''}[/dim]",
-                soft_wrap=True,
             )
         if not seen.observations:
             out.print(f"{INDENT}[dim]nothing worth remembering[/dim]")
     elif isinstance(seen, FactUpdated):
-        out.print(INDENT + change_line(seen), soft_wrap=True)
+        show_change(seen, indent=INDENT)
     elif isinstance(seen, EpisodesRecorded) and seen.episodes:
         count = len(seen.episodes)
         out.print(f"{INDENT}[dim]kept as {count} episode{'s' if count > 1 else ''}[/dim]")
 
 
 async def facts_of(store: VectorStore, person: Person, *, state: FactState | Literal["all"] = "active") -> list[Fact]:
-    """A person's facts, oldest first."""
+    """Read a person's facts, oldest first."""
     owner = Owner(scope="user", id=person.user_id)
     return await RecordReader(store=store).every_fact(
         RecordSelection(person.tenant_id, owner=owner, state=state, ceiling="secret")
     )
 
 
-async def tell_working_set(store: VectorStore, person: Person, session_id: str) -> None:
-    """What the agent attends to at the end of a session."""
+def show_beliefs(title: str, facts: Sequence[Fact]) -> None:
+    """Print what memory believes at the start of a command, each fact with its subject."""
+    wrapped(f"[bold]{title}[/bold]")
+    for fact in facts:
+        wrapped("  [green]●[/green] ", text(about(fact.subject, fact.content)))
+
+
+async def show_working_set(store: VectorStore, person: Person, session_id: str) -> None:
+    """Print the working set of a session, most salient entry first."""
     session = RecordSelection(person.tenant_id, user_id=person.user_id, session_id=session_id, ceiling="secret")
     entries = await RecordReader(store=store).every_entry(session)
-    table = Table("salience", "what", "subject", "lasting", box=None, pad_edge=False, header_style="bold")
-    for entry in entries:
-        table.add_row(f"{entry.salience:.2f}", text(entry.content), text(entry.subject), entry.durability)
-    out = console()
-    out.print(f"\n[bold]Working set of {text(session_id)}[/bold]  [dim]what is on its mind, fading by turns[/dim]")
-    out.print(table if entries else "  (empty)")
+    rows = [(f"{entry.salience:.2f}", entry.content, entry.subject, entry.durability) for entry in entries]
+    console().print()
+    wrapped(f"[bold]Working set of {text(session_id)}[/bold]  [dim]entries fade from turn to turn[/dim]")
+    if rows:
+        table(("salience", "content", "subject", "durability"), rows, empty="")
+    else:
+        console().print("  (empty)")
 
 
-async def tell_facts(store: VectorStore, person: Person) -> list[Fact]:
-    """What is believed, and what was believed before. Returns all of them."""
+async def show_facts(store: VectorStore, person: Person) -> list[Fact]:
+    """Print active facts and then the history. Returns all of them."""
     facts = await facts_of(store, person, state=ALL)
     by_id = {fact.fact_id: fact for fact in facts}
-    table = Table("", "what", "subject", "state", "why", box=None, pad_edge=False, header_style="bold")
+    rows, styles = [], []
     for fact in sorted(facts, key=lambda fact: (fact.state != "active", fact.recorded_at)):
         quote = f"“{fact.evidence[-1].quote}”" if fact.evidence else "consolidated"
-        why = quote
+        source = quote
         if fact.superseded_by in by_id:
-            why = f"now: {by_id[fact.superseded_by].content}"
-        style = "" if fact.state == "active" else "dim"
-        mark = "[green]●[/green]" if fact.state == "active" else "○"
-        table.add_row(
-            mark, text(fact.content), text(fact.subject), f"{fact.state} v{fact.version}", text(why), style=style
-        )
-    out = console()
-    out.print("\n[bold]Facts[/bold]  [dim]● believed now  ○ history[/dim]")
-    out.print(table if facts else "  (none)")
+            source = f"now: {by_id[fact.superseded_by].content}"
+        mark, style = ("●", "") if fact.state == "active" else ("○", "dim")
+        rows.append((mark, fact.content, fact.subject, f"{fact.state} v{fact.version}", source))
+        styles.append(style)
+    console().print("\n[bold]Facts[/bold]  [dim]● believed now  ○ history[/dim]")
+    if rows:
+        table(("", "fact", "subject", "state", "source"), rows, empty="", styles=styles)
+    else:
+        console().print("  (none)")
     return facts
 
 
 def program() -> str:
-    """How this command was called, so that what is advised can be typed as it stands."""
+    """Return the command as the user called it, so that suggested commands work as printed."""
     called = sys.argv[0]
     if os.sep not in called or not os.path.exists(called):
         return "memstream"
@@ -100,9 +108,10 @@ def program() -> str:
     return os.path.relpath(called)
 
 
-def tell_next(lines: Sequence[tuple[str, str]]) -> None:
+def show_next(lines: Sequence[tuple[str, str]]) -> None:
+    """Print commands to try, each with its purpose on the line before."""
     out = console()
     out.print("\n[bold]What next[/bold]")
-    width = max(len(command) for command, _ in lines)
-    for command, why in lines:
-        out.print(f"  [cyan]{escape(command):<{width}}[/cyan]  [dim]{escape(why)}[/dim]", soft_wrap=True)
+    for command, purpose in lines:
+        wrapped("  ", f"[dim]{escape(purpose)}[/dim]")
+        out.print(f"    [cyan]{escape(command)}[/cyan]", soft_wrap=True)

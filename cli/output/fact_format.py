@@ -1,11 +1,11 @@
-"""A change of a fact as a person reads it: what is believed now, what it was before, and why."""
+"""Changes of facts as text for people: the fact, what happened to it, whose it is, and why."""
 
 from __future__ import annotations
 
 from rich.markup import escape
 
 from ...schemas.facts import FactUpdated
-from .console import console, printable
+from .console import printable, wrapped
 
 _STYLES = {
     "new": ("green", "learnt"),
@@ -24,23 +24,25 @@ _STYLES = {
 
 
 def about(subject: str, content: str) -> str:
-    """A statement as one reads it: whom it is about stands before it, unless it is the user."""
+    """Return a statement with its subject in front, unless the subject is the user."""
     return content if subject == "user" else f"{subject}: {content}"
 
 
-def change_line(event: FactUpdated) -> str:
-    """One line of rich markup."""
+def show_change(event: FactUpdated, *, indent: str = "") -> None:
+    """Print a change."""
+    wrapped(*change_markup(event, indent=indent))
+
+
+def change_markup(event: FactUpdated, *, indent: str = "") -> tuple[str, str]:
+    """Return what happened, padded to a column, and the rest of the line, both as rich markup."""
     colour, word = _STYLES.get(event.action, ("white", event.action))
     owner = f"{event.owner.scope} {event.owner.id}"
-    text = f"[{colour}]{word:<11}[/{colour}] {_text(about(event.fact.subject, event.fact.content))}"
+    text = _text(about(event.fact.subject, event.fact.content))
     if event.fact.state != "active":
         text += f" [dim]({event.fact.state})[/dim]"
     reason = f" · {_text(event.reason)}" if event.reason else ""
-    return f"{text}  [dim]{_text(owner)} · v{event.fact.version}{reason}[/dim]"
-
-
-def show_change(event: FactUpdated) -> None:
-    console().print(change_line(event), soft_wrap=True)
+    body = f"{text}  [dim]{_text(owner)} · v{event.fact.version}{reason}[/dim]"
+    return f"{indent}[{colour}]{word:<11}[/{colour}] ", body
 
 
 def _text(text: str) -> str:

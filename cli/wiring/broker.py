@@ -1,38 +1,57 @@
-"""The log of the settings. Apart from wiring.py, so that commands which need no Qdrant do not wait for its client."""
+"""The log of the settings. It is apart from ports.py, so that commands without Qdrant do not import its client."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from ...streams.log.broker_url import kafka_servers
 from ...streams.log.embedded import EmbeddedLog
 from ...streams.log.port import Log
+from ...streams.log.sqlite_tables import FILE as LOG_FILE
 from ...streams.log.topic_admin import Deployment, create
+from ..errors import usage
 from .settings import Settings
 
+ENGINE_FOLDER = "qdrant"
 COMMAND_TIMEOUT = 10.0
-"""Seconds that a command gives a server."""
+"""Seconds that a command waits for a server."""
 
 
 def deployment(settings: Settings) -> Deployment:
-    """What topic admin needs of the settings."""
+    """Return the part of the settings that topic_admin needs."""
     servers = None if settings.broker_folder is not None else ",".join(kafka_servers(settings.broker))
     return Deployment(partitions=settings.partition_count, replication=settings.replication, servers=servers)
 
 
 def new_log(settings: Settings, *, timeout: float = COMMAND_TIMEOUT) -> Log:
-    """The log of the settings, not started."""
+    """Make the log of the settings, not started."""
     if settings.broker_folder is not None:
         return EmbeddedLog(folder=settings.broker_folder)
-    from ...streams.log.kafka import KafkaLog  # only who uses it pays for it
+    from ...streams.log.kafka import KafkaLog  # slow to import, and not needed in a folder
 
     return KafkaLog(servers=kafka_servers(settings.broker), timeout=timeout)
 
 
+def has_memory(folder: Path) -> bool:
+    """Whether memstream has written to this folder: it holds a log, an engine, or both."""
+    return (folder / LOG_FILE).exists() or (folder / ENGINE_FOLDER).exists()
+
+
+def require_memory(*folders: Path | None) -> None:
+    """Refuse (exit 2) to read a folder that holds no memory. None is a server."""
+    for folder in folders:
+        if folder is not None and not has_memory(folder):
+            raise usage(
+                f"{folder} holds no memory; reading creates none. `memstream demo`, `chat` and `worker` create one; "
+                "MEMSTREAM_DATADIR names another folder"
+            )
+
+
 @asynccontextmanager
 async def opened_log(settings: Settings, *, make_topics: bool = True) -> AsyncIterator[Log]:
-    """The log, started. In a folder the topics are made when they are missing: it is nobody else's to prepare."""
+    """Open the log. In a folder, missing topics are created: nobody else prepares a folder."""
     log = new_log(settings)
     await log.start()
     try:

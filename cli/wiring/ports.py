@@ -1,7 +1,7 @@
-"""The composition root: settings → log (broker.py), embedder, store; stages.py and running.py go on from there.
+"""Composition root: it makes log, embedder and store from the settings. stages.py and worker.py build on it.
 
-Of an embedded folder one process holds the lock. A command tries it: free, and the command holds it while it runs;
-held, and it reads and appends beside the holder and reaches the engine through the holder's loopback endpoint.
+One process holds the lock of an embedded folder. A command takes the lock if it is free. If another process
+holds it, the command appends to the same log and reaches the engine through that process's loopback endpoint.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ...adapters.vectors.factory import open_store
 from ...adapters.vectors.store import QdrantStore
 from ...streams.log.port import Log
 from ..errors import usage
-from .broker import opened_log
+from .broker import opened_log, require_memory
 from .settings import Settings
 
 FOLDER_PATIENCE = 10.0
-"""Seconds that a worker waits for a folder that another process holds."""
+"""Seconds that a worker waits for a folder which another process holds."""
 
 
 class NoUsage:
-    """For commands: nobody reads their metrics."""
+    """Usage sink of commands, which have no metrics."""
 
     def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None:
         return
@@ -54,7 +54,7 @@ def new_embedder(settings: Settings, *, sink: UsageSink) -> Embedder:
 
 
 def batching(embedder: Embedder, name: str) -> Embedder:
-    """Concurrent events share calls where a call costs more than its texts. Hashing is a function: nothing to share."""
+    """Wrap an embedder so that concurrent events share its calls. Hashing gains nothing from it and stays as it is."""
     policy = {"openai": REMOTE, "fastembed": LOCAL}.get(name.partition(":")[0])
     return embedder if policy is None else BatchingEmbedder(embedder=embedder, policy=policy)
 
@@ -62,7 +62,7 @@ def batching(embedder: Embedder, name: str) -> Embedder:
 # ------------------------------------------------------------------------------------------------ folders
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Which embedded folders this process holds."""
+    """The embedded folders that this process holds."""
 
     held: frozenset[Path]
 
@@ -72,7 +72,7 @@ class Folders:
 
 @asynccontextmanager
 async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Folders]:
-    """For a command: hold what is free."""
+    """For a command: hold the folders that are free."""
     locks = [FolderLock(folder=folder, purpose=purpose) for folder in settings.folders]
     try:
         held = frozenset(lock.folder for lock in locks if _try(lock))
@@ -84,7 +84,7 @@ async def tried_folders(settings: Settings, *, purpose: str) -> AsyncIterator[Fo
 
 @asynccontextmanager
 async def own_folders(settings: Settings, *, purpose: str, patience: float = FOLDER_PATIENCE) -> AsyncIterator[Folders]:
-    """For a worker: hold them all, waiting `patience` seconds; then CommandFailed (exit 2) names the holder."""
+    """For a worker: hold every folder. After `patience` seconds CommandFailed (exit 2) names the holder."""
     locks: list[FolderLock] = []
     try:
         for folder in settings.folders:
@@ -117,15 +117,15 @@ async def _acquire(lock: FolderLock, patience: float) -> bool:
 
 # ------------------------------------------------------------------------------------------------ the store
 def reader_identity(settings: Settings) -> EmbedderIdentity:
-    """For commands that read and never embed: they work while the embedder's server is away. Such a store must not
-    make collections."""
+    """Return the identity for commands that never embed. They work without the embedder's server. A store with this
+    identity must not create collections."""
     return EmbedderIdentity(name=settings.embedder, dimension=0)
 
 
 async def new_store(
     settings: Settings, *, identity: EmbedderIdentity, folders: Folders, serve_loopback: bool = False
 ) -> QdrantStore:
-    """The store, open, its collections not looked at."""
+    """Open the store without checking its collections."""
     return await open_store(
         settings.qdrant,
         embedder=identity,
@@ -137,7 +137,7 @@ async def new_store(
 
 @dataclass(frozen=True, slots=True)
 class OpenPorts:
-    """What a command that reads works with."""
+    """Ports of a command that reads."""
 
     log: Log
     store: QdrantStore
@@ -145,7 +145,9 @@ class OpenPorts:
 
 @asynccontextmanager
 async def open_ports(settings: Settings, *, purpose: str) -> AsyncIterator[OpenPorts]:
-    """Log and store for a command that reads; closed in the opposite order."""
+    """Open log and store for a command that reads. Refuses a folder without a memory; reading creates nothing."""
+    if settings.qdrant_folder is not None:
+        require_memory(settings.qdrant_folder, settings.broker_folder)
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
         log = await stack.enter_async_context(opened_log(settings))

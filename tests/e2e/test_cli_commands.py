@@ -129,18 +129,22 @@ class TestUsage:
 class TestEmpty:
     @pytest.mark.parametrize("what", ["facts", "episodes", "working", "turns"])
     def test_nothing_remembered_is_no_error(self, memstream: Memstream, what: str) -> None:
+        memstream("topics", "create")
         done = memstream("show", what, "--tenant", "acme", "--json")
         assert (done.code, done.out) == (0, "")
 
     def test_watch_ends_when_idle(self, memstream: Memstream) -> None:
+        memstream("topics", "create")
         done = memstream("watch", "--from-beginning", "--until-idle", "0.2", "--json")
         assert (done.code, done.out) == (0, "")
 
     def test_no_dead_letters(self, memstream: Memstream) -> None:
+        memstream("topics", "create")
         assert memstream("dlq", "list", "--json").out == ""
         assert memstream("dlq", "show", "memory.turns", "0", "0").code == 1
 
     def test_a_fact_that_is_not_there(self, memstream: Memstream) -> None:
+        memstream("topics", "create")
         done = memstream("trace", "no-such-fact", "--tenant", "acme")
         assert done.code == 1
         assert "no-such-fact" in done.err

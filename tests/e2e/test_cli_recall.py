@@ -46,6 +46,7 @@ class TestUsage:
 
     @pytest.mark.parametrize("more", [(), ("--cue", "Stripe", "--session", "s1")], ids=["plain", "cue"])
     def test_nothing_remembered_is_no_error(self, command: InProcess, more: tuple[str, ...]) -> None:
+        command("topics", "create")
         done = command(*asked(*more))
         assert (done.code, done.out) == (0, "")
 
@@ -94,6 +95,7 @@ def test_what_was_said_is_recalled_beside_a_worker_and_after_it(tmp_path: Path, 
 
 def test_a_reranker_that_cannot_be_had_is_wrong_usage(tmp_path: Path, command: InProcess) -> None:
     (tmp_path / "memstream.toml").write_text('[memory.recall]\nreranker = "model"\n')
+    command("topics", "create")
     refused = command(*asked("--cue", "Stripe"))
     assert refused.code == 2
     assert "OPENAI_API_KEY" in refused.err

@@ -33,6 +33,7 @@ async def first_value(folder: Path, topic: str) -> tuple[bytes, bytes]:
 def test_verify(tmp_path: Path) -> None:
     memstream = InProcess(tmp_path)
     folder = tmp_path / ".memstream"
+    memstream("topics", "create")
     empty = memstream("verify", "--json")
     assert (empty.code, {line["checked"] for line in empty.records} - {0}) == (0, {7})  # 7: the lag, of each topic
     assert memstream("demo").code == 0
