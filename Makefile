@@ -21,7 +21,7 @@ demo: $(VENV)/.ready ## the whole pipeline on one conversation, with no server a
 
 setup: $(VENV)/.ready-dev ## everything that working on memstream needs
 
-test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port)
+test: $(VENV)/.ready-dev ## the tests, with a real Kafka broker (Docker, or Java and Maven; MEMSTREAM_TEST_KAFKA=host:port); a Qdrant server by MEMSTREAM_TEST_QDRANT=http://host:port
 	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 long: $(VENV)/.ready-dev ## the tests that take long: a fresh clone, services end to end, every crash point
