@@ -109,8 +109,19 @@ def _judged(
         for row in contradicted_rows(statement_from_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
         if row.state == "active" and row.fact_id != (known.fact_id if known else None)
     )
-    transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
+    twin = _active_twin(pending, neighbours, policy) if change.judgement == "coexist" and not rivals else None
+    if twin is not None:
+        # a row was reworded into the same statement while this one waited: both active would state it twice
+        transitions = settle_pending(pending, twin, "duplicate", stamp, policy, why="")
+    else:
+        transitions = settle_pending(pending, known, change.judgement, stamp, policy, why=change.reason, rivals=rivals)
     return ProposalOutcome("applied", transitions[-1].reason, pending.fact_id, transitions)
+
+
+def _active_twin(pending: StoredFact, neighbours: Neighbours, policy: MemoryPolicy) -> StoredFact | None:
+    """Return the active row that states the same as the pending one."""
+    rows = equivalent_rows(statement_from_fact(pending), neighbours.near, policy.conflict)
+    return next((row for row in rows if row.state == "active" and row.fact_id != pending.fact_id), None)
 
 
 def _updated(

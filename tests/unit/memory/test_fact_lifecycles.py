@@ -300,3 +300,13 @@ def test_a_fact_that_was_said_ahead_closes_another_value_that_was_said_meanwhile
     lives.says(text="Is 34 years old", age=28, ahead=None, about="user")
     lives.judges(which=0, judgement=None)
     assert [row.content for row in lives._active()] == ["Turned 35"]
+
+
+def test_a_fact_that_was_said_ahead_is_a_duplicate_of_one_that_was_reworded_meanwhile() -> None:
+    lives = Lives()
+    lives.says(text="Prefers window seats", age=0, ahead=None, about="user")
+    lives.says(text="Works at Google in Zurich", age=0, ahead=1, about="user")
+    lives.time_passes(days=2)
+    lives.proposes(action="update", text="Is employed by Google", which=0, other=0, behind=False)
+    lives.judges(which=0, judgement=None)
+    assert [row.content for row in lives._active()] == ["Is employed by Google"]
