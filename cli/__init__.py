@@ -1,1 +1,1 @@
-"""The command line: the only place that builds settings and wires ports."""
+"""The command line: the only room that builds settings and wires ports."""

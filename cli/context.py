@@ -1,4 +1,4 @@
-"""What every command gets: settings and policy, read once, and one way to run its coroutine."""
+"""Context of every command: settings and policy, read once, and `run` for its coroutine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass
 class CommandContext:
-    """`click` carries it. Settings are read when a command asks for them, so that --help needs none."""
+    """Object that click hands to commands. It reads settings on first use, so that --help needs none."""
 
     config: Path | None = None
 
@@ -42,7 +42,7 @@ pass_context = click.make_pass_decorator(CommandContext, ensure=True)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine; errors of the ports end the command with their exit code."""
+    """Run a command's coroutine. An error of a port ends the command with its exit code."""
     try:
         return asyncio.run(work)
     except StageError as error:

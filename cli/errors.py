@@ -1,4 +1,4 @@
-"""What a command ends with: exit codes, and errors as one line that says what to do."""
+"""Exit codes of commands, and errors as one line that says what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Exit(IntEnum):
     PARTLY = 1
     """Partly done, or a check failed."""
     USAGE = 2
-    """Wrong usage or settings, or another process is in the way."""
+    """Wrong usage or settings, or another process holds the folder."""
     UNREACHABLE = 3
     """A server cannot be reached."""
     BROKEN = 4
@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 
 class CommandFailed(click.ClickException):
-    """Ends the command with `code`; the message goes to stderr, each line under the command's name."""
+    """Error that ends the command with `code`. Each line of its message goes to stderr after `memstream: `."""
 
     def __init__(self, code: Exit, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ def unreachable(error: Transient) -> CommandFailed:
 
 
 def failed(error: StageError) -> CommandFailed:
-    """What a command makes of an error that leaves a port."""
+    """Return the command's error for an error of a port."""
     match error:
         case Transient():
             return unreachable(error)

@@ -15,39 +15,41 @@ from .context import CommandContext
 from .output import logs
 
 COMMANDS = {
-    "demo": "The whole pipeline on one conversation, with no server and no key.",
-    "chat": "Talk: each line is a turn, changes of facts appear as they come.",
+    "demo": "Run the whole pipeline on one conversation, without a server or a key.",
+    "chat": "Talk to memory: each line is a turn, and changes of facts appear as they come.",
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
-    "serve": "Memory over HTTP: turns in, recall, facts, their changes as they come.",
-    "tokens": "Make a token for `serve`.",
-    "topics": "Make or compare the topics.",
+    "serve": "Serve memory over HTTP: take turns, answer recall, stream changes of facts.",
+    "tokens": "Make a bearer token for `serve`.",
+    "topics": "Create the topics, or compare them with the catalogue.",
     "produce": "Send turns from a file or standard input.",
-    "watch": "Tail the changes of facts.",
-    "show": "Show facts, episodes, the working set, or turns.",
-    "recall": "Recall what memory has for a cue, ranked.",
-    "rehydrate": "Show the words of an episode of which a gist is left.",
-    "trace": "Show why a fact is believed.",
-    "consolidate": "Make facts of a user's episodes now.",
-    "prune": "Look through a user's facts for what should go.",
-    "digest": "Write a user's digest anew.",
-    "hygiene": "Cull what is over in a user's memory.",
-    "flush": "Make episodes of what counts in a session's working set.",
-    "compact": "Make an episode of a session's older turns.",
+    "watch": "Print changes of facts as they come.",
+    "show": "Show facts, episodes, the working set, the digest, or turns.",
+    "recall": "Recall memory for a cue, best item first.",
+    "rehydrate": "Show the original words of an episode that was reduced to a gist.",
+    "trace": "Show why memory believes a fact.",
+    "consolidate": "Derive facts from a user's episodes now.",
+    "prune": "Prune a user's facts.",
+    "digest": "Write a user's digest again.",
+    "hygiene": "Delete expired and faded records of a user.",
+    "flush": "Turn important entries of a session's working set into episodes.",
+    "compact": "Summarise a session's older turns in an episode.",
     "reflect": "Maintain a user's memory: prune, merge, strengthen, derive, compact.",
-    "verify": "Check that nothing was lost, doubled or mixed up.",
-    "tables": "Go on after a stage's table was lost.",
+    "verify": "Check that no record was lost, doubled or mixed up.",
+    "tables": "Continue after a stage's table was lost.",
     "rebuild": "Fill Qdrant's facts from the log.",
-    "dlq": "Look at dead letters.",
+    "dlq": "List and show dead letters.",
     "doctor": "Check what a worker needs, and say what to do.",
 }
-"""Name → one line for --help. The module is read when the command is used: Qdrant's client alone takes a second."""
+"""Name → line of --help. A command's module is imported on use: Qdrant's client alone takes a second to import."""
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
 MODULES = dict.fromkeys(UPKEEP, "upkeep")
-"""Command → its module in commands/, where the two names differ."""
+"""Command → its module in commands/, if the names differ."""
 
 
 class LazyCommands(click.Group):
+    """Group that imports a command's module when the command is used."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -74,16 +76,16 @@ class LazyCommands(click.Group):
 @click.option(
     "--config",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="TOML file with settings and the memory's policy. [default: memstream.toml, when it is there]",
+    help="TOML file with settings and policy. [default: memstream.toml, if it exists]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
+@click.option("-v", "--verbose", is_flag=True, help="Log each step on stderr.")
 @click.pass_context
 def cli(context: click.Context, config: Path | None, verbose: bool) -> None:
-    """Memory for chat services: turns in on Kafka, facts out, nothing lost.
+    """Memory for chat services: it reads turns from Kafka and writes facts.
 
-    Settings come from MEMSTREAM_* variables and memstream.toml (docs/reference/settings.md). With none of them
-    everything runs in one folder, .memstream, with no server. Exit codes: 0 done, 1 partly or a check failed, 2 wrong
-    usage or settings, 3 a server cannot be reached, 4 a broken invariant stopped the worker.
+    Settings come from MEMSTREAM_* variables and memstream.toml (docs/reference/settings.md). Without any,
+    everything runs in one folder, .memstream, and needs no server. Exit codes: 0 done, 1 partly or a check failed, 2
+    wrong usage or settings, 3 a server cannot be reached, 4 a broken invariant stopped the worker.
     """
     logs.configure(level=logging.DEBUG if verbose else logging.ERROR)
     context.obj = CommandContext(config)

@@ -1,4 +1,4 @@
-"""`memstream doctor`: is everything there that a worker needs, and what to do about what is not."""
+"""`memstream doctor`: check what a worker needs, and say how to repair what is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ..wiring.settings import Settings
 @options.as_json
 @pass_context
 def doctor(context: CommandContext, as_json: bool) -> None:
-    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Exit 1 when one fails."""
+    """Check settings, log, topics, Qdrant, embedder, every model and data directory. Exit 1 if a check fails."""
     try:
         settings = context.settings
     except CommandFailed as error:
@@ -57,7 +57,7 @@ def doctor(context: CommandContext, as_json: bool) -> None:
 
 async def _all(settings: Settings, policy: MemoryPolicy) -> list[Check]:
     checks = [_python(), _settings(settings), Check("tiers", True, described(policy.tiers)), _datadir(settings)]
-    checks += [check async for check in _of_log(settings)]
+    checks += [check async for check in _log_checks(settings)]
     embedder, identity = await _embedder(settings)
     return [*checks, await _qdrant(settings, identity), embedder, *await check_models(settings, policy.models.given)]
 
@@ -91,9 +91,9 @@ def _datadir(settings: Settings) -> Check:
 
 
 # ------------------------------------------------------------------------------------------------ the log
-async def _of_log(settings: Settings) -> AsyncIterator[Check]:
+async def _log_checks(settings: Settings) -> AsyncIterator[Check]:
     if settings.broker_folder is not None and not settings.broker_folder.exists():
-        yield Check("broker", True, f"{settings.broker}: not there yet, the first command makes it")
+        yield Check("broker", True, f"{settings.broker} does not exist yet; the first command creates it")
         return
     log = new_log(settings)
     problem = await _problem(log.start)
@@ -106,7 +106,7 @@ async def _of_log(settings: Settings) -> AsyncIterator[Check]:
         for stage in STAGES:
             yield await _stage(log, stage)
     except StageError as error:
-        yield Check("broker", False, *_told(error))
+        yield Check("broker", False, *_remedy(error))
     finally:
         await log.close()
 
@@ -122,7 +122,7 @@ async def _topics(log: Log, settings: Settings) -> Check:
 
 
 async def _stage(log: Log, stage: StageName) -> Check:
-    """How many workers a stage has, and how far it is behind. No worker is no fault: it may not be its time."""
+    """Count a stage's workers and the records that it is behind. A stage without workers passes: it may start later."""
     group = group_of(stage)
     behind = 0
     for topic in read_by(stage):
@@ -135,12 +135,12 @@ async def _stage(log: Log, stage: StageName) -> Check:
     return Check(f"stage {stage}", True, f"{members} workers, {behind} records behind")
 
 
-# ------------------------------------------------------------------------------------------------ the others
+# ------------------------------------------------------------------------------------------------ store and embedder
 async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Check:
-    """`identity` None: the embedder does not answer, so whose vectors lie there is not looked at."""
+    """Check Qdrant. With `identity` None the embedder does not answer, and its collections are not compared with it."""
     folder = settings.qdrant_folder
     if folder is not None and not folder.exists():
-        return Check("qdrant", True, f"{settings.qdrant}: not there yet, the first worker makes it")
+        return Check("qdrant", True, f"{settings.qdrant} does not exist yet; the first worker creates it")
     try:
         async with tried_folders(settings, purpose="doctor") as folders:
             store = await new_store(settings, identity=identity or reader_identity(settings), folders=folders)
@@ -153,7 +153,7 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
                 await store.close()
             held = folder is not None and not folders.holds(folder)
     except StageError as error:
-        return Check("qdrant", False, *_told(error))
+        return Check("qdrant", False, *_remedy(error))
     if problem is not None:
         return Check("qdrant", False, *problem)
     beside = f", held by {holder_of(folder)}" if held and folder is not None else ""
@@ -161,7 +161,7 @@ async def _qdrant(settings: Settings, identity: EmbedderIdentity | None) -> Chec
 
 
 async def _collections(store: QdrantStore) -> None:
-    """Those that stand: is the server new enough, and were they filled by the embedder of the settings."""
+    """Check that the server is new enough, and that existing collections have the embedder of the settings."""
     standing = [spec.name for spec in COLLECTIONS if await store.exists(spec.name)]
     if standing:
         await store.ensure(*standing)
@@ -183,17 +183,17 @@ async def _embedder(settings: Settings) -> tuple[Check, EmbedderIdentity | None]
 
 
 async def _problem(attempt: Callable[[], Awaitable[object]]) -> tuple[str, str] | None:
-    """What is wrong and what to do; None when the attempt went well."""
+    """Make an attempt. Return what is wrong and what to do, or None if it succeeded."""
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT * 2):
             await attempt()
     except StageError as error:
-        return _told(error)
+        return _remedy(error)
     except TimeoutError:
-        return f"no answer within {COMMAND_TIMEOUT * 2:.0f} s", "is it up, and is its address right?"
+        return f"no answer within {COMMAND_TIMEOUT * 2:.0f} s", "does it run, and is its address right?"
     return None
 
 
-def _told(error: StageError) -> tuple[str, str]:
+def _remedy(error: StageError) -> tuple[str, str]:
     remedy = error.remedy if isinstance(error, Transient) else ""
     return str(error), remedy or "see the detail"

@@ -1,4 +1,4 @@
-"""`memstream produce FILE|-`: turns as NDJSON onto memory.turns, under the right key."""
+"""`memstream produce FILE|-`: send turns as NDJSON to memory.turns, under their session's key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..wiring.broker import opened_log
 from ..wiring.settings import Settings
 
 WINDOW = 256
-"""Turns on their way at once; those of one session one after the other."""
+"""Turns that may wait for their acknowledgement at once. Those of one session are sent one after the other."""
 
 
 @click.command()
@@ -31,8 +31,8 @@ WINDOW = 256
 def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
     """Send turns, one JSON object a line, from FILE or - (standard input).
 
-    Each line is answered in its order once it is durable. A bad line is told on stderr with its number, the rest goes
-    on, and the exit code is 1.
+    Answers come in the order of the lines, each once its turn is durable. A wrong line is reported on stderr with its
+    number; the command continues with the others and exits 1.
     """
     written, refused = run(_produce(context.settings, file, as_json))
     if not as_json:
@@ -42,7 +42,7 @@ def produce(context: CommandContext, file: BinaryIO, as_json: bool) -> None:
 
 
 async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[int, int]:
-    """How many were written, how many refused. Reading goes on while earlier lines are on their way."""
+    """Send the lines; return how many were written and how many were refused. Reading goes on meanwhile."""
     async with opened_log(settings) as log:
         waiting: asyncio.Queue[TurnLine | None] = asyncio.Queue(WINDOW)
         reading = asyncio.create_task(_read(file, TurnSender(log, "produce"), waiting))
@@ -70,7 +70,7 @@ async def _produce(settings: Settings, file: BinaryIO, as_json: bool) -> tuple[i
 
 @dataclass(frozen=True, slots=True)
 class TurnLine:
-    """A line on its way. `sent` ends when it is durable, or with the Poison that says what is wrong with it."""
+    """A line in flight. `sent` ends when it is durable, or raises the Poison that says what is wrong."""
 
     number: int
     turn_id: str
@@ -78,7 +78,7 @@ class TurnLine:
 
 
 async def _read(file: BinaryIO, sender: TurnSender, waiting: asyncio.Queue[TurnLine | None]) -> None:
-    """Lines into the queue as they come; None at the end. Raises CommandFailed where that came too early."""
+    """Put lines into the queue, and None at the end. Raises CommandFailed if the file cannot be read to its end."""
     number = 0
     try:
         async for raw in lines(file):

@@ -1,4 +1,4 @@
-"""`memstream rebuild facts`: fills Qdrant's facts from memory.facts, which holds their state for ever."""
+"""`memstream rebuild facts`: write Qdrant's facts again from memory.facts, which is never deleted."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from ..wiring.ports import NoUsage, new_embedder, new_store, own_folders
 from ..wiring.settings import Settings
 
 PATIENCE = 0.0
-"""A worker that holds the folder will go on: there is nothing to wait for."""
+"""A worker that holds the folder does not release it, so waiting is useless."""
 
 
 @click.group()
 def rebuild() -> None:
-    """Fill Qdrant anew from the log."""
+    """Fill Qdrant again from the log."""
 
 
 @rebuild.command("facts")
 @options.as_json
 @pass_context
 def facts(context: CommandContext, as_json: bool) -> None:
-    """Write every fact of memory.facts that Qdrant lacks or has in a lower version; texts are embedded anew.
+    """Write every fact of memory.facts that Qdrant lacks or has in a lower version; embed its text again.
 
-    Refuses (exit 2) while a reflector works. Episodes and turns are not in memory.facts: they do not come back.
+    The command refuses (exit 2) while a reflector works. memory.facts has no episodes and no turns.
     """
-    told = (lambda done: None) if as_json else _progress
-    done = run(_rebuild(context.settings, told))
+    progress = (lambda done: None) if as_json else _progress
+    done = run(_rebuild(context.settings, progress))
     if as_json:
         console.line(asdict(done))
     else:
         console.advice(
-            f"{done.read} facts read, {done.written} written, {done.kept} stood already, {done.removed} taken out, "
+            f"{done.read} facts read, {done.written} written, {done.kept} unchanged, {done.removed} removed, "
             f"{done.unreadable} records unreadable"
         )
     if done.unreadable:

@@ -1,4 +1,4 @@
-"""`memstream rehydrate EPISODE_ID`: the words of an old episode of which a gist is left."""
+"""`memstream rehydrate EPISODE_ID`: the original words of an episode that was reduced to a gist."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..wiring.ports import open_ports
 from ..wiring.settings import Settings
 
 WHY: Final[Mapping[Nothing, str]] = {
-    "whole": "it was never compressed: `memstream show episodes` has all of its text",
-    "gone": "its words are not in the archive any more: their time there was over",
-    "damaged": "what the archive has is not what was put there (its SHA-256 differs): nothing is shown",
+    "whole": "it was never reduced: `memstream show episodes` has its whole text",
+    "gone": "the archive no longer has its words: their retention is over",
+    "damaged": "the archived words are damaged (their SHA-256 differs), so they are not shown",
 }
 
 
@@ -31,10 +31,10 @@ WHY: Final[Mapping[Nothing, str]] = {
 @options.as_json
 @pass_context
 def rehydrate(context: CommandContext, episode_id: str, tenant: str, as_json: bool) -> None:
-    """Show the words of an episode of which a gist is left (`archived_at`). Each access is logged, and keeps them
-    longer.
+    """Show the original words of an episode that was reduced to a gist (`archived_at`). Each access is logged and
+    extends their retention.
 
-    Exit code 1 says that there is no such episode, or nothing to show; stderr says why.
+    Exit code 1 means that there is no such episode, or that it has no words to show; stderr says why.
     """
     found = run(_rehydrated(context.settings, context.policy, EpisodeRef(tenant, episode_id, ceiling="secret")))
     if found is None:

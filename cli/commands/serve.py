@@ -1,4 +1,4 @@
-"""`memstream serve`: memory over HTTP, until SIGTERM."""
+"""`memstream serve`: serve memory over HTTP until SIGTERM."""
 
 from __future__ import annotations
 
@@ -23,18 +23,29 @@ log = structlog.get_logger(__name__)
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Other than this machine: needs MEMSTREAM_TOKENS.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 is any free one.")
 @click.option(
-    "--with-stages", is_flag=True, help="Run all stages in this process. [default: when it holds the embedded folder]"
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Other than loopback needs MEMSTREAM_TOKENS.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--with-stages", is_flag=True, help="Run all stages in this process. [default: if it holds the embedded folder]"
 )
 @pass_context
 def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> None:
     """Serve memory over HTTP: turns in, recall, facts, and their changes as server-sent events.
 
     docs/reference/http.md is the contract.
-    SIGTERM answers what is at work, ends streams, and exits 0. Logs go to stdout; the line `serving` has the address.
-    /docs shows the interface, /readyz and /metrics the state.
+    On SIGTERM it finishes running requests, ends streams and exits 0. Logs go to stdout; the line `serving` has the
+    address. /docs shows the interface, /readyz and /metrics the state.
     """
     logs.configure(stream=sys.stdout, level=logging.INFO)
     settings, policy = context.settings, context.policy

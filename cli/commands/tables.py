@@ -1,4 +1,4 @@
-"""`memstream tables accept-loss STAGE`: go on without what a stage's table knew (docs/design/recovery.md)."""
+"""`memstream tables accept-loss STAGE`: continue with the rest of a damaged table (docs/design/recovery.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..wiring.ports import own_folders
 from ..wiring.settings import Settings
 
 PATIENCE = 0.0
-"""A worker that holds the folder will go on: there is nothing to wait for."""
+"""A worker that holds the folder does not release it, so waiting is useless."""
 
 
 @click.group()
@@ -32,10 +32,10 @@ def tables() -> None:
 @options.as_json
 @pass_context
 def accept(context: CommandContext, stage: str, as_json: bool) -> None:
-    """Go on with what is left of STAGE's table, after its worker has refused to.
+    """Continue with the rest of STAGE's table after its worker refused it.
 
-    What the table knew and its changelog has no more is forgotten: working sets, deferred turns, who was seen. Facts
-    and episodes stay. Refuses (exit 2) while workers run. Delete the local tables that the worker named first.
+    Rows that the changelog has lost are forgotten: working sets, deferred turns, ids that were seen. Facts and episodes
+    stay. The command refuses (exit 2) while workers run. First delete the local tables that the worker named.
     """
     for each in run(_accept(context.settings, cast(StageName, stage))):
         if as_json:

@@ -1,4 +1,4 @@
-"""`memstream tokens new`: a bearer token for `memstream serve`, told once, and its entry for the file of tokens."""
+"""`memstream tokens new`: a bearer token for `memstream serve`, printed once, and its entry for the file of tokens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,18 @@ def tokens() -> None:
 
 
 @tokens.command()
-@click.option("--name", required=True, help="What it is for: it stands in refusals.")
-@click.option("--tenant", "tenants", type=options.GIVEN_ID, multiple=True, required=True, help="May be given again.")
-@click.option("--user", "users", type=options.GIVEN_ID, multiple=True, help="Only this user's memory; again for more.")
+@click.option("--name", required=True, help="Purpose of the token; refusals name it.")
+@click.option(
+    "--tenant",
+    "tenants",
+    type=options.GIVEN_ID,
+    multiple=True,
+    required=True,
+    help="Tenant of the token; may be repeated.",
+)
+@click.option(
+    "--user", "users", type=options.GIVEN_ID, multiple=True, help="Limit the token to this user; may be repeated."
+)
 @click.option(
     "--scope",
     "scopes",
@@ -30,8 +39,10 @@ def tokens() -> None:
 )
 @options.as_json
 def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tuple[Scope, ...], as_json: bool) -> None:
-    """Print a token, once, and the entry to append to the file that MEMSTREAM_TOKENS names. The file holds its SHA-256
-    alone; `serve` reads it at its start."""
+    """Print a token once, and the entry to append to the file that MEMSTREAM_TOKENS names.
+
+    The file holds only its SHA-256; `serve` reads the file when it starts.
+    """
     token = new_token()
     entry = {"name": name, "sha256": digest(token), "tenants": list(tenants), "scopes": list(scopes)}
     if users:
@@ -41,4 +52,4 @@ def new(name: str, tenants: tuple[str, ...], users: tuple[str, ...], scopes: tup
         console.line({"token": token, "entry": "\n".join(lines)})
         return
     click.echo("\n".join(lines))
-    console.advice(f"the token, told this once: {token}")
+    console.advice(f"the token, shown only once: {token}")

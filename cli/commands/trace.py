@@ -1,4 +1,4 @@
-"""`memstream trace FACT_ID`: the chain back from a fact: its versions, the decisions, the observations, the turns."""
+"""`memstream trace FACT_ID`: provenance of a fact: its versions, decisions, observations and turns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..wiring.settings import Settings
 @options.as_json
 @pass_context
 def trace(context: CommandContext, fact_id: str, tenant: str, as_json: bool) -> None:
-    """Show why a fact is believed: its versions, the decisions, the observations, the turns word by word.
+    """Show why memory believes a fact: its versions, the decisions, the observations, and the turns word by word.
 
-    With --json one object: fact, versions, decisions, observations, turns. Exit code 1 says that there is no such fact,
-    or that a part of the log was not read; stderr names it.
+    With --json one object: fact, versions, decisions, observations, turns. Exit code 1 means that there is no such
+    fact, or that a part of the log was not read; stderr names it.
     """
     chain = run(_trace(context.settings, FactRef(tenant, fact_id, ceiling="secret")))
     if chain is None:
@@ -35,7 +35,7 @@ def trace(context: CommandContext, fact_id: str, tenant: str, as_json: bool) -> 
     if as_json:
         console.line(chain.payload())
     else:
-        _tell(chain)
+        _print(chain)
     if chain.missing:
         raise CommandFailed(Exit.PARTLY, "\n".join(f"missing: {each.part}: {each.why}" for each in chain.missing))
 
@@ -45,7 +45,7 @@ async def _trace(settings: Settings, ref: FactRef) -> ProvenanceChain | None:
         return await FactTracer(store=ports.store, log=ports.log).trace(ref)
 
 
-def _tell(chain: ProvenanceChain) -> None:
+def _print(chain: ProvenanceChain) -> None:
     fact = chain.fact
     click.echo(f"{console.printable(fact.content)}  ({fact.state}, version {fact.version})")
     click.echo(f"  {fact.owner.scope} {fact.owner.id} · {fact.category} · confidence {fact.confidence:.2f}")

@@ -1,4 +1,4 @@
-"""Commands that maintain one user's memory now and wait for the result: consolidate, prune, digest, hygiene, reflect,
+"""Commands that maintain one user's memory and wait for the result: consolidate, prune, digest, hygiene, reflect,
 flush, compact."""
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from ..wiring.command_runs import CommandRun, Kind, flushed, ran
 @options.as_json
 @pass_context
 def consolidate(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Make facts of a user's episodes now, and wait for the changes (at most 60 s).
+    """Derive facts from a user's episodes, and wait for the changes (at most 60 s).
 
-    Exit 1 when it was refused or failed, or when something is still on its way.
+    Exit 1 if it was refused or failed, or if a part is not done in time.
     """
-    tell_changes(asked(context, "consolidate", tenant=tenant, user=user), as_json=as_json)
+    print_changes(request(context, "consolidate", tenant=tenant, user=user), as_json=as_json)
 
 
 @click.command()
 @options.tenant
 @options.user
-@click.option("--force", is_flag=True, help="Although little has changed since the last time.")
+@click.option("--force", is_flag=True, help="Run even if little has changed since the last run.")
 @options.as_json
 @pass_context
 def prune(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Look through a user's facts for what should go, and wait for it (at most 60 s).
+    """Prune a user's facts: let a model propose facts to drop, and wait for the changes (at most 60 s).
 
-    Exit 1 when it was refused or failed, or when something is still on its way.
+    Exit 1 if it was refused or failed, or if a part is not done in time.
     """
-    tell_changes(asked(context, "prune", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
+    print_changes(request(context, "prune", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
 
 
 @click.command()
 @options.tenant
 @options.user
-@click.option("--force", is_flag=True, help="Although nothing has changed.")
+@click.option("--force", is_flag=True, help="Write it even if nothing has changed.")
 @options.as_json
 @pass_context
 def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json: bool) -> None:
-    """Write a user's digest anew, and wait for it (at most 60 s).
+    """Write a user's digest again, and wait for it (at most 60 s).
 
-    Exit 1 when it was refused or failed, or when something is still on its way.
+    Exit 1 if it was refused or failed, or if a part is not done in time.
     """
-    tell_changes(asked(context, "digest", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
+    print_changes(request(context, "digest", tenant=tenant, user=user, args={"force": force}), as_json=as_json)
 
 
 @click.command()
@@ -64,11 +64,11 @@ def digest(context: CommandContext, tenant: str, user: str, force: bool, as_json
 @options.as_json
 @pass_context
 def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Cull what is over in a user's memory and flag what is old, and wait for it (at most 60 s).
+    """Delete expired and faded records of a user, flag old ones, and wait for it (at most 60 s).
 
-    Exit 1 when it was refused or failed, or when something is still on its way.
+    Exit 1 if it was refused or failed, or if a part is not done in time.
     """
-    tell_counts(asked(context, "hygiene", tenant=tenant, user=user), as_json=as_json)
+    print_counts(request(context, "hygiene", tenant=tenant, user=user), as_json=as_json)
 
 
 @click.command()
@@ -77,12 +77,12 @@ def hygiene(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @options.as_json
 @pass_context
 def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> None:
-    """Prune, merge, strengthen, derive and compact a user's memory, and wait for it (at most 60 s). Zeros when a run
-    was going on.
+    """Prune, merge, strengthen, derive and compact a user's memory, and wait for it (at most 60 s). The counts are 0 if
+    another run was active.
 
-    Exit 1 when it was refused or failed, or when something is still on its way.
+    Exit 1 if it was refused or failed, or if a part is not done in time.
     """
-    tell_counts(asked(context, "hygiene", tenant=tenant, user=user, args={"run": "reflect"}), as_json=as_json)
+    print_counts(request(context, "hygiene", tenant=tenant, user=user, args={"run": "reflect"}), as_json=as_json)
 
 
 @click.command()
@@ -92,23 +92,23 @@ def reflect(context: CommandContext, tenant: str, user: str, as_json: bool) -> N
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
-    help="So many of its newest turns are left out. [default: memory.session_log.keep, 20]",
+    help="Leave out the newest N turns. [default: memory.session_log.keep, 20]",
 )
 @options.as_json
 @pass_context
 def compact(context: CommandContext, tenant: str, user: str, session: str, keep: int | None, as_json: bool) -> None:
-    """Make one episode of a session's older turns, and wait for it (at most 60 s). The turns stay.
+    """Summarise a session's older turns in one episode, and wait for it (at most 60 s). The turns stay.
 
-    Exit 1 when it was refused or failed, when turns are left for another time, or when something is still on its way.
+    Exit 1 if it was refused or failed, if turns are left, or if a part is not done in time.
     """
     args = Compact(user_id=user, session_id=session, keep=keep).to_payload()
-    done = asked(context, "compact", tenant=tenant, user=user, args=args)
+    done = request(context, "compact", tenant=tenant, user=user, args=args)
     turns, left = done.counts.get("turns", 0), done.counts.get("left", 0)
     if as_json:
         console.line({"run_id": done.run_id, **done.session_payload("turns", "left")})
     else:
-        click.echo(f"{done.status}: {turns} turns are {len(done.made)} episodes (run {done.run_id})")
-    end(done, f"{left} turns are left: ask again" if left and done.status == "applied" else "")
+        click.echo(f"{done.status}: {turns} turns became {len(done.made)} episodes (run {done.run_id})")
+    end(done, f"{left} turns are left: run the command again" if left and done.status == "applied" else "")
 
 
 @click.command()
@@ -125,10 +125,10 @@ def compact(context: CommandContext, tenant: str, user: str, session: str, keep:
 def flush(
     context: CommandContext, tenant: str, user: str, session: str, threshold: float | None, as_json: bool
 ) -> None:
-    """Observe what is unobserved of a session, make episodes of its working entries that count, and wait for it (at
+    """Observe the remaining turns of a session, turn its important working entries into episodes, and wait for it (at
     most 60 s).
 
-    Exit 1 when it was refused, when turns wait to be observed, or when something is still on its way.
+    Exit 1 if it was refused, if turns still wait to be observed, or if a part is not done in time.
     """
     done = run(
         flushed(
@@ -143,26 +143,27 @@ def flush(
     if as_json:
         console.line(done.session_payload("waiting", "entries", "left"))
     else:
-        click.echo(f"{done.status}: {done.counts.get('entries', 0)} entries are episodes")
+        click.echo(f"{done.status}: {done.counts.get('entries', 0)} entries became episodes")
     end(
         done,
         f"{waiting} turns wait for the model or the budget: flush again when they are observed" if waiting else "",
-        f"{left} entries cannot be kept: another version, or other settings, put them there" if left else "",
+        f"{left} entries cannot become episodes: another version or other settings wrote them" if left else "",
     )
 
 
 NOTHING: Mapping[str, JsonValue] = {}
 
 
-def asked(
+def request(
     context: CommandContext, kind: Kind, *, tenant: str, user: str, args: Mapping[str, JsonValue] = NOTHING
 ) -> CommandRun:
+    """Send a command about a user's memory and wait for its result."""
     owner = Owner(scope="user", id=user)
     return run(ran(kind, context.settings, context.policy, tenant=tenant, owner=owner, args=args))
 
 
-def tell_changes(done: CommandRun, *, as_json: bool) -> None:
-    """What it proposed, and what became of that."""
+def print_changes(done: CommandRun, *, as_json: bool) -> None:
+    """Print the proposed changes and the verdict on each."""
     if as_json:
         console.line(done.payload())
     else:
@@ -173,8 +174,8 @@ def tell_changes(done: CommandRun, *, as_json: bool) -> None:
     end(done)
 
 
-def tell_counts(done: CommandRun, *, as_json: bool) -> None:
-    """What its parts did, in numbers."""
+def print_counts(done: CommandRun, *, as_json: bool) -> None:
+    """Print the counts of the run's steps."""
     if as_json:
         console.line({**done.payload(), **done.counts})
     else:
@@ -184,7 +185,7 @@ def tell_counts(done: CommandRun, *, as_json: bool) -> None:
 
 
 def end(done: CommandRun, *left: str) -> None:
-    """Exit 1 when it was refused or failed, is not at its end yet, or has left something, which `left` tells."""
+    """Exit 1 if the run was refused, failed, is not complete, or left work. `left` are messages about such work."""
     for line in (done.why, *left):
         if line:
             console.advice(line)

@@ -1,4 +1,4 @@
-"""`memstream verify`: hold what lies in the topics and in the store to the invariants (docs/how-to/verify.md)."""
+"""`memstream verify`: check topics and store against the invariants (docs/how-to/verify.md)."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from ..output import console
 from ..wiring.ports import open_ports
 
 SHOWN = 10
-"""Violations of one invariant that are told to a person; with --json all are."""
+"""Violations of one invariant that are printed for people; --json has all."""
 
 Cut = dict[str, dict[int, int]]
 
 
 @click.command()
-@click.option("--tenant", type=options.GIVEN_ID, help="Only this tenant's. [default: all]")
+@click.option("--tenant", type=options.GIVEN_ID, help="Check only this tenant's records. [default: all]")
 @click.option(
     "--stage",
     "stages",
     multiple=True,
     type=click.Choice(STAGES),
-    help="Ask only of this stage's work; may be repeated. [default: all]",
+    help="Check only this stage's work; may be repeated. [default: all]",
 )
 @options.as_json
 @pass_context
 def verify(context: CommandContext, tenant: str | None, stages: tuple[str, ...], as_json: bool) -> None:
-    """Check that nothing was lost, doubled, mixed up or left behind: the log against itself and against the store.
+    """Check that no record was lost, doubled, mixed up or left behind: the log against itself and against the store.
 
-    Reads every topic once and writes nothing. Run it when nothing is being worked on: it says so when something is.
-    Exit 1 when an invariant is broken.
+    It reads every topic once and writes nothing. Run it while the stages are idle; it says so if they are not. Exit 1
+    if an invariant is broken.
     """
     verdicts, cut = run(_verify(context, tenant, stages))
     if as_json:
         for verdict in verdicts:
             console.line(record(verdict, cut))
     else:
-        _tell(verdicts, cut)
+        _print(verdicts, cut)
     if not all(verdict.ok for verdict in verdicts):
         raise SystemExit(Exit.PARTLY)
 
@@ -66,7 +66,7 @@ async def _verify(
 
 
 def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
-    """One invariant in a line. `speaks_from`: where retention has taken records, the first offset that is kept."""
+    """Return one invariant as a row. `speaks_from`: the first offset that is left where retention deleted records."""
     return {
         "invariant": verdict.invariant,
         "ok": verdict.ok,
@@ -78,7 +78,7 @@ def record(verdict: InvariantVerdict, cut: Cut) -> dict[str, JsonValue]:
     }
 
 
-def _tell(verdicts: Sequence[InvariantVerdict], cut: Cut) -> None:
+def _print(verdicts: Sequence[InvariantVerdict], cut: Cut) -> None:
     for verdict in verdicts:
         click.echo(f"{'ok   ' if verdict.ok else 'WRONG'}  {verdict.invariant:5}  {verdict.title}  ({verdict.checked})")
         for violation in verdict.violations[:SHOWN]:
@@ -86,8 +86,8 @@ def _tell(verdicts: Sequence[InvariantVerdict], cut: Cut) -> None:
             if violation.records:
                 click.echo(f"           {console.printable(', '.join(violation.records))}")
         if len(verdict.violations) > SHOWN:
-            click.echo(f"         … and {len(verdict.violations) - SHOWN} more: --json tells all")
+            click.echo(f"         … and {len(verdict.violations) - SHOWN} more: --json has all")
         for note in verdict.notes:
             click.echo(f"         {console.printable(note)}")
     for topic, partitions in cut.items():
-        click.echo(f"of {topic} it can speak from {', '.join(f'{part}@{at}' for part, at in partitions.items())} on")
+        click.echo(f"{topic} is checked from {', '.join(f'{part}@{at}' for part, at in partitions.items())}")

@@ -1,4 +1,4 @@
-"""`memstream worker STAGE… | all`: runs stages until SIGTERM."""
+"""`memstream worker STAGE… | all`: run stages until SIGTERM."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ALL = "all"
 def worker(context: CommandContext, stages: tuple[str, ...]) -> None:
     """Run stages in this process: recorder, observer, reflector, consolidation, or all.
 
-    SIGTERM drains what is in flight, commits and exits 0. Logs go to stdout. MEMSTREAM_HEALTH_PORT serves /livez,
+    On SIGTERM it drains events in flight, commits, exits 0. Logs go to stdout. MEMSTREAM_HEALTH_PORT serves /livez,
     /readyz and /metrics.
     """
     if ALL in stages and len(stages) > 1:
-        raise usage("all stands alone")
+        raise usage("give either all or names of stages")
     if len(set(stages)) < len(stages):
         raise usage("a stage is named twice")
     names = STAGES if ALL in stages else tuple(name for name in STAGES if name in stages)

@@ -1,1 +1,1 @@
-"""What commands print, and where logs go."""
+"""Output of commands and configuration of logs."""

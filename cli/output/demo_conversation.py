@@ -1,7 +1,7 @@
-"""The bundled conversation of `memstream demo`: two sessions of one person, told in a way that memory can go wrong.
+"""The bundled conversation of `memstream demo`: two sessions of one person, with statements that are easy to get wrong.
 
-A job that changes and a place that is corrected within one session, a preference, a second person, and talk that says
-nothing about anybody. Turn ids are fixed: told again, the turns are duplicates and change nothing.
+A job changes and a place is corrected within one session. There are a preference, a second person, and small talk that
+says nothing about anybody. Turn ids are fixed: sent again, the turns are duplicates and change nothing.
 """
 
 from __future__ import annotations

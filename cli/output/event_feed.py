@@ -1,4 +1,4 @@
-"""What happens to one user's turns, as it happens: observed, reflected, facts changed. For `demo` and `chat`."""
+"""Feed of one user's events as they come: observations, episodes, changes of facts. `demo` and `chat` print it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Whose memory is looked at."""
+    """The user whose events a feed shows."""
 
     tenant_id: str
     user_id: str
@@ -34,19 +34,19 @@ class Person:
 
 @dataclass(slots=True)
 class Feed:
-    """Records about a person from now on. `show` is called with each, in the order in which they came."""
+    """Records about a person from now on. `show` gets each of them in the order of arrival."""
 
     log: Log
     person: Person
     show: Callable[[Seen], None]
     observed: int = 0
-    """How many turns were observed."""
+    """Number of observed turns."""
     _seen: asyncio.Queue[Seen | StageError] = field(default_factory=asyncio.Queue)
     _events: set[str] = field(default_factory=set)
 
     async def turn_done(self, session_id: str, turn_id: str, *, within: float) -> bool:
-        """Show what comes until the turn was reflected and its changes of facts were seen, or nothing is left to be
-        done (a duplicate brings no record). False when that took longer than `within` seconds."""
+        """Show events until the turn is reflected and its changes of facts are seen, or until the stages are idle (a
+        duplicate causes no record). Return False if that takes longer than `within` seconds."""
         until = time.monotonic() + within
         missing: set[str] | None = None
         while missing is None or missing:
@@ -67,7 +67,7 @@ class Feed:
         return True
 
     async def all_done(self, *, within: float, quiet: float = 1.0) -> bool:
-        """Show what comes until every stage has read all it has to and nothing came for `quiet` seconds."""
+        """Show events until the stages are idle and none came for `quiet` seconds. False after `within` seconds."""
         until = time.monotonic() + within
         since = time.monotonic()
         while time.monotonic() < until:
@@ -78,7 +78,7 @@ class Feed:
         return False
 
     async def show_for_ever(self) -> None:
-        """Show what comes."""
+        """Show events without end."""
         while True:
             await self._next(None)
 
@@ -100,7 +100,7 @@ class Feed:
                 try:
                     seen = contract.read(record.value or b"")
                 except ValidationError:
-                    continue  # nothing that a stage of ours wrote
+                    continue  # not written by a stage
                 if _whose(seen) == self.person:
                     self._seen.put_nowait(seen)
         except StageError as error:
@@ -109,7 +109,7 @@ class Feed:
 
 @asynccontextmanager
 async def fed(log: Log, person: Person, show: Callable[[Seen], None]) -> AsyncIterator[Feed]:
-    """A feed from now on; it ends with the block."""
+    """Open a feed from now on; it ends with the block."""
     feed = Feed(log, person, show)
     followed: tuple[tuple[Topic, type[Seen]], ...] = (
         (OBSERVATIONS, Observed),
@@ -135,7 +135,7 @@ def _whose(seen: Seen) -> Person | None:
 
 
 async def nothing_left(log: Log) -> bool:
-    """Whether every stage has committed all that it has to read."""
+    """Whether every stage has committed every record of its topics."""
     for stage in STAGES:
         for topic in read_by(stage):
             ends = await log.ends(topic.name)

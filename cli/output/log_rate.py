@@ -1,11 +1,11 @@
-"""Log lines at a bounded rate: while something is away, a few lines with cause and remedy, not thousands.
+"""Rate limit of log lines: during an outage a few lines with cause and remedy, not thousands.
 
-A kind of line is its event and the part that it is about. The first of a kind goes through at once. Then, for a window
-of `seconds`, only so many more; when the window ends one line says how many were left out. Libraries (aiokafka, faust)
-are held to the same, a kind being logger and message before its arguments are put in.
+Event and component make the kind of a line. The first line of a kind passes at once. Then a window of `seconds` lets a
+limited number pass; at its end one line says how many were left out. Lines of libraries (aiokafka, faust) have the same
+limit; their kind is logger and message without its arguments.
 
-What is never lost: CRITICAL, and INFO about what was done (`fact_new` …). What is lost here is counted or lies
-elsewhere: refused records lie on `<topic>.dlq` and are counted by reason, retries by component (/metrics).
+CRITICAL always passes, and so does INFO about results (`fact_new` …). Whatever is left out can be found elsewhere:
+refused records are on `<topic>.dlq` and counted by reason, retries are counted by component (/metrics).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import structlog
 
 LEFT_OUT = "lines_left_out"
 PART_FIELDS = ("component", "what", "reason", "stage")
-"""The first of these that a line has says what it is about; of `model:<tenant>` only the model, for a server that is
-away is away for thousands of tenants."""
+"""The first of these fields that a line has names its component. Of `model:<tenant>` only the model counts: a server
+that is unavailable is so for every tenant."""
 ABOUT_A_RECORD = frozenset(
     (
         "record_refused",
@@ -38,15 +38,15 @@ ABOUT_A_RECORD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RatePolicy:
-    """How many lines of a kind go through in a window of `seconds`."""
+    """Limits of the lines of one kind in a window of `seconds`."""
 
     seconds: float = 30.0
     warnings: int = 1
-    """Of ours and of libraries."""
+    """Warnings, of memstream and of libraries."""
     records: int = 20
-    """Each is about another record."""
+    """Lines about single records."""
     kinds: int = 1_000
-    """Remembered; beyond, the oldest is forgotten."""
+    """Kinds that are remembered; beyond, the oldest is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class _Window:
 
 @dataclass(slots=True)
 class LogRate:
-    """The windows of now. `tell(kind, lines)` is called when one ends in which lines were left out; `later(seconds,
-    call)` runs a call then. Any thread may ask."""
+    """Open windows. `tell(kind, lines)` is called at the end of a window that left lines out; `later(seconds, call)`
+    schedules a call. Thread-safe."""
 
     policy: RatePolicy
     tell: Callable[[EventKind, int], None]
@@ -76,16 +76,16 @@ class LogRate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def admits(self, kind: EventKind, at_most: int) -> bool:
-        """Whether a line of this kind may be written now."""
-        told: list[tuple[EventKind, int]] = []
+        """Whether a line of this kind may be written now. Counts it."""
+        ended: list[tuple[EventKind, int]] = []
         with self._lock:
             now = self.clock()
             window = self._windows.get(kind)
             if window is None or now >= window.began + self.policy.seconds:
-                told += self._ended(kind)
+                ended += self._ended(kind)
                 window = self._windows[kind] = _Window(now)
                 if len(self._windows) > self.policy.kinds:
-                    told += self._ended(next(iter(self._windows)))
+                    ended += self._ended(next(iter(self._windows)))
             admitted = window.shown < at_most
             if admitted:
                 window.shown += 1
@@ -95,20 +95,20 @@ class LogRate:
             self._waiting = self._waiting or waits
         if waits:
             self.later(self.policy.seconds, self._look)
-        for each in told:
+        for each in ended:
             self.tell(*each)
         return admitted
 
     def _look(self) -> None:
-        """End the windows whose time is over."""
+        """End windows whose time is over."""
         with self._lock:
             now = self.clock()
             over = [kind for kind, window in self._windows.items() if now >= window.began + self.policy.seconds]
-            told = [each for kind in over for each in self._ended(kind)]
+            ended = [each for kind in over for each in self._ended(kind)]
             again = self._waiting = any(window.left_out for window in self._windows.values())
         if again:
             self.later(self.policy.seconds, self._look)
-        for each in told:
+        for each in ended:
             self.tell(*each)
 
     def _ended(self, kind: EventKind) -> list[tuple[EventKind, int]]:
@@ -117,7 +117,7 @@ class LogRate:
 
 
 def log_rate(policy: RatePolicy | None = None) -> LogRate:
-    """One that tells in the log, by timers of the process."""
+    """Return a rate limit that reports to the log and uses timers of this process."""
     policy = policy or RatePolicy()
 
     def tell(kind: EventKind, lines: int) -> None:
@@ -134,7 +134,7 @@ def log_rate(policy: RatePolicy | None = None) -> LogRate:
 
 @dataclass(frozen=True, slots=True)
 class OurLines:
-    """A processor of structlog, the first one: what is left out costs next to nothing."""
+    """First processor of structlog, so that lines which are left out cost almost nothing."""
 
     rate: LogRate
 
@@ -160,7 +160,7 @@ def part_of(event: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LibraryLines:
-    """A filter of the standard library's logging, on the handler that writes."""
+    """Filter of the standard library's logging, on the handler that writes."""
 
     rate: LogRate
 

@@ -1,5 +1,5 @@
-"""Where logs go: JSON lines, or readable ones on a terminal, at a bounded rate (log_rate.py). Content of conversations
-is never in them at INFO."""
+"""Configuration of logs: JSON lines, or readable ones on a terminal, with a rate limit (log_rate.py). INFO and above
+never hold content of conversations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .log_rate import LibraryLines, OurLines, log_rate
 
 
 def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> None:
-    """structlog and the libraries' own loggers onto one stream (stderr unless told)."""
+    """Send structlog and the loggers of libraries to one stream, by default stderr."""
     target = sys.stderr if stream is None else stream
     rate = log_rate()
     shared: list[structlog.typing.Processor] = [
@@ -45,12 +45,12 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
     threading.excepthook = _thread_ended
-    # A commit that waits for a slow disk is no news: lag and readiness tell it.
+    # A commit that waits for a slow disk needs no line: lag and readiness show it.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
-    """A line like any other instead of a printed trace: a thread of Faust's ends like this when a worker ends while
-    Kafka is away, and why the worker ends stands in a line of its own."""
+    """Log an exception of a thread as one line instead of a traceback. A thread of Faust ends like this if a worker
+    stops while Kafka is unavailable; the reason of the stop has a line of its own."""
     log = structlog.get_logger(__name__)
     log.error("thread_ended", component=args.thread.name if args.thread is not None else "", error=repr(args.exc_value))

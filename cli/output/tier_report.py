@@ -1,4 +1,4 @@
-"""What is said of tiers of memory that are off: at start, and by `doctor`."""
+"""Report of disabled tiers of memory, at the start and by `doctor`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ log = structlog.get_logger(__name__)
 
 
 def idle_stages(tiers: TiersPolicy) -> tuple[StageName, ...]:
-    """Those that have nothing to do. Without facts consolidation still keeps episodes in order."""
+    """Return the stages without work. Without facts, consolidation still maintains episodes."""
     return ("reflector", "consolidation") if tiers.working_only else ()
 
 
 def described(tiers: TiersPolicy) -> str:
-    """What is kept, in a line."""
+    """Describe the tiers in one line."""
     if not tiers.off:
         return "all tiers are on"
     if tiers.working_only:
@@ -30,8 +30,7 @@ def described(tiers: TiersPolicy) -> str:
 
 
 def tell_tiers(names: Sequence[StageName], tiers: TiersPolicy) -> None:
-    """At start. A stage that has nothing to do runs all the same: what a deployment has is what it is told to have,
-    and what lies in the log from before is passed over."""
+    """Log disabled tiers at the start. A stage without work runs nevertheless and skips records from before."""
     if tiers.off:
         log.info("tiers_off", tiers=list(tiers.off))
     for stage in idle_stages(tiers):

@@ -1,7 +1,7 @@
-"""Lines of a file, a pipe or a terminal as they come, without holding up the end of the program.
+"""Lines of a file, a pipe or a terminal as they come, read so that the program can end at any time.
 
-A thread of asyncio's own pool that waits in `readline` would be waited for at the end: Ctrl-C would do nothing before
-the next line. Here a daemon thread reads the descriptor itself, past Python's buffers and their locks.
+asyncio waits for the threads of its pool at the end: with one that waits in `readline`, Ctrl-C would do nothing before
+the next line. A daemon thread reads the descriptor instead, without Python's buffers and their locks.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ from ..errors import CommandFailed, Exit
 
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024
-"""bytes; the rest of a longer line is thrown away: no turn is that long, and memory stays bounded."""
+"""Bytes. The rest of a longer line is dropped: no turn is that long, and memory stays bounded."""
 CHUNKS_AHEAD = 4
 
 
 async def lines(file: BinaryIO) -> AsyncIterator[bytes]:
-    """Each line without its line break, the last one also when it has none. Raises CommandFailed for a file of which no
-    more can be read."""
-    kept = bytearray()
+    """Yield each line without its line break; the last line needs none. Raises CommandFailed if reading fails."""
+    buffer = bytearray()
     async for chunk in _chunks(file):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            yield bytes(_longer(kept, part))
-            kept.clear()
-        _longer(kept, rest)
-    if kept:
-        yield bytes(kept)
+            yield bytes(_extend(buffer, part))
+            buffer.clear()
+        _extend(buffer, rest)
+    if buffer:
+        yield bytes(buffer)
 
 
-def _longer(kept: bytearray, part: bytes) -> bytearray:
-    kept += part[: max(0, LINE_MAX + 1 - len(kept))]
-    return kept
+def _extend(buffer: bytearray, part: bytes) -> bytearray:
+    buffer += part[: max(0, LINE_MAX + 1 - len(buffer))]
+    return buffer
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
@@ -56,7 +55,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
         try:
             return os.read(descriptor, CHUNK)
         except OSError as error:
-            return b"" if terminal else error  # a terminal that is gone: an end like any other
+            return b"" if terminal else error  # a terminal that is closed counts as the end
 
     def read() -> None:
         chunk: bytes | OSError = b"more"
@@ -65,7 +64,7 @@ async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
             except (RuntimeError, CancelledError):
-                return  # the loop has ended: nobody waits for more
+                return  # the loop has ended, and nobody waits for more
 
     threading.Thread(target=read, name="lines", daemon=True).start()
     while taken := await queue.get():

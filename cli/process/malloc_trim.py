@@ -1,4 +1,4 @@
-"""Memory that is free goes back to the system.
+"""Return of free memory to the system.
 
 The C library keeps what was freed for the next who asks, in an arena for every few threads. An outage fills buffers
 once, a restore once, in one arena and then in another: without this a worker's resident memory is for ever the most
@@ -13,18 +13,18 @@ import ctypes
 from collections.abc import Callable
 
 ARENAS = 2
-"""The main thread's and one for all others. By itself glibc makes up to eight a core, each with holes of its own."""
+"""One arena for the main thread and one for all others. glibc's default is up to eight per core, each fragmented."""
 LARGE = 256 * 1024
 """Bytes. From this size on a piece comes from the system and goes back the moment it is freed. By itself glibc raises
 the limit to the largest piece that was ever freed, up to 32 MB: after one large answer of the broker, buffers of
 megabytes lie in the arenas, and what is allocated above them keeps their place when they are gone."""
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h of glibc
 EVERY = 30.0
-"""Seconds. Giving back takes milliseconds, in a thread, without Python's lock."""
+"""Seconds. A trim takes milliseconds, in a thread, without Python's lock."""
 
 
 def bound_arenas() -> bool:
-    """For the whole process, before it has threads. False where the C library (musl, macOS) has other ways."""
+    """Set the limits for the process, before it has threads. Return False if the C library is not glibc."""
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is None:
         return False
@@ -32,7 +32,7 @@ def bound_arenas() -> bool:
 
 
 def giver() -> Callable[[], None] | None:
-    """What gives back all that is free; None where the C library (musl, macOS) does so by itself or cannot."""
+    """Return the function that returns all free memory, or None if the C library (musl, macOS) has none."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is None:
         return None
@@ -41,7 +41,7 @@ def giver() -> Callable[[], None] | None:
 
 
 async def give_back() -> None:
-    """Until it is cancelled."""
+    """Trim again and again until cancelled."""
     give = giver()
     while give is not None:
         await asyncio.sleep(EVERY)

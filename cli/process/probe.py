@@ -1,4 +1,4 @@
-"""Whether a server answers, asked every few seconds, for /readyz."""
+"""Probe of a server every few seconds, for /readyz."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PROBE_SECONDS = 5.0
 
 @dataclass(slots=True)
 class Probe:
-    """`ask` is any call that a server answers when it is well."""
+    """State of one server. `ask` is any call that a healthy server answers."""
 
     ask: Callable[[], Awaitable[object]]
     reached: bool = True
     why: str = ""
 
     async def watch(self) -> None:
-        """Until it is cancelled."""
+        """Probe until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(PROBE_SECONDS):

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, for commands that run until they are told to end."""
+"""SIGTERM and SIGINT for commands that run until a signal."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..errors import Exit
 log = structlog.get_logger(__name__)
 
 Running = Callable[[asyncio.Event, asyncio.Event], Awaitable[int]]
-"""Gets `running`, which it sets when something is in flight that has to end well, and `stopping`; gives the exit
+"""Work of a command. It gets `running`, which it sets once events are in flight, and `stopping`; it returns the exit
 code."""
 
 
 async def until_stopped(run: Running, *, name: str) -> int:
-    """The exit code. A signal sets `stopping`; while servers are still being looked for it ends at once."""
+    """Run and return the exit code. A signal sets `stopping`; before `running` it ends the run at once."""
     running, stopping = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     work = asyncio.ensure_future(run(running, stopping))
-    asked = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
-    asked.cancel()
+    stop = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
     if not work.done() and not running.is_set():
         work.cancel()
         await asyncio.wait((work,))

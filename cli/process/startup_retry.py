@@ -1,4 +1,4 @@
-"""How long a worker tries to reach its servers at its start."""
+"""Retries of a worker that connects to its servers at its start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSE = 1.0
 
 @dataclass(slots=True)
 class StartupRetry:
-    """One deadline over all servers. Past it CommandFailed (exit 3) says who was away and what to do."""
+    """One deadline for all servers. After it CommandFailed (exit 3) names the unavailable server and the remedy."""
 
     seconds: float = WORKER_SECONDS
     pause: float = PAUSE
@@ -31,7 +31,7 @@ class StartupRetry:
         self._until = time.monotonic() + self.seconds
 
     async def __call__(self, what: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Await `attempt()` until it does not raise `Transient`."""
+        """Repeat `attempt()` until it does not raise `Transient`, and return its result."""
         last: Transient | None = None
         while True:
             try:

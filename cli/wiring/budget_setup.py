@@ -1,5 +1,4 @@
-"""What this process may spend: ceilings from tier and policy, the budget over the store, and what is said of it at
-start."""
+"""Budget of this process: ceilings from tier and policy, accounts in the store, and the report at the start."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ log = structlog.get_logger(__name__)
 
 
 class LateMeter:
-    """A meter for models that are made before the store is: their settings can be wrong, and that is said first."""
+    """Meter for models that are made before the store, so that wrong settings of models are reported first."""
 
     def __init__(self) -> None:
         self.meter: Meter = Unmetered()
@@ -27,7 +26,7 @@ class LateMeter:
 
 
 def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
-    """Of the lines that have one. Raises ValueError for a tier that is incomplete."""
+    """Return the ceiling of each line that has one. Raises ValueError for an incomplete tier."""
     every: dict[Line, Ceiling] = {
         "observation": policy.observation.ceiling,
         "consolidation": policy.tier(tier).ceiling,
@@ -36,14 +35,14 @@ def ceilings(tier: Tier, policy: BudgetPolicy) -> dict[Line, Ceiling]:
 
 
 def needs_accounts(lines: Mapping[Line, Ceiling], completions: CompletionsByTask) -> bool:
-    """Whether anything is ever counted: a line that spends nothing, or only on models that cost nothing, is not."""
+    """Whether any spending is counted. A line without spending, or with free models only, is not."""
     return any(
         not lines[line].forbids and completions.of(task).costs_money for task, line in LINE_OF.items() if line in lines
     )
 
 
 def tell(names: tuple[StageName, ...], *, tier: Tier, policy: BudgetPolicy, completions: CompletionsByTask) -> None:
-    """At start: what is paused by the tier, and which ceiling cannot hold because nobody said what a model costs."""
+    """Log what the tier pauses, and ceilings that cannot hold because a model has no price."""
     lines = ceilings(tier, policy)
     consolidating = completions.of("consolidation")
     if "consolidation" in names and lines.get("consolidation", NO_CEILING).forbids and consolidating.costs_money:

@@ -1,4 +1,4 @@
-"""What `memstream doctor` says of one thing that it has looked at."""
+"""Result of one check of `memstream doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `fix` says what to do; empty when all is well."""
+    """One check. `fix` says what to do; it is empty if the check passes."""
 
     check: str
     ok: bool

@@ -1,5 +1,5 @@
-"""What a person has a stage do to memory now: a run of consolidation, or the flush of a session. The command, its
-result, and the verdicts of what came of it."""
+"""Commands to a stage by a person: a run of consolidation, or the flush of a session. A run holds the command's result
+and the verdicts on its proposals."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ PATIENCE: Final = 60.0
 """Seconds."""
 LOOK_SECONDS: Final = 0.1
 EARLY_MAX: Final = 1_000
-"""Results, mostly of others, that are kept until the run's own tells which of them are its verdicts."""
+"""Results, mostly of others, that wait for the run's own result, which names its verdicts."""
 WAITING: Final = "waiting"
 Kind = Literal["consolidate", "prune", "digest", "hygiene", "compact"]
 
 
 @dataclass(slots=True)
 class CommandRun:
-    """What came of a command so far. `status` is that of its result; `waiting` until there is one."""
+    """State of a command. `status` is its result's, or `waiting` before the result."""
 
     command_id: str
     run_id: str = ""
     status: str = WAITING
     episodes: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    """What its parts did, by name."""
+    """Counts of its steps, by name."""
     command_ids: tuple[str, ...] = ()
-    """Of what it proposed; each has a result of its own."""
+    """Ids of its proposals; each gets a result."""
     verdicts: dict[str, CommandResult] = field(default_factory=dict)
     """By command."""
     why: str = ""
@@ -58,12 +58,12 @@ class CommandRun:
 
     @property
     def changes(self) -> list[JsonValue]:
-        """Of facts, in the order in which they were proposed."""
+        """Changes of facts, in the order of the proposals."""
         return [{name: each.get(name) for name in ("action", "fact_id", "verdict")} for each in self._told("changes")]
 
     @property
     def made(self) -> list[JsonValue]:
-        """Verdicts of episodes that were proposed, in their order."""
+        """Verdicts on proposed episodes, in their order."""
         return [*self._told("episodes")]
 
     def _told(self, what: str) -> list[dict[str, JsonValue]]:
@@ -75,11 +75,11 @@ class CommandRun:
         return {"run_id": self.run_id, "status": self.status, "episodes": self.episodes, "changes": self.changes}
 
     def session_payload(self, *counts: str) -> dict[str, JsonValue]:
-        """Of a command on a session's log: these counts, and what became of each episode."""
+        """Return the result of a command on a session: these counts, and the verdict on each episode."""
         return {"status": self.status, **{name: self.counts.get(name, 0) for name in counts}, "episodes": self.made}
 
     def take(self, result: CommandResult) -> None:
-        """Its own result, or a verdict; others are passed over."""
+        """Take the run's own result or a verdict; ignore others."""
         if result.command_id == self.command_id:
             self._ran(result)
         elif result.command_id in self.command_ids:
@@ -102,7 +102,7 @@ class CommandRun:
 async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> CommandRun:
-    """Ask, and wait for all that comes of it, at most 60 s. Beside a worker, or with the stages in this process."""
+    """Send a command and wait for all its effects, at most 60 s, beside a worker or with the stages in this process."""
     command = Command(
         command_id=str(uuid.uuid4()),
         kind=kind,
@@ -120,7 +120,7 @@ async def ran(
 async def flushed(
     settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
 ) -> CommandRun:
-    """The same for `flush_important`, once the observer has read the turns that the session's partition has by now."""
+    """Send `flush_important` once the observer has read the session's partition up to its current end."""
     command = Command(
         command_id=str(uuid.uuid4()),
         kind="flush_important",
@@ -145,7 +145,7 @@ async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *,
 
 
 async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
-    """Until the observer is where the session's partition ends now, or nobody is there to read it."""
+    """Wait until the observer has read the session's partition to its current end, or no observer runs."""
     ends = await log.ends(TURNS.name)
     partition = partition_for(session_key.encode(), len(ends))
     group = group_of("observer")
@@ -160,13 +160,13 @@ async def _answered(command: Command, run: CommandRun, log: Log, *, until: float
     async with aclosing(sender.results(await sender.send(command))) as results:
         await followed(results, run, patience=max(0.0, until - time.monotonic()))
     if not run.complete:
-        run.why = run.why or f"not all of it was done within {PATIENCE:.0f} s; it goes on"
+        run.why = run.why or f"not everything was done within {PATIENCE:.0f} s; the stages continue"
     return run
 
 
 async def followed(results: AsyncIterator[CommandResult], run: CommandRun, *, patience: float) -> None:
-    """Everybody's results, until this run's and a verdict for each of its commands were seen, or the time is over. A
-    verdict may come before the run's own: it lies on another partition."""
+    """Read results until the run has its own and a verdict for each proposal, or until `patience` seconds are over. A
+    verdict may come before the run's own result, because it is on another partition."""
     early: deque[CommandResult] = deque(maxlen=EARLY_MAX)
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):

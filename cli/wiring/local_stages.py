@@ -1,4 +1,4 @@
-"""All stages in the process of a command (`demo`, `chat`), or those of another process when it holds the folder."""
+"""All stages in the process of a command (`demo`, `chat`), or those of another process that holds the folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LocalStages:
-    """What a conversation needs: the log, the store, and who runs the stages."""
+    """Ports of a conversation, and whether the stages run in this process."""
 
     log: Log
     store: VectorStore
@@ -33,7 +33,7 @@ class LocalStages:
 
 @asynccontextmanager
 async def local_stages(settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[LocalStages]:
-    """Embedded and free: all stages run here, ready when this yields. Else the stages are another process's."""
+    """Run all stages here, ready at the yield, if the folder is free. Else use those of another process."""
     async with AsyncExitStack() as stack:
         folders = await stack.enter_async_context(tried_folders(settings, purpose=purpose))
         if settings.folders and folders.held == frozenset(settings.folders) and settings.broker_folder is not None:
@@ -51,7 +51,8 @@ async def local_stages(settings: Settings, policy: MemoryPolicy, *, purpose: str
 
 @asynccontextmanager
 async def _running(stages: Stages) -> AsyncIterator[None]:
-    """Started, ready, and drained at the end. CommandFailed with the worker's exit code when it ends by itself."""
+    """Start the stages, wait until they are ready, and drain them at the end. If they end by themselves, CommandFailed
+    has the worker's exit code."""
     stopping = asyncio.Event()
     work = asyncio.create_task(stages.run(stopping=stopping))
     try:

@@ -1,6 +1,6 @@
-"""Whether the models that are configured can be asked: the first, its fallbacks, and those of single tasks.
+"""Checks of the configured models: the first, its fallbacks, and those of single tasks.
 
-The server is asked once which models it has; nothing is generated, so nothing is spent.
+One request lists the models of the server. It generates nothing, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from .settings import Settings
 DEFAULT_SERVER = "https://api.openai.com/v1"
 FIRST = "first"
 NAMED = 5
-"""Models of a server that are named for who has to choose one."""
+"""Models of a server that a failed check names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredModel:
-    """A model, and for what it is asked."""
+    """A model and its purposes."""
 
     name: str
     uses: tuple[str, ...]
     """`first`, `fallback`, `judge`, `fallback for digest` …"""
     setting: str
-    """By which it was named first."""
+    """The setting that names it first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """What the models' server said. `known` is empty where it does not list its models."""
+    """Answer of the models' server. `known` is empty if it does not list its models."""
 
     address: str
     known: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class _Server:
 
 
 def configured(first: tuple[str, ...], of_tasks: Mapping[Task, str]) -> list[ConfiguredModel]:
-    """Each once, in the order of the settings: MEMSTREAM_MODEL, then the table [models]."""
+    """Return each model once, in the order of the settings: MEMSTREAM_MODEL, then the table [models]."""
     uses: dict[str, list[str]] = {}
     setting: dict[str, str] = {}
     chains = [("MEMSTREAM_MODEL", "", first)]
@@ -59,7 +59,7 @@ def configured(first: tuple[str, ...], of_tasks: Mapping[Task, str]) -> list[Con
 
 
 async def check_models(settings: Settings, of_tasks: Mapping[Task, str]) -> list[Check]:
-    """A line for each model: `model` for the first, `model <name>` for the others."""
+    """Check each model. The check of the first is named `model`, the others `model <name>`."""
     models = configured(settings.model_names, of_tasks)
     server = _Server("")
     if any(each.name != OFFLINE for each in models):

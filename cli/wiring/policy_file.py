@@ -1,4 +1,4 @@
-"""The `[memory]` section of the TOML file → frozen policies, each wrong name and value told by its place."""
+"""The `[memory]` section of the TOML file → frozen policies, with the place of each wrong name and value."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ P = TypeVar("P")
 
 
 def _required(kind: type[object]) -> list[str]:
-    """The fields that have no default."""
+    """Return the fields without a default."""
     missing = dataclasses.MISSING
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     return [each.name for each in fields if each.default is missing and each.default_factory is missing]
 
 
 def _of_mapping(hint: object) -> type[object] | None:
-    """The policy that a field has several of, by names that are the operator's."""
+    """Return the policy class of a field that maps the operator's names to policies, else None."""
     if get_origin(hint) is not Mapping:
         return None
     of: type[object] = get_args(hint)[1]
@@ -39,7 +39,7 @@ def _several(kind: type[object], table: object, *, path: str) -> tuple[dict[str,
 
 
 def policy_from(kind: type[P], table: object, *, path: str) -> tuple[P | None, list[str]]:
-    """A policy from a TOML table, and what is wrong with the table (then there is no policy)."""
+    """Read a policy from a TOML table. Return it, or None and the list of problems."""
     if not isinstance(table, Mapping):
         return None, [f"{path}: expected a table [{path}]"]
     hints = get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""Which reranker `[memory.recall]` means."""
+"""The reranker of `[memory.recall]`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from .settings import OFFLINE, Settings
 
 
 def new_reranker(settings: Settings, policy: MemoryPolicy, *, sink: UsageSink) -> Reranker | None:
-    """None: Reciprocal Rank Fusion alone. Loads and connects nothing; CommandFailed (exit 2) says what is missing."""
+    """Make the reranker, or return None for Reciprocal Rank Fusion alone.
+
+    It loads no model and opens no connection. CommandFailed (exit 2) says what is missing.
+    """
     try:
         match policy.recall.reranker:
             case "rrf":
                 return None
             case "cross-encoder":
-                from ...adapters.rerankers.cross_encoder import CrossEncoder  # only who uses it pays for its imports
+                from ...adapters.rerankers.cross_encoder import CrossEncoder  # slow to import
 
                 return CrossEncoder(policy.recall.cross_encoder)
             case "model":

@@ -1,4 +1,4 @@
-"""The HTTP server and what stands behind it: the log, the store, the embedder, and perhaps the stages."""
+"""The HTTP server and its parts: log, store, embedder and, in a folder, the stages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PURPOSE = "serve"
 # ------------------------------------------------------------------------------------------------ what stands behind
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """What the routes stand on; `stages` only when they run in this process."""
+    """Ports of the routes. `stages` is set only if they run in this process."""
 
     log: Log
     store: QdrantStore
@@ -71,8 +71,8 @@ class ServerParts:
 
 @asynccontextmanager
 async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages: bool) -> AsyncIterator[ServerParts]:
-    """Reached and prepared. Stages run here when they are asked for, and when this process holds the folder: while it
-    does, nobody else could run them. CommandFailed: 2, 3 (see `built_stages`)."""
+    """Connect and prepare the parts. Stages run here on request, and if this process holds the folder, because no other
+    process can run them then. Raises CommandFailed with exit 2 or 3 (see `built_stages`)."""
     async with AsyncExitStack() as stack:
         entered = own_folders if with_stages else tried_folders
         folders = await stack.enter_async_context(entered(settings, purpose=PURPOSE))
@@ -93,7 +93,7 @@ async def server_parts(settings: Settings, policy: MemoryPolicy, *, with_stages:
 
 
 async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolicy, folders: Folders) -> ServerParts:
-    """The stages are other processes'."""
+    """Connect the parts; the stages run in other processes."""
     patience = StartupRetry()
     metrics = Metrics(CollectorRegistry())
     embedder = new_embedder(settings, sink=UsageMetrics(metrics))
@@ -110,8 +110,10 @@ async def _beside(stack: AsyncExitStack, settings: Settings, policy: MemoryPolic
         if there:
             await store.ensure(*there)
     except Transient as away:
-        log.warning("server_away", what="Qdrant", why=str(away), remedy=away.remedy)  # turns are taken all the same
-    except Fatal as error:  # another embedder filled them
+        log.warning(
+            "server_away", what="Qdrant", why=str(away), remedy=away.remedy
+        )  # the server takes turns nevertheless
+    except Fatal as error:  # another embedder filled the collections
         raise usage(str(error)) from error
     reranker = await _reranker(stack, settings, policy, metrics)
     return ServerParts(log=client, store=store, embedder=embedder, reranker=reranker, metrics=metrics)
@@ -128,7 +130,7 @@ async def _reranker(
 
 # ------------------------------------------------------------------------------------------------ credentials, ports
 def read_credentials(settings: Settings, host: str) -> Credentials:
-    """Without a file of tokens, on the loopback interface alone. CommandFailed (exit 2) names what is wrong."""
+    """Read the tokens. Without a file of tokens only loopback is allowed. CommandFailed (exit 2) names the problem."""
     if settings.tokens is not None:
         try:
             return Credentials.read(settings.tokens.read_text(encoding="utf-8"))
@@ -138,7 +140,7 @@ def read_credentials(settings: Settings, host: str) -> Credentials:
             raise usage(f"MEMSTREAM_TOKENS={settings.tokens}: {error}") from error
     if not all(ipaddress.ip_address(address).is_loopback for _, address in _addresses(host, 0)):
         raise usage(
-            f"--host {host}: without tokens memstream serves this machine alone (127.0.0.1). Make one with "
+            f"--host {host}: without tokens memstream serves only this machine (127.0.0.1). Make a token with "
             "`memstream tokens new`, and name the file in MEMSTREAM_TOKENS"
         )
     return Credentials(None)
@@ -154,7 +156,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 
 @contextlib.contextmanager
 def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Bound, so that a port that is taken is told before anything else; port 0 is any free one. CommandFailed: 2."""
+    """Bind the port first, so that a port in use is reported at once (exit 2). Port 0 takes a free one."""
     with contextlib.ExitStack() as stack:
         sockets: list[socket.socket] = []
         for family, address in _addresses(host, port):
@@ -173,7 +175,7 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
 
 # ------------------------------------------------------------------------------------------------ the server
 class Server(uvicorn.Server):
-    """Signals are the command's."""
+    """uvicorn's server without its signal handlers: the command handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -182,7 +184,7 @@ class Server(uvicorn.Server):
 
 @dataclass(slots=True, kw_only=True)
 class HttpServer:
-    """The server over what stands behind it. `run` ends when it is told to, or when the stages do."""
+    """The HTTP server over its parts. `run` ends on `stopping`, or if the stages end."""
 
     parts: ServerParts
     policy: RecallPolicy
@@ -205,7 +207,7 @@ class HttpServer:
 
     @asynccontextmanager
     async def _publishing(self) -> AsyncIterator[RecallPublisher]:
-        """Of what is recalled here, where anything is kept of it."""
+        """Open the publisher of recall events, or none if hygiene is off."""
         if not self.hygiene.enabled:
             yield NullRecallPublisher()
             return
@@ -214,8 +216,11 @@ class HttpServer:
             yield publisher
 
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
-        """The exit code. Ends in the order in which nothing is lost: no new requests, streams told, what is at work
-        answered, then the stages drained; and what was recalled is told until then."""
+        """Serve until `stopping` and return the exit code.
+
+        The order of the end loses nothing: refuse new requests, end streams, finish running requests, then drain the
+        stages. Recall events are published until then.
+        """
         async with self._publishing() as publisher:
             return await self._run(sockets, publisher, stopping=stopping)
 
@@ -264,7 +269,7 @@ class HttpServer:
                 task.cancel()
 
     async def _stages(self, draining: asyncio.Event) -> int:
-        """Until they are told to stop, or one of them ends; the worker's exit code."""
+        """Run the stages until `stopping`, or until one of them ends. Return the worker's exit code."""
         if self.parts.stages is None:
             await draining.wait()
             return 0
@@ -289,6 +294,6 @@ def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
 
 
 def url_of(sockets: list[socket.socket]) -> str:
-    """Of the first address."""
+    """Return the URL of the first address."""
     host, port = sockets[0].getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -36,7 +36,7 @@ KAFKA_PARTITIONS = 12
 SECRETS = {"openai_api_key": "OPENAI_API_KEY", "qdrant_api_key": "QDRANT_API_KEY"}
 PLAIN = {"openai_base_url": "OPENAI_BASE_URL"}
 TESTS_OWN = f"{PREFIX}TEST_"
-"""Variables of the test suite, read by nobody here."""
+"""Prefix of the test suite's variables, which settings ignore."""
 
 
 def _broker(value: str) -> str:

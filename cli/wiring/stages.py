@@ -1,4 +1,4 @@
-"""Stages from ports: which class a name stands for, and what it is given. Used by `worker`, `demo` and `chat`."""
+"""Construction of the stages: the class of each name, and the ports that it gets. Used by worker.py."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePorts:
-    """What the stages of one process share."""
+    """Ports that the stages of one process share."""
 
     broker: str
     log: Log
@@ -48,7 +48,7 @@ class StagePorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What one worker process is told. `datadir` of a stage: the folder of this stage and worker alone."""
+    """Settings of one worker process. `datadir` of a stage is the folder of this stage and worker alone."""
 
     datadirs: dict[StageName, Path]
     app: AppSettings
@@ -57,7 +57,7 @@ class WorkerSettings:
 
 
 class UsageMetrics:
-    """Model usage into the metrics, per tenant and task."""
+    """Usage sink that counts model usage in the metrics, per tenant and task."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -71,7 +71,7 @@ class UsageMetrics:
 async def build_runners(
     names: Sequence[StageName], *, ports: StagePorts, settings: WorkerSettings
 ) -> list[StageRunner]:
-    """One runner a stage; nothing is started. Raises Fatal when the topics are not there."""
+    """Build one runner per stage without starting it. Raises Fatal if topics are missing."""
     partitions = await ports.log.partitions(TURNS.name)
     if partitions is None:
         raise Fatal(f"there is no topic {TURNS.name}: run `memstream topics create`")

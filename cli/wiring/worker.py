@@ -1,4 +1,4 @@
-"""Stages in this process, from settings to a clean end: what `worker`, `demo` and `chat` have in common."""
+"""Stages in this process, from settings to a clean end. `worker`, `demo`, `chat` and `serve` share it."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"
-"""Embedded at the start: it tells whether the embedder answers, and its dimension."""
-TELL_EVERY = 1.0
-"""Seconds between two looks at what is ready, for the log."""
+"""Text that is embedded at the start, to check the embedder and to learn its dimension."""
+CHECK_EVERY = 1.0
+"""Seconds between two checks of readiness for the log."""
 START_SECONDS = 15.0
-"""So long a worker that starts may not be ready without a word."""
+"""Seconds after the start before a part that is not ready is logged."""
 
 
 def new_completions(
@@ -81,7 +81,7 @@ def new_completions(
 
 
 def new_source(policy: MemoryPolicy) -> TurnSource | None:
-    """The operator's own function that says what of a turn is shown; None: there is none."""
+    """Load the operator's function that gives the text of a turn, or return None."""
     try:
         return load_source(policy.capture.source) if policy.capture.source else None
     except ValueError as error:
@@ -89,8 +89,8 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
-    """The policy of the file, with what the environment says of it and with the zones of the embedder: similarities
-    of the hashing embedder mean words in common, not meaning, so it has no HOT zone."""
+    """Return the policy of the file with the environment's values and the embedder's zones. Similarity of the hashing
+    embedder means common words, not meaning, so it has no HOT zone."""
     if "observe_together" in settings.model_fields_set:
         policy = replace(policy, observe=replace(policy.observe, together=settings.observe_together))
     if settings.embedder == "hashing" and policy.conflict == ConflictPolicy():
@@ -100,7 +100,7 @@ def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class Stages:
-    """The stages of this process, built, not running yet."""
+    """The stages of this process, built but not running."""
 
     log: Log
     store: QdrantStore
@@ -116,7 +116,7 @@ class Stages:
         self.probe = Probe(self.store.ping)
 
     def readiness(self) -> Mapping[str, tuple[bool, str]]:
-        """Per part: ready or why not."""
+        """Return for each part whether it is ready, and if not, why."""
         return {runner.name: runner.ready() for runner in self.runners} | {
             "qdrant": (self.probe.reached, self.probe.why)
         }
@@ -125,8 +125,8 @@ class Stages:
         return all(ready for ready, _ in self.readiness().values())
 
     async def run(self, *, stopping: asyncio.Event) -> int:
-        """Until `stopping` is set or a stage ends; the exit code."""
-        beside = (self.probe.watch(), tell_changes(self.readiness), self.budget.run(), give_back())
+        """Run until `stopping` is set or a stage ends. Return the exit code."""
+        beside = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
         watching = [asyncio.create_task(each) for each in beside]
         try:
             async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
@@ -138,30 +138,30 @@ class Stages:
                 watch.cancel()
 
 
-async def tell_changes(readiness: Readiness) -> None:
-    """In the log: which part is no longer ready and why, and when it is again. What every start begins with is told
-    only when it lasts."""
-    told: dict[str, bool] = {}
-    """By part, what was told last."""
+async def log_changes(readiness: Readiness) -> None:
+    """Log which part is no longer ready and why, and when it is ready again. During the start only lasting problems
+    are logged."""
+    logged: dict[str, bool] = {}
+    """Last logged state of each part."""
     began = time.monotonic()
     while True:
         starting = time.monotonic() - began < START_SECONDS
         for part, (ready, why) in readiness().items():
             if ready:
-                if told.get(part) is False:
+                if logged.get(part) is False:
                     log.warning("ready_again", stage=part)
-                told[part] = True
-            elif told.get(part, not starting):
-                told[part] = False
+                logged[part] = True
+            elif logged.get(part, not starting):
+                logged[part] = False
                 log.warning("not_ready", stage=part, why=why)
-        await asyncio.sleep(TELL_EVERY)
+        await asyncio.sleep(CHECK_EVERY)
 
 
 @asynccontextmanager
 async def built_stages(
     names: Sequence[StageName], *, settings: Settings, policy: MemoryPolicy, folders: Folders
 ) -> AsyncIterator[Stages]:
-    """Everything that the stages need, reached and prepared, in the order in which it can fail.
+    """Connect and prepare everything that the stages need, in the order in which it can fail.
 
     Raises CommandFailed: 2 for what settings or topics have wrong, 3 for a server that is away for 60 s; Fatal when
     `facts` is lost.
@@ -233,12 +233,12 @@ async def built_stages(
 
 
 async def prepare_topics(client: Log, settings: Settings) -> None:
-    """In a folder: made. On Kafka: compared, and what would break is refused (exit 2)."""
+    """Create the topics in a folder. On Kafka compare them and refuse (exit 2) what would break."""
     if settings.broker_folder is not None:
         reports = await topic_admin.create(client, deployment=deployment(settings))
     else:
         reports = await topic_admin.check(client, deployment=deployment(settings))
-    wrong = [f"{report.topic} {report.detail}; mend: {report.fix}" for report in reports if not report.ok]
+    wrong = [f"{report.topic} {report.detail}; fix: {report.fix}" for report in reports if not report.ok]
     if wrong:
         raise usage("\n".join(["the topics are not as they must be:", *wrong]))
     for report in reports:
@@ -247,12 +247,12 @@ async def prepare_topics(client: Log, settings: Settings) -> None:
 
 
 async def prepare_collections(client: Log, store: QdrantStore, names: Sequence[StageName]) -> None:
-    """Make what is missing. Raises Fatal when facts are lost, CommandFailed (exit 2) for another embedder's."""
-    wanted = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
-    if FACTS in wanted:
+    """Create missing collections. Raises Fatal if facts are lost, CommandFailed (exit 2) for another embedder's."""
+    needed = tuple(dict.fromkeys(collection for name in names for collection in COLLECTIONS_OF[name]))
+    if FACTS in needed:
         await check_facts_present(store=store, log=client)
     try:
-        await store.ensure(*wanted)
+        await store.ensure(*needed)
     except Fatal as error:
         raise usage(str(error)) from error
 
@@ -262,7 +262,7 @@ def _slot(settings: Settings, stage: StageName) -> _Slot:
 
 
 class _Slot:
-    """The data folder of this stage and worker alone: by its id, else the first whose lock is free."""
+    """Data folder of one stage and worker: the one of its id, else the first with a free lock."""
 
     def __init__(self, folder: Path, worker_id: str | None) -> None:
         self._folder = folder

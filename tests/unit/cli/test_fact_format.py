@@ -12,7 +12,7 @@ from memstream.cli.wiring import worker
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[bool, str]]:
-    monkeypatch.setattr(worker, "TELL_EVERY", 0.0)
+    monkeypatch.setattr(worker, "CHECK_EVERY", 0.0)
     return {"observer": (False, "waiting"), "qdrant": (True, "")}
 
 
@@ -23,7 +23,7 @@ async def looks() -> None:
 
 async def test_a_loss_and_a_return_are_told_once(parts: dict[str, tuple[bool, str]]) -> None:
     with capture_logs() as told:
-        telling = asyncio.create_task(worker.tell_changes(lambda: parts))
+        telling = asyncio.create_task(worker.log_changes(lambda: parts))
         await looks()
         parts["observer"] = (True, "")
         await looks()
@@ -42,7 +42,7 @@ async def test_a_loss_and_a_return_are_told_once(parts: dict[str, tuple[bool, st
 async def test_a_start_that_lasts_is_told(parts: dict[str, tuple[bool, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "START_SECONDS", 0.0)
     with capture_logs() as told:
-        telling = asyncio.create_task(worker.tell_changes(lambda: parts))
+        telling = asyncio.create_task(worker.log_changes(lambda: parts))
         await looks()
         telling.cancel()
     assert [(line["event"], line["stage"], line["why"]) for line in told] == [("not_ready", "observer", "waiting")]
