@@ -46,6 +46,10 @@ SPEAKER_SHARE = 0.25
 EMBEDDER_SHARE = 0.5
 """The embedder's share of the patience. The searches wait for its answer, and searches by words work without it."""
 
+SEARCH_SHARE = 0.75
+"""The searches' share. A search that stays silent leaves time for the reads that follow: the reranker's, and the check
+which episodes are still believed."""
+
 Vector = Sequence[float]
 
 
@@ -127,6 +131,7 @@ class MemorySearch:
                 limit=ENTRIES_MAX,
                 fields=FIELDS["working"],
             ),
+            share=SEARCH_SHARE,
         )
         self._pools["working"].take(found or ())
 
@@ -143,6 +148,7 @@ class MemorySearch:
                 limit=self._policy.pool,
                 fields=FIELDS[tier],
             ),
+            share=SEARCH_SHARE,
         )
         self._pools[tier].take(found or ())
 
@@ -212,6 +218,7 @@ class MemorySearch:
             f"{tier}.{first}",
             lambda: self._candidates(tier, rankings, cue.names),
             also=[f"{tier}.{each}" for each in others],
+            share=SEARCH_SHARE,
         )
         if found is not None:
             self._pools[tier] = found
@@ -295,5 +302,5 @@ async def load_links(*, store: VectorStore, request: RecallRequest, parts: Deadl
     """Load co-recall links for every requested owner, one point each. When the store does not answer, `links` is a
     missing part."""
     named = [links_id(owner_key) for owner_key in request.owner_keys]
-    found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named))
+    found = await parts.ask(PART, lambda: store.get(LINKS, tenant_id=request.tenant_id, ids=named), share=SEARCH_SHARE)
     return tuple(Links(packed=StoredLinks.from_payload(each.payload).packed) for each in (found or {}).values())

@@ -77,6 +77,8 @@ class RecallPort(Protocol):
 
 
 Key = tuple[Tier, str]
+RERANKER_SHARE = 0.9
+"""The share of the patience after which the reranker is given up; the check which episodes are believed follows it."""
 BEHIND = 32
 """How many further episodes are checked at once, after an episode of the answer was removed."""
 
@@ -152,7 +154,9 @@ class RecallService:
             RerankCandidate(tier, content_of(found[tier, identity].payload), subject_of(found[tier, identity].payload))
             for tier, identity in ordered[: self._policy.rerank_pool]
         ]
-        order = await parts.ask("reranker", lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id))
+        order = await parts.ask(
+            "reranker", lambda: reranker.rerank(cue, shown, tenant_id=request.tenant_id), share=RERANKER_SHARE
+        )
         if order is None:
             return dict(found)
         k = self._policy.fused.k
