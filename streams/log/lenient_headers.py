@@ -18,6 +18,7 @@ from aiokafka.consumer.fetcher import PartitionRecords
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import decode_varint_py
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_AT = 8
@@ -101,9 +102,17 @@ class _LenientBatch:
         return _leniently(self._raw)
 
 
+class _CheckedBatch(_DefaultRecordBatchPy):  # type: ignore[misc,unused-ignore]
+    """aiokafka's slow parser with bounds checks. Its compiled `decode_varint` reads past the end of a batch that claims
+    more records than it has, which can end the process."""
+
+    def _read_msg(self) -> Any:
+        return super()._read_msg(decode_varint=decode_varint_py)
+
+
 def _leniently(raw: memoryview) -> Iterator[Any]:
     """Iterate over the records of a batch. Raises CorruptRecordException where more than a name is wrong."""
-    batch: Any = _DefaultRecordBatchPy(raw)
+    batch: Any = _CheckedBatch(raw)
     batch._maybe_uncompress()
     batch._buffer = _LenientBytes(batch._buffer)
     return iter(batch)

@@ -213,5 +213,5 @@ async def test_a_chat_service_remembers_and_its_subscribers_miss_nothing_and_hea
         assert any("Works at Stripe" in prompt for prompt in prompts), "the chat's model was told what is remembered"
         page.cancel()
     assert len(set(await pipeline.observed())) == len(USERS) * len(CONVERSATION)
-    assert await pipeline.letters() == []
+    assert await pipeline.dead_letters() == []
     await pipeline.verified(*STAGES)  # type: ignore[arg-type]

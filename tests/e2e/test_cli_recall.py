@@ -10,7 +10,7 @@ import pytest
 from tests.support.cli_process import InProcess, Memstream, turn, wait_for_records
 from tests.support.qdrant import qdrant_server
 
-FIELDS = {"tier", "id", "content", "score", "subject", "category", "parts"}
+FIELDS = {"tier", "id", "content", "score", "subject", "category", "parts", "archived_at"}
 FACT = "I work at Stripe."
 GOAL = "My goal is to run a half marathon."
 SMALL = "The marathon shoes that I ordered at Stripe have not come yet."

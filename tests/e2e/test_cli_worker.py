@@ -178,7 +178,7 @@ class TestDemo:
 
         second = memstream("demo", timeout=100)
         assert second.code == 0
-        assert "StoredMemory from before" in second.out
+        assert "Remembered from before" in second.out
         assert command("show", "facts", "--tenant", "demo", "--json").records == facts, "told twice is told once"
 
     @pytest.mark.long

@@ -120,5 +120,6 @@ async def test_what_was_recalled_is_not_learnt_again(pipeline: Pipeline) -> None
     values = {record.value for record in await pipeline.records(TURNS.name)}
     hashes = {hashlib.sha256(value or b"").hexdigest() for value in values}
     assert {row["turn_sha256"] for row in said.values() if row["message_index"] == 0} == hashes
+    await pipeline.settled()  # the command `recall` wrote to memory.recalled
     await pipeline.verified()
     pipeline.stop()
