@@ -28,10 +28,8 @@ from memstream.streams.engine.retry import Calls
 from memstream.streams.faust.app import AppSettings
 from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
 from memstream.streams.faust.table import open_rows
-from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, Record, TopicSpec
+from memstream.streams.log.port import Record, TopicSpec
+from tests.support.logs import log_at
 
 from .world import Worker, World
 
@@ -122,11 +120,7 @@ async def start(world: World, options: Options) -> Worker:
 
 
 async def run(options: Options) -> int:
-    client: Log = (
-        EmbeddedLog(folder=embedded_folder(options.broker))
-        if is_embedded(options.broker)
-        else KafkaLog(servers=kafka_servers(options.broker))
-    )
+    client = log_at(options.broker)
     await client.start()
 
     def build_stage(runner: StageRunner) -> Echo:

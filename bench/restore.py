@@ -31,10 +31,9 @@ from memstream.streams.faust.app import MAX_REQUEST, AppSettings, create_app
 from memstream.streams.faust.changelog_check import Marker, marker_entry
 from memstream.streams.faust.table import open_rows
 from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log, TopicSpec
 from memstream.streams.log.sqlite_log import SqliteLog
+from tests.support.logs import log_at
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = 0.3
@@ -85,12 +84,6 @@ def entries(count: int) -> Iterator[tuple[bytes, bytes]]:
     for n in range(count):
         head = json.dumps({"turns": n, "seen": uuid.uuid4().hex})
         yield f"acme/user-{n % keys}/s1".encode(), (head + text)[: VALUE_BYTES[n % len(VALUE_BYTES)]].encode()
-
-
-def log_of(broker: str) -> Log:
-    return (
-        EmbeddedLog(folder=embedded_folder(broker)) if is_embedded(broker) else KafkaLog(servers=kafka_servers(broker))
-    )
 
 
 async def fill(log: Log, job: Job, count: int) -> int:
@@ -201,7 +194,7 @@ async def measured(kind: str, job: Job) -> float:
 async def measure(*, broker: str, folder: Path, pairs: int = 5, entries: int = 40_000, partitions: int = 4) -> Restore:
     """Measure R6 on `broker` (`kafka://…` or `embedded:///folder`). `folder` is for the tables and stays."""
     job = Job(broker, f"bench-{uuid.uuid4().hex[:8]}", partitions, "")
-    log = log_of(broker)
+    log = log_at(broker)
     await log.start()
     try:
         size = await fill(log, job, entries)

@@ -16,12 +16,11 @@ from typing import Literal
 from memstream.adapters.vectors.loopback import ENGINE_FOLDER
 from memstream.schemas.topics import StageName, group_of, read_by
 from memstream.streams.log import topic_admin
-from memstream.streams.log.broker_url import EMBEDDED, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
+from memstream.streams.log.broker_url import EMBEDDED
 from memstream.streams.log.port import Log, TopicSpec
-from tests.support.environment import clean_environment
+from tests.support.environment import clean_environment, worker_settings
 from tests.support.kafka import session_broker
+from tests.support.logs import log_at
 from tests.support.polling import wait_for
 from tests.support.qdrant import LoopbackQdrant, loopback_qdrant
 
@@ -29,7 +28,7 @@ from .model import Model
 
 ROOT = Path(__file__).resolve().parents[1]
 KAFKA_PARTITIONS = 12
-SESSION_TIMEOUT = "6"
+SESSION_TIMEOUT = 6.0
 """Seconds for which the partitions of a killed worker wait at most."""
 GIVE_UP = 120.0
 LOOK_SECONDS = 0.05
@@ -123,10 +122,7 @@ class World:
         stays reserved for a session after its end.
         """
         settings = {
-            "MEMSTREAM_BROKER": self.broker,
-            "MEMSTREAM_DATADIR": str(self.folder / "data"),
-            "MEMSTREAM_SESSION_TIMEOUT": SESSION_TIMEOUT,
-            "MEMSTREAM_TIER": "standard",
+            **worker_settings(self.broker, self.folder / "data", session_timeout=SESSION_TIMEOUT),
             "MEMSTREAM_IN_FLIGHT": str(in_flight),
             **self.stores,
             **self.model.environment,
@@ -230,7 +226,7 @@ async def kafka_world(folder: Path, model: Model) -> AsyncIterator[World]:
                     kind="kafka",
                     folder=folder,
                     broker=address,
-                    log=KafkaLog(servers=kafka_servers(address)),
+                    log=log_at(address),
                     model=model,
                     stores=qdrant.environment,
                     server=qdrant,
@@ -250,7 +246,7 @@ async def embedded_world(folder: Path, model: Model) -> AsyncIterator[World]:
             kind="embedded",
             folder=folder,
             broker=address,
-            log=EmbeddedLog(folder=folder / "log"),
+            log=log_at(address),
             model=model,
             stores={"MEMSTREAM_QDRANT": address},
         )

@@ -19,12 +19,10 @@ import aiohttp
 from bench.soak.model import Away
 from bench.soak.workers import Group, Seat
 from memstream.schemas.topics import STAGES
-from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
 from memstream.streams.log.port import Log
-from tests.support.environment import clean_environment, model_settings
+from tests.support.environment import clean_environment, model_settings, worker_settings
 from tests.support.kafka import NO_BROKER, Broker, own_broker
+from tests.support.logs import log_at
 from tests.support.qdrant import LoopbackQdrant
 
 SESSION_TIMEOUT = 10
@@ -133,12 +131,9 @@ class World:
         """Return the environment of workers and commands."""
         env = clean_environment() | model_settings(f"http://127.0.0.1:{self._model_port}/v1")
         env |= {
-            "MEMSTREAM_BROKER": self.address,
+            **worker_settings(self.address, self.folder / "data", session_timeout=SESSION_TIMEOUT),
             "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
-            "MEMSTREAM_DATADIR": str(self.folder / "data"),
-            "MEMSTREAM_SESSION_TIMEOUT": str(SESSION_TIMEOUT),
             "MEMSTREAM_MODEL_TIMEOUT": str(MODEL_TIMEOUT),
-            "MEMSTREAM_TIER": "standard",
         }
         if self.embedded:
             env["MEMSTREAM_PARTITIONS"] = "4"
@@ -153,9 +148,7 @@ class World:
         return f"kafka://{self.broker.bootstrap}"
 
     def log(self, *, timeout: float = 30.0) -> Log:
-        if is_embedded(self.address):
-            return EmbeddedLog(folder=embedded_folder(self.address))
-        return KafkaLog(servers=kafka_servers(self.address), timeout=timeout, client_id="soak")
+        return log_at(self.address, timeout=timeout, client_id="soak")
 
     def pids(self) -> Mapping[str, int | None]:
         """Return the process ids of the servers."""

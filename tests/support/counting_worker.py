@@ -35,10 +35,8 @@ from memstream.streams.faust.app import AppSettings
 from memstream.streams.faust.bulk_load import BulkLoad, ChangelogSource
 from memstream.streams.faust.bulk_writes import Entry
 from memstream.streams.faust.runner import RunnerSettings, StageRunner, run_worker
-from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
 from tests.support.counting_stage import Counting
+from tests.support.logs import log_at
 
 log = structlog.get_logger(__name__)
 
@@ -85,9 +83,7 @@ async def main(options: dict[str, str]) -> int:
             raise Transient("store", "wedged")
         sink_file.execute("INSERT INTO point VALUES (?, ?)", (point_id, json.dumps(payload)))
 
-    client = (
-        EmbeddedLog(folder=embedded_folder(broker)) if is_embedded(broker) else KafkaLog(servers=kafka_servers(broker))
-    )
+    client = log_at(broker)
     await client.start()
     crash = CrashPoint.parse(options["crash"], stages=STAGES) if options.get("crash") else None
     metrics = Metrics(CollectorRegistry())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 SETTINGS = ("MEMSTREAM_", "OPENAI_", "QDRANT_")
 """Prefixes of the variables that the product reads."""
@@ -16,3 +17,13 @@ def clean_environment() -> dict[str, str]:
 def model_settings(base_url: str) -> dict[str, str]:
     """The settings of a worker that calls the scripted model at this url."""
     return {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "scripted", "MEMSTREAM_MODEL": "scripted-1"}
+
+
+def worker_settings(broker: str, datadir: Path, *, session_timeout: float) -> dict[str, str]:
+    """The settings that every worker of tests and bench programs has. `session_timeout` in seconds."""
+    return {
+        "MEMSTREAM_BROKER": broker,
+        "MEMSTREAM_DATADIR": str(datadir),
+        "MEMSTREAM_SESSION_TIMEOUT": f"{session_timeout:g}",
+        "MEMSTREAM_TIER": "standard",
+    }

@@ -36,13 +36,12 @@ from memstream.schemas.topics import (
 )
 from memstream.schemas.turns import Owner
 from memstream.streams.engine.codec import tenant_of
-from memstream.streams.log.broker_url import embedded_folder, is_embedded, kafka_servers
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, Record
+from memstream.streams.log.broker_url import is_embedded, kafka_servers
+from memstream.streams.log.port import Record
 from memstream.verification.history import Offsets
 from memstream.verification.rows import TurnName
 from tests.support.isolated_pipeline import isolate
+from tests.support.logs import log_at
 from tests.support.model_server import ModelServer
 from tests.support.polling import wait_for
 from tests.support.processes import CRASHED, NOTHING_FOLLOWS, Json, Processes
@@ -84,11 +83,7 @@ class Pipeline(Processes):
         self.began: Offsets = {}
         """The ends of all topics when this pipeline began."""
         self._acknowledged: set[TurnName] = set()
-        self.log: Log = (
-            EmbeddedLog(folder=embedded_folder(broker))
-            if is_embedded(broker)
-            else KafkaLog(servers=kafka_servers(broker))
-        )
+        self.log = log_at(broker)
 
     # ------------------------------------------------------------------------------------------------ in
     async def produce(self, *turns: Json, topic: str = TURNS.name) -> None:

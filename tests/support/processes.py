@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from memstream.streams.engine.crash_points import CRASHED
-from tests.support.environment import clean_environment, model_settings
+from tests.support.environment import clean_environment, model_settings, worker_settings
 from tests.support.fork_server import ForkedCommand
 from tests.support.model_server import ModelServer
 from tests.support.polling import has_ended, wait_for
@@ -58,12 +58,9 @@ class Processes:
 
     def environment(self, **more: str) -> dict[str, str]:
         env = clean_environment() | {
-            "MEMSTREAM_BROKER": self.broker,
+            **worker_settings(self.broker, self.folder / "data", session_timeout=3),
             "MEMSTREAM_QDRANT": f"embedded://{self.folder / 'store'}",
-            "MEMSTREAM_DATADIR": str(self.folder / "data"),
-            "MEMSTREAM_SESSION_TIMEOUT": "3",
             "MEMSTREAM_TESTING": "1",
-            "MEMSTREAM_TIER": "standard",
         }
         if self._qdrant is not None:
             env |= self._qdrant.environment

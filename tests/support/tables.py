@@ -20,11 +20,10 @@ from rocksdict import AccessType, Options, Rdict
 from memstream.schemas.topics import OBSERVATIONS
 from memstream.streams.faust.changelog_check import OWN_KEYS, Marker, marker_entry
 from memstream.streams.log.broker_url import embedded_folder, is_embedded
-from memstream.streams.log.embedded import EmbeddedLog
-from memstream.streams.log.kafka import KafkaLog
-from memstream.streams.log.port import Log, Record
+from memstream.streams.log.port import Record
 from memstream.streams.log.sqlite_tables import FILE
 from tests.support.counting_run import CHANGELOG, CountingRun
+from tests.support.logs import log_at
 
 PARTITIONS = 2
 
@@ -32,11 +31,7 @@ PARTITIONS = 2
 @asynccontextmanager
 async def counting(broker: str, folder: Path) -> AsyncIterator[CountingRun]:
     """Yield a run with its topics and end every worker afterwards. `broker` is an address as the worker gets it."""
-    log: Log = (
-        EmbeddedLog(folder=embedded_folder(broker))
-        if is_embedded(broker)
-        else KafkaLog(servers=[broker.removeprefix("kafka://")], timeout=30)
-    )
+    log = log_at(broker, timeout=30)
     await log.start()
     run = CountingRun(log=log, broker=broker, folder=folder, partitions=PARTITIONS)
     try:
