@@ -27,6 +27,7 @@ from .observation import (
     SessionLogPolicy,
     WorkingSetPolicy,
 )
+from .privacy import PrivacyPolicy, SecretAction, SecretKind
 from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
 from .tiers import TiersPolicy
 from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
@@ -51,11 +52,14 @@ __all__ = [
     "MemoryPolicy",
     "ModelsPolicy",
     "ObservePolicy",
+    "PrivacyPolicy",
     "PrunePolicy",
     "RankingProfile",
     "RecallPolicy",
     "RerankerName",
     "RoutingPolicy",
+    "SecretAction",
+    "SecretKind",
     "SessionLogPolicy",
     "SharingPolicy",
     "TiersPolicy",
@@ -81,6 +85,7 @@ class MemoryPolicy:
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     gist: GistPolicy = field(default_factory=GistPolicy)
     observe: ObservePolicy = field(default_factory=ObservePolicy)
+    privacy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     models: ModelsPolicy = field(default_factory=ModelsPolicy)
     budget: BudgetPolicy = field(default_factory=BudgetPolicy)

@@ -1,0 +1,36 @@
+"""The built-in detector of secrets: rules over a view of the text, without a model and without other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from .contacts import emails
+from .findings import Finding
+from .payment import cards, ibans
+from .text_view import TextView
+from .tokens import connection_addresses, json_web_tokens, private_keys
+from .told_passwords import told_passwords
+from .vendor_keys import vendor_keys
+
+_RULES: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
+    private_keys,
+    json_web_tokens,
+    connection_addresses,
+    vendor_keys,
+    cards,
+    ibans,
+    told_passwords,
+    emails,
+)
+
+
+class BuiltInDetector:
+    """Finds every kind of secret by its form, its checksum and the words around it.
+
+    It reads a text in linear time, in English, German, Spanish and French where words matter.
+    """
+
+    def find(self, text: str) -> Sequence[Finding]:
+        view = TextView(text)
+        return [Finding(each.kind, *view.span(each.start, each.end)) for rule in _RULES for each in rule(view.text)]

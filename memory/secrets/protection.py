@@ -1,0 +1,145 @@
+"""`protect`: a text as it may be kept, by the policy of each kind of secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...schemas.turns import Sensitivity
+from ..policies.privacy import PrivacyPolicy, SecretKind
+from .detector import BuiltInDetector
+from .findings import PLACEHOLDER, Finding, SecretDetector, placeholder
+
+BUILT_IN: Final[tuple[SecretDetector, ...]] = (BuiltInDetector(),)
+ROUNDS_MAX: Final = 8
+"""Times that a text is searched again after something was masked in it."""
+_PRIORITY: Final[tuple[SecretKind, ...]] = (
+    "private_key",
+    "connection_string",
+    "jwt",
+    "api_key",
+    "token",
+    "card",
+    "iban",
+    "passphrase",
+    "password",
+    "pin",
+    "national_id",
+    "email",
+    "phone",
+)
+"""Which kind names a span that several findings share: the first of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A text as it may be kept, and what was found in the original."""
+
+    text: str
+    """The text with masked spans; empty if it is dropped."""
+    findings: tuple[Finding, ...]
+    """Spans of the original text by place, without those of an allowed kind. They do not overlap."""
+    sensitivity: Sensitivity | None
+    """`secret` if the text holds something that is labelled; None: nothing asks for a label."""
+    dropped: bool
+    """The text must not be kept at all."""
+
+
+def protect(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector] = BUILT_IN) -> Protected:
+    """Mask, label or drop what the detectors find in a text.
+
+    A text without a finding is returned unchanged. Protecting a protected text changes nothing: placeholders are never
+    findings, and a masked text is searched again until nothing is masked any more.
+    """
+    found = _search(text, policy, detectors)
+    if not found:
+        return Protected(text, (), None, False)
+    masked = _masks(found, policy)
+    for _ in range(ROUNDS_MAX):
+        if not masked:
+            break
+        shown, places = _replace(text, masked)
+        again = [_in_original(each, places) for each in _search(shown, policy, detectors)]
+        found = _apart([*found, *again], policy)
+        more = _masks(found, policy)
+        if more == masked:
+            break
+        masked = more
+    actions = {policy.action(each.kind) for each in found}
+    if "drop" in actions:
+        return Protected("", tuple(found), None, True)
+    return Protected(_replace(text, masked)[0], tuple(found), "secret" if "label" in actions else None, False)
+
+
+def _search(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector]) -> list[Finding]:
+    found = [each for detector in detectors for each in detector.find(text) if policy.action(each.kind) != "allow"]
+    if not found:
+        return []
+    kept = [match.span() for match in PLACEHOLDER.finditer(text)] if "[" in text else []
+    if kept:
+        found = [part for each in found for part in _outside(each, text, kept)]
+    return _apart(found, policy)
+
+
+def _outside(finding: Finding, text: str, kept: Sequence[tuple[int, int]]) -> Iterator[Finding]:
+    """Yield the parts of a finding that no placeholder covers and that hold a letter or a digit."""
+    start = finding.start
+    for first, last in [*(place for place in kept if place[1] > start), (finding.end, finding.end)]:
+        end = min(first, finding.end)
+        if any(map(str.isalnum, text[start:end])):
+            yield Finding(finding.kind, start, end)
+        start = max(start, last)
+        if start >= finding.end:
+            return
+
+
+def _masks(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
+    return [each for each in found if policy.action(each.kind) == "mask"]
+
+
+def _apart(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
+    """Return findings by place without overlaps.
+
+    Findings that overlap become one span of the kind with the highest priority. What is masked stands before what is
+    labelled, so a labelled finding that overlaps a masked one is left out: its text goes.
+    """
+    apart: list[Finding] = []
+    for each in sorted(found, key=lambda one: (one.start, one.end)):
+        last = apart[-1] if apart else None
+        if last is None or last.end <= each.start:
+            apart.append(each)
+            continue
+        ahead, behind = (each, last) if _rank(each, policy) < _rank(last, policy) else (last, each)
+        if policy.action(ahead.kind) == policy.action(behind.kind):
+            apart[-1] = Finding(ahead.kind, last.start, max(last.end, each.end))
+        else:
+            apart[-1] = ahead
+    return apart
+
+
+def _rank(finding: Finding, policy: PrivacyPolicy) -> tuple[int, int]:
+    return ("drop", "mask", "label", "allow").index(policy.action(finding.kind)), _PRIORITY.index(finding.kind)
+
+
+def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int, int]]]:
+    """Replace the spans by placeholders. Return the text, and for each placeholder its end there and its span's end."""
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    read = length = 0
+    for each in masked:
+        parts += [text[read : each.start], placeholder(each.kind)]
+        length += each.start - read + len(parts[-1])
+        read = each.end
+        places.append((length, read))
+    return "".join([*parts, text[read:]]), places
+
+
+def _in_original(finding: Finding, places: Sequence[tuple[int, int]]) -> Finding:
+    """Return a finding of the masked text with its span in the original one. It overlaps no placeholder."""
+    shift = 0
+    for end, original_end in places:
+        if end > finding.start:
+            break
+        shift = original_end - end
+    return Finding(finding.kind, finding.start + shift, finding.end + shift)

@@ -1,0 +1,71 @@
+"""A text as detectors read it: plain signs in place of look-alikes, and no invisible ones.
+
+A secret is the same secret in full-width digits, with a zero-width space inside or with a soft hyphen. The view has no
+such signs, and each of its places leads back to the original text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from functools import cache
+from itertools import chain
+from typing import Final
+
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u0300-\u036f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
+)
+"""Signs without a width, and accents that stand as signs of their own."""
+_QUOTES: Final = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u2039\u203a", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+}
+_DASHES: Final = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
+
+_BLOCKS: Final = (range(0x80, 0x3400), range(0xF900, 0x10000), range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
+"""Blocks of Unicode that hold look-alikes of ASCII signs, and decimal digits."""
+
+
+@cache
+def _plain_signs() -> dict[int, str]:
+    """Return for each sign the one ASCII sign that it stands for: its base letter, digit, quote, dash or space."""
+    plain: dict[str, str] = {}
+    for sign in map(chr, chain.from_iterable(_BLOCKS)):
+        if (digit := unicodedata.decimal(sign, None)) is not None:
+            plain[sign] = str(digit)
+        elif unicodedata.decomposition(sign):
+            base = unicodedata.normalize("NFKD", sign)
+            base = "".join(each for each in base if not unicodedata.combining(each))
+            if len(base) == 1 and base.isascii():
+                plain[sign] = base
+    return str.maketrans(plain | _QUOTES | _DASHES)
+
+
+class TextView:
+    """The text to search, as long as the original or shorter, and the way back to places of the original."""
+
+    def __init__(self, original: str) -> None:
+        self.text = original
+        self._starts: list[int] = []
+        self._shifts: list[int] = []
+        if original.isascii():
+            return
+        plain = original.translate(_plain_signs())
+        parts: list[str] = []
+        read = length = 0
+        for gap in _INVISIBLE.finditer(plain):
+            parts.append(plain[read : gap.start()])
+            length += gap.start() - read
+            read = gap.end()
+            self._starts.append(length)
+            self._shifts.append(read - length)
+        self.text = "".join([*parts, plain[read:]]) if parts else plain
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the place in the original of a place in the view."""
+        return self._origin(start), self._origin(end - 1) + 1
+
+    def _origin(self, place: int) -> int:
+        before = bisect_right(self._starts, place)
+        return place + (self._shifts[before - 1] if before else 0)

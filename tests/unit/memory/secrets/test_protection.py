@@ -1,0 +1,90 @@
+"""`protect`: what is masked, labelled or dropped, and that protecting again changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from memstream.memory.policies import PrivacyPolicy
+from memstream.memory.secrets import Finding, Protected, protect
+
+DEFAULT = PrivacyPolicy()
+
+
+@dataclass(frozen=True)
+class WordDetector:
+    """Finds one word, everywhere."""
+
+    finding: str
+    word: str
+
+    def find(self, text: str) -> Sequence[Finding]:
+        places = (place for place in range(len(text)) if text.startswith(self.word, place))
+        return [Finding(self.finding, place, place + len(self.word)) for place in places]  # type: ignore[arg-type]
+
+
+def test_a_masked_kind_leaves_only_its_name() -> None:
+    protected = protect("My password is hunter2, and I prefer tea.", DEFAULT)
+    assert protected.text == "My password is [password], and I prefer tea."
+    assert protected.findings == (Finding("password", 15, 22),)
+    assert (protected.sensitivity, protected.dropped) == (None, False)
+
+
+def test_a_labelled_kind_makes_the_record_secret_and_stays() -> None:
+    protected = protect("Mail me at bob@example.com.", DEFAULT)
+    assert (protected.text, protected.sensitivity) == ("Mail me at bob@example.com.", "secret")
+
+
+def test_a_dropped_kind_leaves_nothing() -> None:
+    protected = protect("Mail me at bob@example.com.", PrivacyPolicy(email="drop"))
+    assert (protected.text, protected.dropped) == ("", True)
+
+
+def test_an_allowed_kind_is_no_finding() -> None:
+    text = "My password is hunter2."
+    assert protect(text, PrivacyPolicy(password="allow")) == Protected(text, (), None, False)
+
+
+def test_a_text_without_a_secret_is_the_same_text() -> None:
+    text = "Zoë \u200b lives in ｎｏ１ — “here”.\r\n"
+    protected = protect(text, DEFAULT)
+    assert protected.text is text
+    assert protected.findings == ()
+
+
+def test_invisible_signs_and_look_alikes_hide_nothing() -> None:
+    protected = protect("pass\u200bword: ｈunter２ \u2014 ok", DEFAULT)
+    assert protected.text == "pass\u200bword: [password] \u2014 ok"
+
+
+@pytest.mark.parametrize("text", ["[password]", "my password is [password]", "card: [card], iban [iban]"])
+def test_placeholders_are_never_findings(text: str) -> None:
+    assert protect(text, DEFAULT).text == text
+    assert protect(text, DEFAULT, [WordDetector("token", word) for word in ("[password", "card]", "ban")]).text == text
+
+
+def test_a_masked_text_is_searched_again() -> None:
+    """The second finding stands only in the text that the first one leaves."""
+    detectors = (WordDetector("pin", "ab"), WordDetector("token", "[pin]cd"))
+    protected = protect("xabcd", DEFAULT, detectors)
+    assert protected.text == "x[pin][token]"
+    assert protected.findings == (Finding("pin", 1, 3), Finding("token", 3, 5))
+
+
+def test_overlapping_findings_become_one_span_of_the_stronger_kind() -> None:
+    detectors = (WordDetector("pin", "abc"), WordDetector("token", "cde"))
+    assert protect("xabcdey", DEFAULT, detectors).text == "x[token]y"
+
+
+def test_a_label_below_a_mask_goes_with_its_text() -> None:
+    detectors = (WordDetector("email", "bcd"), WordDetector("token", "abcde"))
+    protected = protect("xabcdey", DEFAULT, detectors)
+    assert (protected.text, protected.sensitivity) == ("x[token]y", None)
+
+
+@pytest.mark.parametrize("action", ["hide", "", "Mask"])
+def test_an_unknown_action_is_refused_by_name(action: str) -> None:
+    with pytest.raises(ValueError, match=r"privacy\.card must be one of mask, label, drop, allow"):
+        PrivacyPolicy(card=action)  # type: ignore[arg-type]
