@@ -1,0 +1,1 @@
+"""Trust: whose words a text holds, what a quote proves, and which statements are orders to the assistant; pure."""
