@@ -59,7 +59,7 @@ def test_invisible_signs_and_look_alikes_hide_nothing() -> None:
     assert protected.text == "pass\u200bword: [password] \u2014 ok"
 
 
-@pytest.mark.parametrize("text", ["[password]", "my password is [password]", "card: [card], iban [iban]"])
+@pytest.mark.parametrize("text", ["[password]", "my password is [password]", "to [iban], from [card]"])
 def test_placeholders_are_never_findings(text: str) -> None:
     assert protect(text, DEFAULT).text == text
     assert protect(text, DEFAULT, [WordDetector("token", word) for word in ("[password", "card]", "ban")]).text == text
