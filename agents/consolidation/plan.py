@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...memory.language.locales import locale
 from ...memory.policies import MemoryPolicy
 from ...memory.policies.budget import Phase
 from ..common.model_call import ModelCaller
@@ -98,7 +97,7 @@ class Steps:
                 reader,
                 policy.hygiene,
                 policy.recall.confidence_half_life_days,
-                GistsStep(reader, self.caller, policy.gist, locale(policy.conflict.locale)),
+                GistsStep(reader, self.caller, policy.gist, policy.conflict.locale),
             ),
             MaintenanceStep(
                 reader=reader,

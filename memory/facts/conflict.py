@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Literal
 
 from ...schemas.facts import Decision, StoredFact, Zone
-from ..language.locales import locale
+from ..language.identification import pack_of
 from ..language.parsing import full_names
 from ..policies import ConflictPolicy, MemoryPolicy
 from .neighbour_relations import NeighbourRelation, Verdict, relate_neighbour
@@ -139,7 +139,7 @@ def resolve(
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
     """Return the predicates by which to look up rows that similarity may miss."""
-    return full_names(statement.content, locale(policy.locale))
+    return full_names(statement.content, pack_of(statement.content, policy.locale))
 
 
 def contradicted_rows(

@@ -3,17 +3,21 @@ docs/explanation/conflicts.md."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...schemas.facts import StoredFact, Zone
-from ..language.locales import locale
+from ..language.claims import Claim
+from ..language.identification import pack_of
+from ..language.locales import Locale
+from ..language.locales.undetermined import UNDETERMINED
 from ..language.parsing import read
 from ..policies import ConflictPolicy
-from .relations import Relation, relate
+from .relations import ClaimRelation, Relation, relate
 from .similarity import NearFact, similarity_of, zone_of
 from .statements import Statement
+from .unread_relations import relate_unread
 
 Verdict = Literal["supersede", "reinforce", "updated", "admit", "pending"]
 
@@ -29,6 +33,7 @@ _WHEREVER: Mapping[Relation, Verdict] = {
     Relation.APART: "admit",
     Relation.GUESSED: "pending",
     Relation.REORDERED: "pending",
+    Relation.NAME: "pending",
 }
 """Verdicts where the texts alone decide. `zone_of` has already put these pairs into the right zone."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
@@ -43,8 +48,9 @@ Where each of two texts says something that the other does not, similarity alone
 fact, a pending one only waits.
 """
 
-_CORRECTABLE = (Relation.BESIDE, Relation.DIFFERS, Relation.UNCLEAR, Relation.REORDERED)
+_CORRECTABLE = (Relation.BESIDE, Relation.DIFFERS, Relation.UNCLEAR, Relation.REORDERED, Relation.NAME)
 """Relations in which a statement that is a correction may replace a known fact, though both could be true together."""
+_APART = (Relation.APART, Relation.BESIDE)
 _BY_MARKER = (Relation.DENIED, Relation.GUESSED)
 _BY_ZONE = (Relation.DIFFERS, Relation.UNCLEAR)
 
@@ -75,11 +81,10 @@ def relate_neighbour(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
 ) -> tuple[NeighbourRelation, ...]:
     """Return zone and relation of each neighbour, the nearest first."""
-    pack = locale(policy.locale)
-    claims = read(statement.content, pack)
+    pack = pack_of(statement.content, policy.locale)
     weighed = []
     for each in near:
-        related = relate(read(each.fact.content, pack), claims, pack)
+        related = _relate(each.fact.content, statement.content, pack, policy)
         similarity = similarity_of(statement.content, each, policy)
         zone = zone_of(similarity, related, policy)
         relation = related.relation
@@ -87,3 +92,22 @@ def relate_neighbour(
             relation = Relation.CORRECTED
         weighed.append(NeighbourRelation(each.fact, relation, zone, similarity))
     return tuple(sorted(weighed, key=lambda each: -1.0 if each.similarity is None else each.similarity, reverse=True))
+
+
+def _relate(old: str, new: str, pack: Locale, policy: ConflictPolicy) -> ClaimRelation:
+    """Relate two texts, each read by the pack of its language. `pack`: that of the new one."""
+    known = pack_of(old, policy.locale)
+    if UNDETERMINED in (known, pack):
+        return relate_unread(old, new)
+    mine, theirs = read(old, known), read(new, pack)
+    related = relate(mine, theirs, pack)
+    if known is not pack and related.relation in _APART and _differ_in_polarity(mine, theirs):
+        return replace(related, relation=Relation.UNCLEAR)
+    return related
+
+
+def _differ_in_polarity(old: Sequence[Claim], new: Sequence[Claim]) -> bool:
+    """Whether one text denies a predicate that the other affirms. Across languages words do not tell whether they mean
+    the same thing: `Drinks coffee`, `Trinkt keinen Kaffee mehr`."""
+    said = {(claim.about, claim.predicate, claim.denied) for claim in old if claim.predicate}
+    return any(claim.predicate and (claim.about, claim.predicate, not claim.denied) in said for claim in new)

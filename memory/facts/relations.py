@@ -22,6 +22,7 @@ class Relation(Enum):
     OTHER = "another value of a predicate that has one at a time"
     CORRECTED = "corrected by the speaker"
     REORDERED = "the same words in another order"
+    NAME = "the same words with another name"
     GUESSED = "a plan or a guess about what is known"
     DIFFERS = "each says what the other does not"
     UNCLEAR = "nothing is known of the predicate"

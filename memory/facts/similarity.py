@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...schemas import ids
 from ...schemas.facts import StoredFact, Zone
+from ..language.plain_words import is_spaceless
 from ..policies import ConflictPolicy
 from .relations import SAME_STATEMENT, ClaimRelation, Relation
 
@@ -25,7 +26,15 @@ class NearFact:
 
 def words(text: str) -> frozenset[str]:
     """Return the distinct words of the canonical text."""
-    return frozenset(_WORD.findall(ids.canonical(text)))
+    return frozenset(part for run in _WORD.findall(ids.canonical(text)) for part in _parts(run))
+
+
+def _parts(run: str) -> Iterator[str]:
+    """Yield a word; of a script without spaces between words, each two letters in a row."""
+    if len(run) > 2 and not run[0].isascii() and is_spaceless(run[0]):
+        yield from (run[place : place + 2] for place in range(len(run) - 1))
+    else:
+        yield run
 
 
 def jaccard(one: str, other: str) -> float:

@@ -12,7 +12,7 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ...schemas.observations import Category, Observation, Observed
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
-from ..language.locales import locale
+from ..language.identification import pack_of
 from ..language.parsing import predicate_of
 from ..policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
@@ -77,7 +77,7 @@ def statement_from_observation(
         sensitivity=observation.sensitivity,
         trust=trust_of(observation.source_role),
         is_correction=observation.is_correction,
-        predicate=predicate_of(observation.content, locale(policy.conflict.locale)),
+        predicate=predicate_of(observation.content, pack_of(observation.content, policy.conflict.locale)),
         evidence=(
             Evidence(
                 turn_id=observed.turn_id,
@@ -144,7 +144,7 @@ def statement_from_change(
         valid_from=change.valid_from or min((episode.valid_from for episode in known), default=None),
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
-        predicate=predicate_of(content, locale(policy.conflict.locale)),
+        predicate=predicate_of(content, pack_of(content, policy.conflict.locale)),
         evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
     )

@@ -186,7 +186,7 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
 
 
 def says_how(token: Token, pack: Locale) -> bool:
-    manner = token.text.endswith(pack.manner) and len(token.text) > len(pack.manner) + 2
+    manner = bool(pack.manner) and token.text.endswith(pack.manner) and len(token.text) > len(pack.manner) + 2
     return manner and not token.is_name and token.text not in pack.not_manner
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...schemas.observations import Category
 from ...schemas.turns import Owner, Sensitivity
-from ..language.locales import locale
+from ..language.locales import locales
 from .checks import above_zero, at_least, between, one_of, require, unit
 
 
@@ -51,13 +51,14 @@ class ConflictPolicy:
     jaccard_near_dup: float = 0.8
     """Share of common words from which two statements are NEAR-DUP, with `lexical`."""
     locale: str = "en"
-    """Language pack that takes statements apart."""
+    """Language packs that take statements apart, with commas: `en, de`. The pack that knows most words of a statement
+    reads it."""
 
     def __post_init__(self) -> None:
         bounds = [self.conflict_check, self.near_dup] + ([] if self.hot is None else [self.hot])
         for bound in [*bounds, self.jaccard_near_dup]:
             unit("conflict zone", bound)
-        locale(self.locale)
+        locales(self.locale)
         require(bounds == sorted(bounds), "conflict zones must rise: conflict_check, near_dup, hot")
         between("conflict.neighbours", self.neighbours, 1, 100)
 

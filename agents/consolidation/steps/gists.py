@@ -14,7 +14,7 @@ from qdrant_client import models
 
 from ....adapters.ports import Completion
 from ....adapters.vectors.conditions import is_empty, until
-from ....memory.language.locales import Locale
+from ....memory.language.identification import pack_of
 from ....memory.language.text import one_line
 from ....memory.policies import GistPolicy
 from ....memory.upkeep.digest import SHOWN
@@ -42,12 +42,12 @@ class Gist:
 
 @dataclass(frozen=True, slots=True)
 class GistsStep:
-    """Makes gists, and deletes archived texts. `pack`: the language that a gist is checked in."""
+    """Makes gists, and deletes archived texts. `locales`: the packs that a gist may be checked with."""
 
     reader: OwnerReader
     caller: ModelCaller
     policy: GistPolicy
-    pack: Locale
+    locales: str
     part: PartName = "hygiene"
 
     async def run(self, request: RunRequest, row: ProgressRow, *, leaving: Collection[str] = ()) -> StepResult:
@@ -94,7 +94,7 @@ class GistsStep:
         given = answer if isinstance(answer, Completion) else None
         if given is not None:
             text = one_line(given.value)
-            if is_faithful(text, episode.content, chars=chars, pack=self.pack):
+            if is_faithful(text, episode.content, chars=chars, pack=pack_of(episode.content, self.locales)):
                 return Gist(text, given)
         return Gist(extract_gist(episode.content, chars=chars), given)
 

@@ -1,24 +1,27 @@
-"""Locale packs: the words and phrases of a language, as data. `pack.py` defines a pack; LOCALES registers it.
+"""Locale packs: the words and phrases of a language, as data.
 
-The rules that use a pack (`memory/language/tokenizer.py`, `claims.py`, `memory/facts/relations.py`) contain no word of
-any language.
+`define_locale_pack` builds a pack, `locale` and `locales` return registered packs by name. The rules that use a pack
+(`memory/language/tokenizer.py`, `claims.py`, `memory/facts/relations.py`) contain no word of any language.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from .english import ENGLISH
+from .definition import LocalePackError, define_locale_pack
+from .notation import phrases, words
 from .pack import Implied, Locale, Markers, PredicateRule, Valued
+from .registry import available_locales, locale, locales
 
-__all__ = ["LOCALES", "Implied", "Locale", "Markers", "PredicateRule", "Valued", "locale"]
-
-LOCALES: Mapping[str, Locale] = {ENGLISH.name: ENGLISH}
-
-
-def locale(name: str) -> Locale:
-    """Return a registered pack. Raises ValueError for any other name."""
-    found = LOCALES.get(name)
-    if found is None:
-        raise ValueError(f"there is no locale {name!r}; there is {', '.join(sorted(LOCALES))}")
-    return found
+__all__ = [
+    "Implied",
+    "Locale",
+    "LocalePackError",
+    "Markers",
+    "PredicateRule",
+    "Valued",
+    "available_locales",
+    "define_locale_pack",
+    "locale",
+    "locales",
+    "phrases",
+    "words",
+]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Valued = Literal["single", "multi", "unsure"]
 """How many values a predicate has at one time: one (an employer), several (languages), or unknown (`prefers`)."""
+Tense = Literal["base", "present", "past", "participle", "ongoing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +51,21 @@ class Implied:
 class Markers:
     """Phrases that change what a statement says. They are searched in the clause about the subject."""
 
-    negations: tuple[str, ...]
-    never: tuple[str, ...]
+    negations: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
     """Negations for all times."""
-    endings: tuple[str, ...]
+    endings: tuple[str, ...] = ()
     """It was true and is over: no longer, used to."""
-    hedges: tuple[str, ...]
+    hedges: tuple[str, ...] = ()
     """Plans and guesses, which claim nothing."""
-    additive: tuple[str, ...]
-    contrasts: tuple[str, ...]
+    additive: tuple[str, ...] = ()
+    contrasts: tuple[str, ...] = ()
     """The words after them are denied: `Bern, not Basel`."""
-    until: frozenset[str]
+    until: frozenset[str] = frozenset()
     """After a past tense they say that it is over."""
-    former: tuple[tuple[str, str], ...]
+    former: tuple[tuple[str, str], ...] = ()
     """(before the old value, before the new one): switched *from* tea *to* coffee."""
-    others: frozenset[str]
+    others: frozenset[str] = frozenset()
     """Words after which a clause speaks of somebody or something else."""
 
     @property
@@ -78,86 +79,90 @@ class Locale:
     """A locale pack."""
 
     name: str
-    rules: tuple[PredicateRule, ...]
-    lasting: frozenset[str]
+    rules: tuple[PredicateRule, ...] = ()
+    lasting: frozenset[str] = frozenset()
     """Predicates that stay true after an end: who drops a Dutch course still speaks Dutch."""
-    ends: tuple[str, ...]
+    ends: tuple[str, ...] = ()
     """Phrases that end whatever their object was: quit, gave up, broke up with."""
-    ends_work: tuple[str, ...]
+    ends_work: tuple[str, ...] = ()
     """Phrases that end any occupation and employment."""
-    ended: tuple[str, ...]
+    ended: tuple[str, ...] = ()
     """Phrases about a subject that no longer exists: the dog died."""
-    begins: tuple[str, ...]
+    begins: tuple[str, ...] = ()
     """Before a verb they say that it begins: *started* dating."""
-    carriers: tuple[str, ...]
+    carriers: tuple[str, ...] = ()
     """Before a verb they say that it was done: *had to* give up, *ended up* moving."""
-    switches: tuple[str, ...]
+    switches: tuple[str, ...] = ()
     """The words after them replace an earlier thing of the same kind: switched to day shifts."""
-    shells: frozenset[str]
+    shells: frozenset[str] = frozenset()
     """Words that add nothing to what ended: the gym *membership*."""
-    sets: tuple[tuple[str, str], ...]
+    sets: tuple[tuple[str, str], ...] = ()
     """(verb, word before the value): changed the password *to* walrus."""
-    becomes: tuple[str, ...]
+    becomes: tuple[str, ...] = ()
     """Verb and preposition between X and its new V: the deadline moved to Monday."""
-    markers: Markers
-    contractions: Mapping[str, str]
-    copulas: frozenset[str]
+    markers: Markers = Markers()
+    contractions: Mapping[str, str] = field(default_factory=dict)
+    copulas: frozenset[str] = frozenset()
     """Base forms of the verbs that join X and V in "X is V"."""
-    states: frozenset[str]
+    states: frozenset[str] = frozenset()
     """Copulas whose past tense says that it is over: was, but not became."""
-    auxiliaries: Mapping[str, frozenset[str]]
+    auxiliaries: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Base form → the tenses of a main verb before which it has no meaning of its own: has worked, did not work."""
-    joins: frozenset[str]
+    joins: frozenset[str] = frozenset()
     """Before a verb they begin a clause."""
-    verbs: Mapping[str, tuple[str, str]]
+    verbs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Form → (base form, one of base, present, past, participle, ongoing)."""
-    subjects: frozenset[str]
+    subjects: frozenset[str] = frozenset()
     """Words by which a statement names its subject."""
-    people: frozenset[str]
+    people: frozenset[str] = frozenset()
     """Persons: what is said about them is not said about the subject."""
-    occupation: str
+    occupation: str = ""
     """The predicate of "is a nurse"."""
-    owning: str
+    owning: str = ""
     """The predicate of "has a dog"."""
-    implied: tuple[Implied, ...]
+    implied: tuple[Implied, ...] = ()
     """Works at X *as* Y. When one of these predicates ends without an object, all of them end."""
-    not_employers: frozenset[str]
+    not_employers: frozenset[str] = frozenset()
     """Proper names that are not employers: head of Sales."""
-    occupations: frozenset[str]
-    occupation_endings: tuple[str, ...]
-    not_occupations: frozenset[str]
-    stop_words: frozenset[str]
+    occupations: frozenset[str] = frozenset()
+    occupation_endings: tuple[str, ...] = ()
+    not_occupations: frozenset[str] = frozenset()
+    stop_words: frozenset[str] = frozenset()
     """Words that do not decide whether two statements are the same."""
-    adverbs: frozenset[str]
+    adverbs: frozenset[str] = frozenset()
     """Stop words that may stand before or between verbs."""
-    manner: str
+    manner: str = ""
     """Ending of words that say how (fluently): they add detail and never name a thing."""
-    not_manner: frozenset[str]
-    articles: frozenset[str]
-    aliases: Mapping[str, str]
+    not_manner: frozenset[str] = frozenset()
+    articles: frozenset[str] = frozenset()
+    aliases: Mapping[str, str] = field(default_factory=dict)
     """Short names as they are written → long names."""
-    name_word: str
+    name_word: str = ""
     """`the son's name` means the son."""
-    separators: frozenset[str]
+    separators: frozenset[str] = frozenset()
     """Prepositions and the like: the words between two of them name one thing."""
-    both_ways: frozenset[str]
+    both_ways: frozenset[str] = frozenset()
     """Separators around which order does not matter: tea *and* coffee."""
-    name_makers: frozenset[str]
+    name_makers: frozenset[str] = frozenset()
     """Before a name they make another name: York, New York."""
-    times: frozenset[str]
+    times: frozenset[str] = frozenset()
     """Words that say when: they are not the object of a denial."""
-    reasons: frozenset[str]
+    reasons: frozenset[str] = frozenset()
     """They begin the part that says why or when: resigned *after* ten years."""
-    numbers: Mapping[str, str]
-    multiples: Mapping[str, int]
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
     """Directly after a number: 50 k."""
-    same_words: Mapping[str, str]
+    same_words: Mapping[str, str] = field(default_factory=dict)
     """Spellings, units and synonyms → one common word."""
-    suffixes: tuple[tuple[str, str], ...]
+    suffixes: tuple[tuple[str, str], ...] = ()
     """(ending, replacement) in the order in which they are tried on a word."""
-    agents: tuple[str, ...]
+    agents: tuple[str, ...] = ()
     """Endings of words for a person who does something: a teacher teaches."""
-    kinds: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Thing → the kinds that it belongs to, as one writes them: wine → alcohol."""
-    altering: frozenset[str]
+    altering: frozenset[str] = frozenset()
     """Before a noun they make it another thing: a *deputy* head is not a head."""
+    script: str = "LATIN"
+    """The script of the language, as the names of Unicode's letters begin: LATIN, CYRILLIC, GREEK."""
+    letters: Mapping[str, str] = field(default_factory=dict)
+    """Letters with two spellings → the one that all words of the pack have: ü → ue."""

@@ -5,11 +5,11 @@ One module per field of life; words of no field stand in `lexicon.py` and `marke
 
 from __future__ import annotations
 
-from ..pack import Locale
+from ..definition import define_locale_pack
 from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence
 from .verbs import VERBS
 
-ENGLISH = Locale(
+ENGLISH = define_locale_pack(
     name="en",
     rules=(*residence.RULES, *relationships.RULES, *employment.RULES, *attributes.RULES, *habits.RULES),
     lasting=attributes.LASTING,

@@ -1,0 +1,63 @@
+"""How two statements relate when no locale pack reads one of them: by their words alone; pure.
+
+Without a pack nothing is known of negations, of predicates and of how many values they have. So two texts are one
+statement only when their words are equal, and a difference closes nothing that may hold beside it. Only another number
+does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ..language.plain_words import PlainWord, plain_words
+from .relations import ClaimRelation, Relation
+
+_YEAR: Final = re.compile(r"(19|20)\d\d")
+
+
+def relate_unread(old: str, new: str) -> ClaimRelation:
+    """Relate two texts by their words.
+
+    - The same words: one statement.
+    - Only numbers differ: another value, unless they are years, because events of two years both hold.
+    - Only a name or a year differs: another value, or one more. A model judges it.
+    - The same words in another order, or any other difference: the similarity zone decides, and never merges.
+    """
+    mine, theirs = plain_words(old), plain_words(new)
+    relation = _relation(mine, theirs)
+    return ClaimRelation(
+        relation,
+        same_predicate=relation is not Relation.DIFFERS,
+        shares=bool({each.text for each in mine} & {each.text for each in theirs}),
+    )
+
+
+def _relation(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> Relation:
+    one, other = [each.text for each in mine], [each.text for each in theirs]
+    if one == other:
+        return Relation.SAME
+    apart = [(old, new) for old, new in zip(mine, theirs, strict=False) if old.text != new.text]
+    if len(one) == len(other) and all(old.is_number and new.is_number for old, new in apart):
+        years = any(_YEAR.fullmatch(old.text) and _YEAR.fullmatch(new.text) for old, new in apart)
+        return Relation.NAME if years else Relation.VALUE
+    if sorted(one) == sorted(other):
+        return Relation.REORDERED
+    return Relation.NAME if _differ_in_a_name(mine, theirs) else Relation.DIFFERS
+
+
+def _differ_in_a_name(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> bool:
+    """Whether two texts are equal but for one name: `Vive en Sevilla`, `Vive en Las Palmas`."""
+    before = _common(mine, theirs)
+    after = _common(mine[before:][::-1], theirs[before:][::-1])
+    one, other = mine[before : len(mine) - after], theirs[before : len(theirs) - after]
+    return bool(one) and bool(other) and all(each.is_name for each in (*one, *other))
+
+
+def _common(mine: Sequence[PlainWord], theirs: Sequence[PlainWord]) -> int:
+    """Return how many words at the beginning are equal."""
+    return next(
+        (place for place, (old, new) in enumerate(zip(mine, theirs, strict=False)) if old.text != new.text),
+        min(len(mine), len(theirs)),
+    )

@@ -1,0 +1,81 @@
+"""Finds the locale pack that reads a text; pure.
+
+The pack that knows most words of the text reads it. If another language knows more of them, or none of the chosen packs
+writes the text's script, the empty pack reads it (`und`), so that no word is misread.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Final
+
+from .locales import Locale, locales
+from .locales.undetermined import FREQUENT_WORDS, UNDETERMINED
+
+IDENTIFIED_KEPT: Final = 2_048
+"""Number of texts in the cache."""
+_WORD: Final = re.compile(r"[^\W\d_]+'?")
+
+
+@lru_cache(maxsize=IDENTIFIED_KEPT)
+def pack_of(text: str, names: str) -> Locale:
+    """Return the pack that reads a text, of the packs of the policy `memory.conflict.locale`.
+
+    Of packs that know equally many words the first one listed reads the text. A text of which no language knows a word
+    (a single rare verb) goes to the first pack, unless its script is foreign to all.
+    """
+    packs = locales(names)
+    plain = unicodedata.normalize("NFKC", text).replace("’", "'")
+    said = [_spelled(word) for word in _WORD.findall(plain)]
+    best = max(packs, key=lambda pack: _known(said, _vocabulary(pack), pack))
+    if not _writes(plain, packs):
+        return UNDETERMINED
+    own = {pack.name.partition("-")[0] for pack in packs}
+    foreign = max(sum(word in known for word in said) for tag, known in FREQUENT_WORDS.items() if tag not in own)
+    known = _known(said, _vocabulary(best), best)
+    frequent = FREQUENT_WORDS.get(best.name.partition("-")[0], frozenset())
+    return UNDETERMINED if (foreign, foreign) > (known, sum(word in frequent for word in said)) else best
+
+
+def _spelled(word: str) -> str:
+    lower = word.lower()
+    return lower if lower.endswith("'") and len(lower) < 3 else lower.rstrip("'")
+
+
+def _known(said: Iterable[str], vocabulary: frozenset[str], pack: Locale) -> int:
+    return sum(_respelled(word, pack) in vocabulary for word in said)
+
+
+def _respelled(word: str, pack: Locale) -> str:
+    for letter, instead in pack.letters.items():
+        word = word.replace(letter, instead)
+    return word
+
+
+def _writes(text: str, packs: Sequence[Locale]) -> bool:
+    """Whether most letters of the text are of a script that one of the packs writes."""
+    letters = [each for each in text if each.isalpha()]
+    scripts = {pack.script for pack in packs}
+    own = sum(unicodedata.name(each, "").partition(" ")[0] in scripts for each in letters)
+    return 2 * own >= len(letters)
+
+
+@lru_cache(maxsize=16)
+def _vocabulary(pack: Locale) -> frozenset[str]:
+    """Return every word of the pack, in lower case."""
+    found: set[str] = set(pack.verbs) | set(pack.numbers) | set(pack.same_words) | set(pack.kinds)
+    for owner in (pack, pack.markers):
+        for field in fields(owner):
+            value = getattr(owner, field.name)
+            if isinstance(value, frozenset):
+                found |= value
+    spoken = (*pack.ends, *pack.ends_work, *pack.ended, *pack.begins, *pack.carriers, *pack.switches, *pack.becomes)
+    marked = pack.markers
+    said = (*marked.negations, *marked.never, *marked.endings, *marked.hedges, *marked.additive, *marked.contrasts)
+    ruled = (phrase for rule in pack.rules for phrase in rule.phrases)
+    found |= {word for phrase in (*spoken, *said, *ruled) for word in phrase.split()}
+    return frozenset(found)

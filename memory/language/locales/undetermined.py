@@ -1,0 +1,63 @@
+"""The pack without words, for a text in a language that no chosen pack knows; and the words that tell languages apart.
+
+Its name, `und`, is the language tag for an undetermined language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .definition import define_locale_pack
+from .notation import words
+
+UNDETERMINED: Final = define_locale_pack(name="und")
+FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
+    language: frozenset(words(listed))
+    for language, listed in {
+        "en": """
+        the a an of to in is and at has with for on not from as by his her no was lives works likes plays speaks
+        """,
+        "de": """
+        der die das den dem des ein eine einen einem einer und ist hat nicht kein keine keinen mit bei nach von zu zum
+        zur im am aus auf für seit wohnt lebt arbeitet mag heißt spielt spricht trinkt isst raucht mehr war wird sich
+        """,
+        "es": """
+        el la los las un una unos unas de del al y e o en con sin por para que es está son era fue no ya se le les lo
+        su sus más muy hace desde tiene vive trabaja gusta come bebe habla juega estudia llama prefiere años
+        """,
+        "fr": """
+        le la les un une des du de et ou en au aux avec sans pour par dans sur chez que qui est sont était a ont ne pas
+        plus n' l' d' il elle son sa ses se depuis habite vit travaille aime mange boit parle joue étudie préfère ans
+        """,
+        "it": """
+        il lo la gli le un uno una di del della dei delle da dal a al alla e o in nel nella con senza per su che è sono
+        era ha non più si suo sua suoi vive abita lavora piace mangia beve parla gioca studia chiama preferisce anni
+        """,
+        "pt": """
+        o a os as um uma de do da dos das em no na nos nas e ou com sem por para que é são era foi não mais se seu sua
+        ao à tem vive mora trabalha gosta come bebe fala joga estuda chama prefere anos
+        """,
+        "nl": """
+        de het een van en in op te met voor bij naar uit aan is zijn was heeft niet geen meer hij zij haar woont werkt
+        houdt eet drinkt spreekt speelt heet jaar
+        """,
+        "pl": """
+        w we z ze na do od o u i a oraz nie się jest są był była ma już dla po przy jej jego mieszka pracuje lubi je
+        pije mówi gra studiuje nazywa woli lat
+        """,
+        "tr": """
+        bir ve ile de da için değil var yok çok daha olarak artık yaşıyor çalışıyor seviyor oturuyor içiyor yiyor
+        konuşuyor oynuyor okuyor adı yaşında
+        """,
+        "sv": """
+        en ett och i på av med för till från är var har inte ingen som den det hans hennes bor arbetar jobbar gillar
+        äter dricker talar spelar heter år
+        """,
+        "cs": """
+        v ve s se z na do od a i je jsou byl má není ne už pro po při bydlí žije pracuje jí pije mluví hraje studuje let
+        """,
+    }.items()
+}
+"""Frequent words of a language, by language tag. They only tell that a text is in another language than those of the
+chosen packs, which would misread it (Portuguese `no` is no negation)."""

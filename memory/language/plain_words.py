@@ -1,0 +1,81 @@
+"""Words of a text in any language and script, without a locale pack; pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
+_DECIMAL: Final = re.compile(r"(?<=\d),(?=\d)")
+_SPACELESS: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "BOPOMOFO", "KATAKANA-HIRAGANA")
+"""Scripts whose words have no space between them, as the names of their letters begin."""
+_SAID: Final = frozenset("#%&@?*/")
+"""Punctuation that tells texts apart: C and C#."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWord:
+    """A run of letters or digits, one letter of a script without spaces, or a symbol."""
+
+    text: str
+    """Folded: NFKC, without regard to case, numbers in one spelling."""
+    is_name: bool = False
+    """Whether it begins with a capital letter and is not the first word."""
+
+    @property
+    def is_number(self) -> bool:
+        return self.text[:1].isdigit()
+
+
+def plain_words(text: str) -> tuple[PlainWord, ...]:
+    """Split a text into words. Punctuation and spaces are left out; 1.500 and 1500, 1,80 and 1.8 are equal."""
+    plain = _DECIMAL.sub(".", _GROUPED.sub("", unicodedata.normalize("NFKC", text)))
+    return tuple(_word(run, place) for place, run in enumerate(_runs(plain)))
+
+
+def is_spaceless(letter: str) -> bool:
+    """Whether the letter is of a script without spaces between words."""
+    return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0] in _SPACELESS
+
+
+def _runs(plain: str) -> Iterator[str]:
+    run = ""
+    for place, each in enumerate(plain):
+        kind = _kind(each)
+        if each == "." and run[-1:].isdigit() and plain[place + 1 : place + 2].isdigit():
+            kind = "N"
+        if run and (kind != _kind(run[-1] if run[-1] != "." else "0") or kind not in "LN"):
+            yield run
+            run = ""
+        if kind:
+            run += each
+    if run:
+        yield run
+
+
+def _kind(each: str) -> str:
+    """Return what a character belongs to: a word (L), a number (N), itself (S, one letter W), or nothing."""
+    category = unicodedata.category(each)
+    if category.startswith(("L", "M")):
+        return "W" if category.startswith("L") and is_spaceless(each) else "L"
+    if category.startswith("N"):
+        return "N"
+    return "S" if category.startswith("S") or each in _SAID else ""
+
+
+def _word(run: str, place: int) -> PlainWord:
+    if _kind(run[0]) == "N":
+        return PlainWord(_number(run))
+    return PlainWord(unicodedata.normalize("NFKC", run.casefold()), is_name=place > 0 and run[0].isupper())
+
+
+def _number(run: str) -> str:
+    digits = "".join(str(unicodedata.digit(each, each)) for each in run)
+    whole, point, rest = digits.partition(".")
+    if "." in rest:
+        return digits  # a date or a version
+    rest = rest.rstrip("0")
+    return (whole.lstrip("0") or "0") + (point + rest if rest else "")
