@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import time
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from filelock import FileLock, Timeout
 LOCK_FILE = ".lock"
 HOLDER_FILE = ".holder"
 POLL_SECONDS = 0.05
+PRIVATE = 0o700
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -49,6 +51,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _make_private(folder: Path) -> None:
+    """Create the folder for its owner alone. One that an earlier version made, or that is empty, becomes private too;
+    one that holds other things keeps its mode, because it serves others."""
+    try:
+        folder.mkdir(mode=PRIVATE, parents=True)
+    except FileExistsError:
+        state = folder.stat()
+        ours = state.st_uid == os.geteuid() and ((folder / LOCK_FILE).exists() or not any(folder.iterdir()))
+        if ours and stat.S_IMODE(state.st_mode) != PRIVATE:
+            folder.chmod(PRIVATE)
+
+
 class FolderLock:
     """Exclusive right to use a folder, among processes and among instances within one process.
 
@@ -73,7 +87,7 @@ class FolderLock:
         """Acquire the lock if it is free. OSError: the folder cannot be created or written."""
         if self.held:
             return True
-        self._folder.mkdir(parents=True, exist_ok=True)
+        _make_private(self._folder)
         try:
             self._lock.acquire(blocking=False)
         except Timeout:

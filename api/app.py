@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
 from prometheus_client import CollectorRegistry
 
 from .. import __version__
@@ -26,6 +27,7 @@ from . import context, health, maintenance, openapi, problems, recall, records, 
 from .admission import Admission, HttpMetrics
 from .credentials import Credentials
 from .limits import Limits
+from .local_guard import LocalGuard
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
@@ -60,8 +62,14 @@ def new_followers(log: Log, limits: Limits) -> TopicFanout:
 
 def create_app(services: Services, *, credentials: Credentials, limits: Limits | None = None) -> FastAPI:
     limits = limits or Limits()
-    app = FastAPI(
-        title="memstream", version=__version__, description=DESCRIPTION, redoc_url=None, redirect_slashes=False
+    app = FastAPIOffline(
+        title="memstream",
+        version=__version__,
+        description=DESCRIPTION,
+        redoc_url=None,
+        static_url="/docs/static",
+        redirect_slashes=False,
+        swagger_ui_parameters={"validatorUrl": None},  # the page asks no other server, about its document neither
     )
     app.include_router(turns.router(sender=services.sender, credentials=credentials, limits=limits))
     app.include_router(
@@ -87,6 +95,8 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
     )
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
+    if credentials.entries is None:
+        app.add_middleware(LocalGuard)
     app.add_middleware(Admission, limits=limits, metrics=HttpMetrics(services.registry))
     problems.install(app, retry_after=limits.retry_seconds)
     app.openapi = _once(app)  # type: ignore[method-assign]

@@ -22,7 +22,12 @@ class Limits:
     commands: int = 8
     """Requests that wait for the result of a command. Each of them has its own reader of the log."""
     connections: int = 1_024
-    """Open connections, streams included."""
+    """Open connections, streams included. With one more, the connection that has waited longest for a request is
+    closed."""
+    connections_per_address: int = 256
+    """Open connections of one address. With one more, that address's connection that has waited longest is closed."""
+    header_seconds: float = 10.0
+    """Time from the beginning of a connection, or of a request on it, to the end of the request's headers."""
     request_seconds: float = 30.0
     """Time from a request's first byte to the beginning of its answer."""
     idle_seconds: float = 30.0

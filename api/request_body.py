@@ -15,8 +15,11 @@ M = TypeVar("M", bound=BaseModel)
 
 
 async def read_body(request: Request, *, limit: int) -> bytes:
-    """Return the bytes of the body. Problems: 413, 415."""
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    """Return the bytes of the body. Problems: 413, 415.
+
+    A body without a content type is refused too: a web page can send one to another site without asking.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise unsupported_media_type("send JSON, with Content-Type: application/json")
     said = request.headers.get("content-length", "")

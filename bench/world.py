@@ -130,7 +130,7 @@ class World:
         }
         if name is not None:
             settings["MEMSTREAM_WORKER_ID"] = name
-        return self.process(["memstream.cli.main", "worker", *stages], "-".join([*stages, name or ""]), settings)
+        return self.process(["memstream.cli", "worker", *stages], "-".join([*stages, name or ""]), settings)
 
     def process(self, module: Sequence[str], name: str, settings: Mapping[str, str] | None = None) -> Worker:
         """Start `python -m module …`; its output goes to a file in the folder."""

@@ -5,11 +5,16 @@ It imports the command line inside `main`: a light installation has none of its 
 
 from __future__ import annotations
 
+import os
 import sys
+
+OWNER_ONLY = 0o077
+"""Mask of file modes: what the command writes holds people's memory, so only its owner may read it."""
 
 
 def main() -> None:
     """Run the command line, or name the extra of the package that it needs."""
+    os.umask(OWNER_ONLY)
     try:
         from .main import cli
 

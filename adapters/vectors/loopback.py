@@ -97,7 +97,8 @@ class LoopbackServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         given = request.headers.get("api-key", "")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
+        # a header that is not UTF-8 has lone surrogates here, which no strict encoding takes
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._token.encode()):
             return rest.refusal(401, "Must provide an API key or an Authorization bearer token")
         return await handler(request)
 

@@ -110,7 +110,7 @@ class Seat:
         pause = BACKOFF[0]
         while self._wanted:
             self._since, self._ours = time.monotonic(), False
-            command = [sys.executable, "-m", "memstream.cli.main", "worker", *self.stages]
+            command = [sys.executable, "-m", "memstream.cli", "worker", *self.stages]
             self._process = await self._group.start(command, cwd=self._folder, env=self._env, log=self.log)
             code = await self._process.wait()
             now = time.monotonic()

@@ -185,7 +185,7 @@ class World:
     # ------------------------------------------------------------------------------------------------ the end
     async def _run(self, *args: str) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "memstream.cli.main", *args,
+            sys.executable, "-m", "memstream.cli", *args,
             cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         out, _ = await process.communicate()

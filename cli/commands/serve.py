@@ -6,16 +6,19 @@ import asyncio
 import logging
 import socket
 import sys
+from dataclasses import replace
 
 import click
 import structlog
 
 from ...api.credentials import Credentials
+from ...api.limits import Limits
 from ...memory.policies import MemoryPolicy
 from ..context import CommandContext, pass_context, run
 from ..output import logs
 from ..process.gc_freeze import keep_what_is_there
 from ..process.signals import until_stopped
+from ..wiring.http_connections import connections_that_fit
 from ..wiring.server import HttpServer, listening, read_credentials, server_parts, url_of
 from ..wiring.settings import Settings
 
@@ -71,6 +74,7 @@ async def _serve(
                 stages_here=services.stages is not None,
                 tokens=None if credentials.entries is None else len(credentials.entries),
             )
+            limits = Limits()
             server = HttpServer(
                 parts=services,
                 policy=policy.recall,
@@ -78,6 +82,7 @@ async def _serve(
                 hygiene=policy.hygiene,
                 gist=policy.gist,
                 tiers=policy.tiers,
+                limits=replace(limits, connections=connections_that_fit(limits.connections)),
             )
             keep_what_is_there()
             return await server.run(sockets, stopping=stopping)

@@ -46,6 +46,7 @@ from ..errors import usage
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
 from .broker import new_log
+from .http_connections import bounded_protocol
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker
 from .settings import Settings
@@ -279,7 +280,7 @@ class HttpServer:
 def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=bounded_protocol(limits),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -287,7 +288,6 @@ def server_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=limits.header,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=round(limits.idle_seconds),
         timeout_graceful_shutdown=round(limits.drain_seconds),
     )

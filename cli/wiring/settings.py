@@ -89,10 +89,13 @@ class Settings(BaseSettings):
     """Folder of tables and attempts."""
     tier: Tier = "free"
     """What consolidation may spend: `free`, `cheap`, `standard`, `full` or `custom`."""
-    worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] | None = None
+    worker_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")] | None = None
     """Static group membership: a restart within the session time-out moves no partition. Unset: dynamic."""
     health_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port of `/livez`, `/readyz` and `/metrics`; 0 is off."""
+    health_host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    """Address on which the health pages listen. The pages need no token, so other machines reach them only where this
+    says so: `0.0.0.0` is every address."""
     in_flight: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Events in flight per worker and stage."""
     model_timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0

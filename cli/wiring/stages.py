@@ -63,9 +63,10 @@ class UsageMetrics:
         self._metrics = metrics
 
     def record(self, *, tenant_id: str, task: str, model: str, usage: Usage) -> None:
-        self._metrics.model_calls.labels(tenant_id, task, model).inc(usage.calls)
-        self._metrics.model_tokens.labels(tenant_id, task, model, "in").inc(usage.input_tokens)
-        self._metrics.model_tokens.labels(tenant_id, task, model, "out").inc(usage.output_tokens)
+        tenant = self._metrics.tenants.of(tenant_id)
+        self._metrics.model_calls.labels(tenant, task, model).inc(usage.calls)
+        self._metrics.model_tokens.labels(tenant, task, model, "in").inc(usage.input_tokens)
+        self._metrics.model_tokens.labels(tenant, task, model, "out").inc(usage.output_tokens)
 
 
 async def build_runners(

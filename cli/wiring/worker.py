@@ -26,7 +26,7 @@ from ...memory.policies import ConflictPolicy, MemoryPolicy
 from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
-from ...streams.engine.health import PortTaken, Readiness, served
+from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.retry import Calls
 from ...streams.faust.app import AppSettings
@@ -109,6 +109,7 @@ class Stages:
     runners: Sequence[StageRunner]
     metrics: Metrics
     budget: BudgetClient
+    health_host: str = LOOPBACK
     health_port: int = 0
     probe: Probe = field(init=False)
 
@@ -129,10 +130,15 @@ class Stages:
         beside = (self.probe.watch(), log_changes(self.readiness), self.budget.run(), give_back())
         watching = [asyncio.create_task(each) for each in beside]
         try:
-            async with served(port=self.health_port, registry=self.metrics.registry, readiness=self.readiness):
+            async with served(
+                host=self.health_host,
+                port=self.health_port,
+                registry=self.metrics.registry,
+                readiness=self.readiness,
+            ):
                 return await run_worker(self.runners, stopping=stopping)
-        except PortTaken as taken:
-            raise usage(str(taken)) from taken
+        except AddressRefused as refused:
+            raise usage(str(refused)) from refused
         finally:
             for watch in watching:
                 watch.cancel()
@@ -228,6 +234,7 @@ async def built_stages(
             runners=runners,
             metrics=metrics,
             budget=budget,
+            health_host=settings.health_host,
             health_port=settings.health_port,
         )
 

@@ -10,9 +10,12 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+LOOPBACK = "127.0.0.1"
 
-class PortTaken(Exception):
-    """Another process uses MEMSTREAM_HEALTH_PORT. It is a wrong setting, not a broken invariant."""
+
+class AddressRefused(Exception):
+    """MEMSTREAM_HEALTH_HOST is no address of this machine, or another process uses MEMSTREAM_HEALTH_PORT. It is a wrong
+    setting, not a broken invariant."""
 
 
 Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
@@ -20,8 +23,10 @@ Readiness = Callable[[], Mapping[str, tuple[bool, str]]]
 
 
 @asynccontextmanager
-async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness) -> AsyncIterator[None]:
-    """Serve while the block runs; port 0 turns it off. Raises PortTaken."""
+async def served(
+    *, port: int, registry: CollectorRegistry, readiness: Readiness, host: str = LOOPBACK
+) -> AsyncIterator[None]:
+    """Serve on an address of this machine while the block runs; port 0 turns it off. Raises AddressRefused."""
     if port == 0:
         yield
         return
@@ -44,10 +49,11 @@ async def served(*, port: int, registry: CollectorRegistry, readiness: Readiness
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, port=port).start()
+            await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise PortTaken(
-                f"MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}; name a free port, or 0 for none"
+            raise AddressRefused(
+                f"MEMSTREAM_HEALTH_HOST={host}, MEMSTREAM_HEALTH_PORT={port}: {error.strerror or error}; "
+                "name an address of this machine (0.0.0.0: all) and a free port, or port 0 for none"
             ) from error
         yield
     finally:

@@ -9,12 +9,31 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ..log.port import Record
 
+TENANT_LABELS = 100
+OTHER_TENANTS = "other"
+
+
+class TenantLabels:
+    """Values of the label `tenant`: the first 100 tenants by name, every further one as `other`. Each value is a time
+    series of its own, which Prometheus keeps."""
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+
+    def of(self, tenant_id: str) -> str:
+        """Return the label of a tenant."""
+        if tenant_id not in self._named and len(self._named) >= TENANT_LABELS:
+            return OTHER_TENANTS
+        self._named.add(tenant_id)
+        return tenant_id
+
 
 class Metrics:
     """All metric families. Names follow the Prometheus conventions."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        self.tenants = TenantLabels()
         self.events_in = Counter(
             "memstream_events_in_total", "Events taken from a topic", ["stage", "topic"], registry=registry
         )

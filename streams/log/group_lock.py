@@ -24,7 +24,7 @@ WAIT_SECONDS: Final = 10.0
 POLL_SECONDS: Final = 0.05
 PROBE_SECONDS: Final = 0.1
 """Two processes that look at the same moment must not take each other for a worker."""
-MODE: Final = 0o644
+MODE: Final = 0o600
 _held: Final[set[FileLock]] = set()
 """A lock that is garbage-collected is released, so those that this process holds stand here."""
 

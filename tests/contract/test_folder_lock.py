@@ -48,6 +48,27 @@ def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
                 pipe.close()
 
 
+@pytest.mark.parametrize("before", [None, "empty", "an earlier version's"])
+def test_a_folder_is_its_owners_alone(before: str | None, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    if before is not None:
+        folder.mkdir(mode=0o755)
+        if before != "empty":
+            (folder / ".lock").touch()
+    with FolderLock(folder=folder) as lock:
+        assert lock.try_acquire()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_with_other_things_keeps_its_mode(tmp_path: Path) -> None:
+    """MEMSTREAM_DATADIR=. is somebody's project."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "code.py").touch()
+    with FolderLock(folder=tmp_path) as lock:
+        assert lock.try_acquire()
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
 def test_a_free_folder_is_made_and_taken_and_given_back(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     with FolderLock(folder=folder) as lock:

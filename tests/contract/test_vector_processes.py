@@ -218,6 +218,8 @@ async def test_the_holder_announces_itself_to_its_owner_alone(tmp_path: Path) ->
     async with httpx.AsyncClient() as client:
         assert (await client.get(f"{endpoint.url}/collections")).status_code == 401
         assert (await client.get(f"{endpoint.url}/collections", headers={"api-key": "guess"})).status_code == 401
+        unreadable = {"api-key": b"\xff\xfe"}
+        assert (await client.get(f"{endpoint.url}/collections", headers=unreadable)).status_code == 401
     await store.close()
     assert read_endpoint(tmp_path) is None
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
+import stat
 import struct
 import subprocess
 import termios
@@ -82,6 +84,26 @@ class Terminal:
             self.screen += os.read(self._ours, 65_536).decode(errors="replace")
         except BlockingIOError:
             time.sleep(0.05)
+
+
+def test_what_a_command_writes_is_its_owners_alone(tmp_path: Path) -> None:
+    """The folder of a memory holds what people said: nobody else on the machine may read it."""
+    folder = tmp_path / "memory"
+    turn = {
+        "tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": "t1",
+        "messages": [{"role": "user", "content": "I work at Stripe."}],
+    }  # fmt: skip
+    (tmp_path / "turns.ndjson").write_text(json.dumps(turn) + "\n")
+    environment = os.environ | {"MEMSTREAM_DATADIR": str(folder)}
+    before = os.umask(0o022)
+    try:
+        for arguments in (("produce", "turns.ndjson"), ("consolidate", "--tenant", "acme", "--user", "u1")):
+            subprocess.run([*COMMAND, *arguments], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    finally:
+        os.umask(before)
+    found = {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
+    assert len(found) > 10
+    assert {path: oct(mode) for path, mode in found.items() if mode & 0o077} == {}
 
 
 def test_an_event_does_not_land_in_the_line_that_is_typed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def app_over(
 def called(app: FastAPI, *, token: str | None = None) -> httpx.AsyncClient:
     """A client that calls the app in process. An exception of a route becomes a response, as in a server."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://api", headers=bearer(token) if token else {})
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=bearer(token) if token else {})
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from tests.support.polling import wait_for_blocking
 from .kafka import free_port
 
 TIMEOUT = 60.0
-COMMAND = (sys.executable, "-m", "memstream.cli.main")
+COMMAND = (sys.executable, "-m", "memstream.cli")
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ async def test_a_stream_is_at_work_until_it_begins() -> None:
         await send({"type": "http.response.body", "body": b""})
 
     guarded = Admission(streams, limits=Limits(requests=1), metrics=HttpMetrics(CollectorRegistry()))
-    api = httpx.AsyncClient(transport=httpx.ASGITransport(guarded), base_url="http://api")
+    api = httpx.AsyncClient(transport=httpx.ASGITransport(guarded), base_url="http://localhost")
     stream = asyncio.create_task(api.get("/stream"))
     await begun.wait()
     assert (await api.get("/")).status_code == 200

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from memstream.schemas.errors import Transient
-from memstream.streams.engine.health import PortTaken, served
+from memstream.streams.engine.health import AddressRefused, served
 from memstream.streams.engine.metrics import Metrics, StageMetrics
 from memstream.streams.engine.retry import BreakerPolicy, Calls
 from memstream.streams.faust.runner import StageRunner
@@ -165,7 +165,7 @@ async def test_a_port_that_is_taken_is_a_clear_error(worker: Worker) -> None:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(PortTaken, match=rf"MEMSTREAM_HEALTH_PORT={port}: .*address already in use"):
+        with pytest.raises(AddressRefused, match=rf"MEMSTREAM_HEALTH_PORT={port}: .*address already in use"):
             async with served(port=port, registry=worker.registry, readiness=dict):
                 raise AssertionError("it must not serve")
 

@@ -1,0 +1,138 @@
+"""Connections of the HTTP server: a deadline for a request's headers, and bounds that silent clients cannot use up.
+
+A connection that waits for a request holds nothing but its place. So where places are scarce, the connection that has
+waited longest makes room: first one of the same address, then any other. A health probe always finds a place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from ...api.limits import Limits
+
+RESERVED_FILES = 256
+"""Open files that are no connections of clients: the log, Qdrant, the model's server, tables."""
+FEWEST = 64
+
+
+class ConnectionTable:
+    """The open connections of a server, in the order in which they began to wait, and their bounds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.header_seconds = limits.header_seconds
+        self._most = limits.connections
+        self._most_of_address = limits.connections_per_address
+        self._open: Counter[str] = Counter()
+        self._waiting: dict[BoundedProtocol, None] = {}
+
+    def enter(self, connection: BoundedProtocol) -> None:
+        """Add a connection. Those that have waited longest are closed while there are too many."""
+        address = connection.address
+        self._open[address] += 1
+        self._waiting[connection] = None
+        if self._open[address] > self._most_of_address:
+            self._close_one(address)
+        elif self._open.total() > self._most and not self._close_one(address):
+            self._close_one(None)
+
+    def leave(self, connection: BoundedProtocol) -> None:
+        self._waiting.pop(connection, None)
+        self._open[connection.address] -= 1
+        if not self._open[connection.address]:
+            del self._open[connection.address]
+
+    def works(self, connection: BoundedProtocol) -> None:
+        """The connection has a request in work."""
+        self._waiting.pop(connection, None)
+
+    def waits(self, connection: BoundedProtocol) -> None:
+        """The connection waits for its next request."""
+        self._waiting[connection] = None
+
+    def _close_one(self, address: str | None) -> bool:
+        """Close the connection that has waited longest, of this address or of any; the newest one stays."""
+        others = list(self._waiting)[:-1]
+        oldest = next((each for each in others if address is None or each.address == address), None)
+        if oldest is None:
+            return False
+        self.works(oldest)
+        oldest.transport.close()
+        return True
+
+
+class BoundedProtocol(H11Protocol):
+    """An HTTP/1.1 connection that is closed when a request's headers do not come in time."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        table: ConnectionTable,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._table = table
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._begin_deadline()
+        self._table.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_deadline()
+        self._table.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_deadline()
+            self._table.works(self)
+        elif not self.transport.is_closing():
+            self._begin_deadline()  # a part of the next request's headers
+
+    def on_response_complete(self) -> None:
+        self._table.waits(self)
+        super().on_response_complete()
+        if self.cycle is not None and not self.cycle.response_complete:  # the client sent its next request already
+            self._table.works(self)
+
+    def _begin_deadline(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self._table.header_seconds, self.transport.close)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def bounded_protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return the protocol class of one server, for uvicorn's setting `http`."""
+    return partial(BoundedProtocol, table=ConnectionTable(limits))  # type: ignore[return-value]
+
+
+def connections_that_fit(connections: int) -> int:
+    """Raise this process's limit of open files for so many connections. Return how many of them fit."""
+    needed = connections + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return connections
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(FEWEST, allowed - RESERVED_FILES)
