@@ -1,6 +1,6 @@
 """The recorder: it puts the exact words of turns into Qdrant. It asks no model. The way of a turn, from top to bottom:
 
-route    decode; one lane per session
+route    decode; mask and label what is secret (memory/secrets/); one lane per session
 decide   misplaced? → nothing; the observer sends the turn again
          the id is known with another value? → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
@@ -25,6 +25,8 @@ from ..adapters.ports import Embedder, VectorStore
 from ..adapters.vectors.conditions import equals
 from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, build_windows, is_talk
 from ..memory.recall.prompt_framing import remove_framed
+from ..memory.secrets.secret_filter import SecretFilter
+from ..memory.secrets.turns import ProtectedTurn, protect_turn
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
@@ -37,17 +39,21 @@ from ..streams.engine.metrics import StageMetrics
 from ..streams.engine.retry import Calls
 from ..streams.log.port import Record
 from .common.store_writes import apply_writes
-from .common.turn_routing import decode_turn, is_misplaced, occurred_at, value_hash
+from .common.turn_routing import decode_turn, is_misplaced, occurred_at, turn_hash, value_hash
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class VerbatimTurn:
-    """The event: a decoded turn and the owner of what it says."""
+    """The event: a decoded turn without its secrets, and the owner of what it says."""
 
-    turn: Turn
+    protected: ProtectedTurn
     owner: Owner
+
+    @property
+    def turn(self) -> Turn:
+        return self.protected.turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ class Recorder:
         calls: Calls,
         metrics: StageMetrics,
         partitions: int,
+        secrets: SecretFilter,
         default_scope: Scope = "user",
     ) -> None:
         self._store = store
@@ -81,6 +88,7 @@ class Recorder:
         self._calls = calls
         self._metrics = metrics
         self._partitions = partitions
+        self._secrets = secrets
         self._default_scope: Scope = default_scope
 
     # ------------------------------------------------------------------------------------------------ route
@@ -89,7 +97,7 @@ class Recorder:
 
     def route(self, record: Record) -> RoutedEvent[VerbatimTurn]:
         turn, owner = decode_turn(record, default_scope=self._default_scope)
-        return RoutedEvent(turn.session_key, VerbatimTurn(turn, owner))
+        return RoutedEvent(turn.session_key, VerbatimTurn(protect_turn(turn, self._secrets), owner))
 
     def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:
         return None
@@ -103,7 +111,7 @@ class Recorder:
         if not turn.messages:
             return
         first = await self._first_message(turn)
-        if first is not None and first.turn_sha256 != value_hash(record):
+        if first is not None and first.turn_sha256 not in (turn_hash(work.protected, record), value_hash(record)):
             self._metrics.counted("duplicate")
             return
         writes = await self._writes(work, record, await self._messages_before(turn, first))
@@ -192,7 +200,7 @@ class Recorder:
         when = occurred_at(turn, record)
         next_place = place
         messages = []
-        for index, message in enumerate(turn.messages):
+        for index, (message, sensitivity) in enumerate(zip(turn.messages, work.protected.sensitivities, strict=True)):
             text = message.text
             takes_place = next_place is not None and is_talk(message.role, remove_framed(text))
             messages.append(
@@ -208,8 +216,8 @@ class Recorder:
                     session_id=turn.session_id,
                     turn_id=turn.turn_id,
                     occurred_at=when,
-                    sensitivity=turn.sensitivity or "internal",
-                    turn_sha256=value_hash(record) if index == 0 else None,
+                    sensitivity=sensitivity,
+                    turn_sha256=turn_hash(work.protected, record) if index == 0 else None,
                     session_place=next_place if takes_place else None,
                     first_place=place if index == 0 else None,
                 )

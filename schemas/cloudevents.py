@@ -20,6 +20,8 @@ EventType = Literal[
 ]
 MAJOR_VERSION = 1
 REKEYED_HEADER = "memstream-rekeyed"
+MASKED_HEADER = "memstream-masked"
+"""On a dead letter whose value is not the refused record's own, because a secret in it is masked."""
 
 
 def rfc3339(moment: datetime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 
+from ...memory.secrets.turns import ProtectedTurn
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.errors import Poison
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Scope, Turn
@@ -13,9 +14,9 @@ from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
 
 
-def decode_turn(record: Record, *, default_scope: Scope) -> tuple[Turn, Owner]:
+def decode_turn(record: Record, *, default_scope: Scope, max_bytes: int = TURN_MAX_BYTES) -> tuple[Turn, Owner]:
     """Decode a turn; return it with the owner of the facts that it gives. Raises Poison."""
-    turn = decode(record, Turn, max_bytes=TURN_MAX_BYTES)
+    turn = decode(record, Turn, max_bytes=max_bytes)
     try:
         occurred_at(turn, record)
         return turn, turn.owner(default_scope=default_scope)
@@ -47,4 +48,13 @@ def occurred_at(turn: Turn, record: Record) -> datetime:
 
 
 def value_hash(record: Record) -> str:
+    """Return the SHA-256 of a record's value."""
     return hashlib.sha256(record.value or b"").hexdigest()
+
+
+def turn_hash(turn: ProtectedTurn, record: Record) -> str:
+    """Return the SHA-256 by which a turn is known again: of its value, or of the turn without its secrets.
+
+    From the hash of the value and the rest of the turn a masked PIN could be found by trying.
+    """
+    return hashlib.sha256(turn.turn.to_bytes()).hexdigest() if turn.changed else value_hash(record)

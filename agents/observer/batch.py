@@ -12,11 +12,13 @@ from datetime import datetime
 from ...adapters.ports import Completion, CompletionRequest, Completions
 from ...memory.language.text import quote_in_folded
 from ...memory.policies import CapturePolicy, MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.turns import ProtectedTurn
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
 from ...schemas import ids
 from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
-from ...schemas.turns import SENSITIVITIES, Owner, Role, Turn
+from ...schemas.turns import SENSITIVITIES, Owner, Role, Sensitivity, Turn
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker
@@ -24,6 +26,7 @@ from ..common.structured_output import ParsedItems
 from ..common.turn_routing import occurred_at
 from .answer_schema import TASK, WHOLE, WORKING_ONLY, ObservationItem
 from .flush import origins_after
+from .item_protection import with_cut_quotes, without_secrets
 from .prompt import ObservePrompt, ShownTurn, recent_messages
 from .rows import EntryOrigin, SessionRow
 from .turn_source import TurnSource
@@ -41,11 +44,13 @@ class BatchTurn:
     occurred_at: datetime
     shown: ShownTurn
     n: int | None = None
+    sensitivities: tuple[Sensitivity, ...] = ()
+    """Of its messages."""
 
     @classmethod
     def of(
         cls,
-        turn: Turn,
+        protected: ProtectedTurn,
         owner: Owner,
         record: Record,
         policy: CapturePolicy,
@@ -53,8 +58,10 @@ class BatchTurn:
         n: int | None = None,
         source: TurnSource | None = None,
     ) -> BatchTurn:
+        """`record`: as it may be kept (agents/common/protection.py)."""
+        turn = protected.turn
         at = occurred_at(turn, record)
-        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n)
+        return cls(turn, owner, record, at, ShownTurn.of(turn, at, policy, source), n, protected.sensitivities)
 
     @property
     def turn_id(self) -> str:
@@ -129,13 +136,17 @@ def conclude(
     prompt: ObservePrompt,
     answer: Completion[ParsedItems[ObservationItem]] | None,
     policy: MemoryPolicy,
+    *,
+    secrets: SecretFilter,
 ) -> Batch:
     """Apply the answer turn by turn: working set, records, context for the next prompt."""
+    answer = without_secrets(answer, secrets)
     usable, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
     names = _Names(prompt)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
         candidates = [_candidate(item, each, names, counted) for each in usable if each.turn == name]
+        candidates = with_cut_quotes(candidates, secrets)
         applied = apply_turn(session.working, candidates, policy=policy.working)
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)

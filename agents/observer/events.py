@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...memory.policies import RoutingPolicy
+from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.turns import ProtectedTurn, protect_turn
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.commands import Command
 from ...schemas.errors import Poison
@@ -14,6 +16,7 @@ from ...schemas.turns import Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
+from ..common.protection import protect_command
 from ..common.turn_routing import decode_turn, was_rekeyed
 
 RESENT_MAX_BYTES = 1_000_000
@@ -24,9 +27,15 @@ does not try."""
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    turn: Turn
+    """A turn without its secrets, and the owner of what it says."""
+
+    protected: ProtectedTurn
     owner: Owner
     session_key: str
+
+    @property
+    def turn(self) -> Turn:
+        return self.protected.turn
 
     @property
     def event_id(self) -> str:
@@ -46,22 +55,23 @@ class SessionCommand:
 SessionEvent = TurnEvent | SessionCommand
 
 
-def route_event(record: Record, policy: RoutingPolicy) -> RoutedEvent[SessionEvent]:
-    """Decode a record; its lane is its session key. Raises Poison."""
+def route_event(record: Record, policy: RoutingPolicy, secrets: SecretFilter) -> RoutedEvent[SessionEvent]:
+    """Decode a record and take out what is secret; its lane is its session key. Raises Poison."""
     if record.position.topic == COMMANDS_SESSION.name:
         command = decode(record, Command)
         if command.session is None:
             raise Poison("invalid", "session: a command on memory.commands.session needs one")
-        return RoutedEvent(command.key, SessionCommand(command, command.key))
+        return RoutedEvent(command.key, SessionCommand(protect_command(command, secrets), command.key))
     turn, owner = decode_turn(record, default_scope=policy.scope)
-    return RoutedEvent(turn.session_key, TurnEvent(turn, owner, turn.session_key))
+    return RoutedEvent(turn.session_key, TurnEvent(protect_turn(turn, secrets), owner, turn.session_key))
 
 
 def resent_record(event: SessionEvent, record: Record) -> OutRecord:
     """Return the record that puts a misplaced turn on the partition of its session key.
 
-    The value is equal in every byte, the timestamp and the other headers stay. Raises Poison for a command, for a turn
-    that was sent again before, and for one that is too large.
+    The value is equal in every byte, with all that is secret in it: the service wrote it there. The timestamp and the
+    other headers stay. Raises Poison for a command, for a turn that was sent again before, and for one that is too
+    large.
     """
     if isinstance(event, SessionCommand):
         raise Poison("invalid", "the command lies on another partition than murmur2 of its session key says")

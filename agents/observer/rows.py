@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 from ...schemas import ids
 from ...schemas.base import Instant
 from ...schemas.observations import Emotion, Observation
-from ...schemas.turns import Owner, Role
+from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Position, Record
@@ -24,6 +24,8 @@ from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
 REFUSED_KEPT = 1_000
+WAITING_MAX_BYTES = 4 * TURN_MAX_BYTES
+"""Bytes of a waiting turn's value. The names of masked spans may be longer than the spans."""
 PARSED_BYTES = 2 * 1024 * 1024
 """Stored bytes of the rows that are kept parsed. Objects take four times as much. The limit counts bytes because a
 thousand long sessions are 40 MB."""
@@ -120,7 +122,7 @@ def refused_mark(turn_id: str, offset: int) -> str:
 
 
 class WaitingTurn(StoredRow):
-    """The raw record of a waiting turn, with its coordinates."""
+    """The record of a waiting turn with its coordinates: as it came, but for what is masked."""
 
     turn_id: str
     topic: str

@@ -1,6 +1,6 @@
 """The observer. The way of an event through it, from top to bottom:
 
-route    decode (events.py); a lane per session
+route    decode (events.py); mask and label what is secret (memory/secrets/); a lane per session
 decide   misplaced? → sent again to its partition, done
          the next action (next_action.py), again and again until the rest waits:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
@@ -25,6 +25,8 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.turns import protect_turn
 from ...memory.working_set.observe_trigger import BATCH_WAITS, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
 from ...schemas.errors import OverBudget, Poison, Transient
@@ -35,6 +37,7 @@ from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker, tenant_of_breaker
+from ..common.protection import keep_record, keep_unread_record
 from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced
 from . import decisions
@@ -44,8 +47,8 @@ from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
-from .rows import SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
-from .turn_source import TurnSource
+from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
+from .turn_source import TurnSource, without_secrets
 
 log = structlog.get_logger(__name__)
 
@@ -75,9 +78,11 @@ class Observer:
         ahead: AheadOf,
         now: Callable[[], datetime],
         monotonic: Callable[[], float] = time.monotonic,
+        secrets: SecretFilter,
         source: TurnSource | None = None,
     ) -> None:
-        self._source = source
+        self._secrets = secrets
+        self._source = None if source is None else without_secrets(source, secrets)
         self._store = store
         self._completions = completions
         self._calls = calls
@@ -98,7 +103,7 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        return route_event(record, self._policy.routing)
+        return route_event(record, self._policy.routing, self._secrets)
 
     def last(self, work: SessionEvent, rows: Rows) -> StageDecision | None:
         raw = rows.row(work.session_key)
@@ -143,7 +148,8 @@ class Observer:
             if not session.has_handled(record.position):
                 self._metrics.counted("duplicate")
             return None
-        return BatchTurn.of(work.turn, work.owner, record, self._policy.capture, source=self._source)
+        kept = keep_record(record, work.protected, self._secrets)
+        return BatchTurn.of(work.protected, work.owner, kept, self._policy.capture, source=self._source)
 
     def _next_action(self, progress: EventProgress, key: str, partition: int) -> ObserveNow | Wait:
         around = Surroundings(
@@ -187,10 +193,14 @@ class Observer:
             waiting = WaitingTurn.read(raw)
             record = waiting.record()
             try:
-                turn, owner = decode_turn(record, default_scope=self._policy.routing.scope)
+                turn, owner = decode_turn(record, default_scope=self._policy.routing.scope, max_bytes=WAITING_MAX_BYTES)
             except Poison as poison:
+                record = keep_unread_record(record, self._secrets)
                 return tuple(turns) if turns else UndecodableTurn(waiting.turn_id, record, n, poison)
-            turns.append(BatchTurn.of(turn, owner, record, self._policy.capture, n=n, source=self._source))
+            # an earlier version or another policy may have kept it
+            protected = protect_turn(turn, self._secrets)
+            record = keep_record(record, protected, self._secrets)
+            turns.append(BatchTurn.of(protected, owner, record, self._policy.capture, n=n, source=self._source))
         if progress.new is not None and len(turns) < at_most:
             turns.append(progress.new)
         return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._policy.observe)])
@@ -206,7 +216,7 @@ class Observer:
             calls=self._calls,
             patience=self._policy.observe.patience,
         )
-        batch = conclude(session, turns, prompt, answer, self._policy)
+        batch = conclude(session, turns, prompt, answer, self._policy, secrets=self._secrets)
         for name in batch.counted:
             self._metrics.counted(name)
         source = source_of(record, work.event_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.errors import Fatal
 from ...schemas.turns import Turn
 
@@ -26,6 +27,16 @@ def load_source(name: str) -> TurnSource:
     if not callable(found):
         raise ValueError(f"memory.capture.source = {name!r}: it is no function")
     return cast(TurnSource, found)
+
+
+def without_secrets(source: TurnSource, secrets: SecretFilter) -> TurnSource:
+    """Return a source whose text is protected too: it may read more than the turn that it is given."""
+
+    def protected(turn: Turn) -> str | None:
+        text = source(turn)
+        return secrets.mask(text) if isinstance(text, str) else text
+
+    return protected
 
 
 def text_of(turn: Turn, source: TurnSource) -> str:

@@ -18,6 +18,7 @@ from memstream.adapters.ports import Embedder, VectorStore
 from memstream.agents.recorder import Recorder
 from memstream.memory.policies import FusionPolicy, RecallPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.recall.deadline import DeadlineReads
 from memstream.recall.request import CUE_MAX, RecallRequest
 from memstream.recall.search import MemorySearch
@@ -68,7 +69,9 @@ async def remember(conversations: Sequence[Conversation], *, store: VectorStore,
     """Store each conversation as a user's memory, each line as a turn with its speaker's name."""
     await store.ensure(COLLECTION)
     metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
-    recorder = Recorder(store=store, embedder=embedder, calls=Calls(), metrics=metrics, partitions=1)
+    recorder = Recorder(
+        store=store, embedder=embedder, calls=Calls(), metrics=metrics, partitions=1, secrets=SecretFilter()
+    )
     room = asyncio.Semaphore(SESSIONS_AT_ONCE)
 
     async def session(conversation: Conversation, each: Session) -> None:

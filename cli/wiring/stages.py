@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...adapters.ports import Completions, Embedder, Usage, VectorStore
+from ...agents.common.protection import keep_unread_record
 from ...agents.common.tier_spending import TierSpending
 from ...agents.consolidation.stage import Consolidation
 from ...agents.observer.stage import Observer
@@ -16,6 +17,7 @@ from ...agents.observer.turn_source import TurnSource
 from ...agents.recorder import Recorder
 from ...agents.reflector.stage import Reflector
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.errors import Fatal
 from ...schemas.topics import TURNS, StageName
 from ...streams.engine.crash_points import CrashPoint
@@ -43,6 +45,7 @@ class StagePorts:
     policy: MemoryPolicy
     spending: TierSpending
     source: TurnSource | None
+    secrets: SecretFilter
     metrics: Metrics
 
 
@@ -95,6 +98,7 @@ def build_runner(name: StageName, *, ports: StagePorts, settings: WorkerSettings
         calls=Calls(on_retry=metrics.retried),
         metrics=metrics,
         build_stage=lambda runner: build_stage(name, ports=ports, runner=runner, partitions=partitions),
+        kept=lambda record: keep_unread_record(record, ports.secrets),
     )
 
 
@@ -108,6 +112,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             calls=calls,
             metrics=metrics,
             partitions=partitions,
+            secrets=ports.secrets,
             default_scope=ports.policy.routing.scope,
         )
     if name == "observer":
@@ -122,6 +127,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             has_queued_successor=runner.has_queued_successor,
             ahead=lambda partition: runner.ahead(TURNS.name, partition),
             now=utc_now,
+            secrets=ports.secrets,
             source=ports.source,
         )
     if name == "reflector":

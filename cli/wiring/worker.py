@@ -23,6 +23,7 @@ from ...agents.common.tier_spending import TierSpending
 from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
@@ -86,6 +87,11 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
         return load_source(policy.capture.source) if policy.capture.source else None
     except ValueError as error:
         raise usage(str(error)) from error
+
+
+def new_secret_filter(policy: MemoryPolicy) -> SecretFilter:
+    """Return what masks and labels secrets, by the deployment's policy."""
+    return SecretFilter(policy.privacy)
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:
@@ -212,6 +218,7 @@ async def built_stages(
                 policy=policy,
                 spending=TierSpending(policy.budget.tier(settings.tier), completions_of=completions.of),
                 source=source,
+                secrets=new_secret_filter(policy),
                 metrics=metrics,
             ),
             settings=WorkerSettings(

@@ -182,6 +182,7 @@ class Handler(Generic[W]):
         committed: Committed = lambda topic, partition: None,
         decided: Callable[[], None] = lambda: None,
         fence: Callable[[], None] = lambda: None,
+        kept: Callable[[Record], Record] = lambda record: record,
     ) -> None:
         self._stage = stage
         self._rows = rows
@@ -195,6 +196,8 @@ class Handler(Generic[W]):
         """Called when a decision stands, before its effects."""
         self._fence = fence
         """Raises LeaseLost when other workers may own our partitions. Table and producer check the lease themselves."""
+        self._kept = kept
+        """Returns a refused record as its dead letter may keep it."""
         self._known_applied: OrderedDict[tuple[int, str], int] = OrderedDict()
         """By partition and key: the hash of the row whose outcome this process has applied in full."""
 
@@ -309,7 +312,8 @@ class Handler(Generic[W]):
     async def _refuse(self, record: Record, poison: Poison, attempts: int) -> None:
         position = record.position
         if poison.reason == "fatal" or self._stage.writes_dead_letters(position.topic):
-            refused = dead_letter(record, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
+            kept = self._kept(record)
+            refused = dead_letter(kept, stage=self._stage.name, reason=poison.reason, error=poison, attempts=attempts)
             await self.send((refused,))
         self._metrics.refused(position.topic, poison.reason)
         log.warning(

@@ -134,7 +134,7 @@ class StageRunner:
     """One stage in this process, wired in one place: app, sender and rows, then the stage, then handler and lanes.
 
     `build_stage` gets this runner and makes the stage, which may keep `sender`, `has_queued_successor` and `ahead` and
-    call them once the worker runs.
+    call them once the worker runs. `kept` returns a refused record as its dead letter may keep it.
     """
 
     def __init__(
@@ -146,6 +146,7 @@ class StageRunner:
         calls: Calls,
         metrics: StageMetrics,
         build_stage: Callable[[StageRunner], Stage[Any]],
+        kept: Callable[[Record], Record] = lambda record: record,
     ) -> None:
         self.name = name
         self.calls = calls
@@ -171,6 +172,7 @@ class StageRunner:
             committed=lambda topic, partition: self.app.consumer._committed_offset.get(FaustTP(topic, partition)),
             decided=lambda: self._lanes.release_slot(),
             fence=self.app.check_lease,
+            kept=kept,
         )
         self._lanes: Lanes[_Item] = Lanes(
             handle=self._handle,

@@ -16,6 +16,7 @@ from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
 from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.errors import Poison, Transient
@@ -72,6 +73,7 @@ class World:
             calls=harness.calls,
             metrics=harness.metrics,
             partitions=PARTITIONS,
+            secrets=SecretFilter(),
         )
 
     def turn(

@@ -19,7 +19,9 @@ from qdrant_client import models
 from memstream.adapters.ports import Completion, CompletionRequest, NewWindow, Point, StoredPoint, Usage, VectorStore
 from memstream.agents.observer.rows import SessionRow, WaitingTurn
 from memstream.agents.observer.stage import Observer
+from memstream.agents.observer.turn_source import TurnSource
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
 from memstream.schemas.commands import Command, CommandResult, SessionRef
 from memstream.schemas.errors import Poison, Transient
@@ -167,6 +169,7 @@ class ObserverWorld:
         partitions: int = 1,
         breaker: BreakerPolicy | None = None,
         store: object | None = None,
+        source: TurnSource | None = None,
     ) -> None:
         self.model = ScriptedModel(script)
         self.points = Points()
@@ -175,6 +178,7 @@ class ObserverWorld:
         self.partitions = partitions
         self.policy = policy or MemoryPolicy(observe=ObservePolicy(patience=0.02))
         self._store = store or self.points
+        self._source = source
         self.queued: Counter[str] = Counter()
         """By session key: number of queued events behind the delivered one."""
         self.unread: int | None = 0
@@ -200,6 +204,8 @@ class ObserverWorld:
             has_queued_successor=lambda partition, key: self.queued[key] > 0,
             ahead=lambda partition: None if self.unread is None else PartitionBacklog(self.unread, self.held),
             now=self.clock.now,
+            secrets=SecretFilter(self.policy.privacy),
+            source=self._source,
             monotonic=self.clock.monotonic,
         )
 

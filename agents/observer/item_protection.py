@@ -1,0 +1,50 @@
+"""What a model answers, protected: contents are masked and labelled, quotes tell nothing that their record may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...adapters.ports import Completion
+from ...memory.secrets.quotes import cut_quote
+from ...memory.secrets.secret_filter import SecretFilter, at_least
+from ...memory.working_set.entries import EntryCandidate
+from ...schemas.base import CONTENT_MAX, SUBJECT_MAX
+from ..common.structured_output import ParsedItems
+from .answer_schema import ObservationItem
+
+Answer = Completion[ParsedItems[ObservationItem]]
+
+
+def without_secrets(answer: Answer | None, secrets: SecretFilter) -> Answer | None:
+    """Return the answer with masked and labelled statements. One whose content may not be kept is dropped.
+
+    Quotes stay as they are here: they have to stand in the turn, and nothing secret stands there any more.
+    """
+    if answer is None:
+        return None
+    kept: list[tuple[int, ObservationItem]] = []
+    for place, item in answer.value.items:
+        content, subject = secrets.text(item.content), secrets.text(item.subject)
+        if content.text.strip() and subject.text.strip():
+            label = secrets.label(item.content, item.subject)
+            update = {
+                "content": content.text[:CONTENT_MAX],
+                "subject": subject.text[:SUBJECT_MAX],
+                "sensitivity": at_least(item.sensitivity, label),
+            }
+            kept.append((place, item.model_copy(update=update)))
+    dropped = answer.value.dropped + len(answer.value.items) - len(kept)
+    return replace(answer, value=ParsedItems(tuple(kept), dropped))
+
+
+def with_cut_quotes(candidates: Sequence[EntryCandidate], secrets: SecretFilter) -> list[EntryCandidate]:
+    """Return the observations of one turn; the quotes of those that are not secret tell nothing of the secret ones."""
+    told = [each.observation.evidence for each in candidates if each.observation.sensitivity == "secret"]
+    return [each if each.observation.sensitivity == "secret" else _cut(each, secrets, told) for each in candidates]
+
+
+def _cut(candidate: EntryCandidate, secrets: SecretFilter, told: Sequence[str]) -> EntryCandidate:
+    observation = candidate.observation
+    quote = cut_quote(observation.evidence, observation.content, secrets, told=told)
+    return replace(candidate, observation=observation.model_copy(update={"evidence": quote}))

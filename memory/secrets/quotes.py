@@ -1,0 +1,132 @@
+"""Quotes that tell no secret: a quote is cut to the clause that carries its statement.
+
+"My password is [password], and I prefer tea" is the quote of two statements. The one about tea keeps "I prefer tea".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..language.text import folded
+from .findings import PLACEHOLDER
+from .secret_filter import SecretFilter
+
+HIDDEN: Final = "[secret]"
+"""What stands in a quote in place of words that only a secret record may tell."""
+_BREAK: Final = re.compile(
+    r"[.!?;:,…](?=\s|$)|[。！？；，、]|[\r\n]+|\s[-–—]+\s"
+    r"|\s(?=(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s)",
+    re.IGNORECASE,
+)
+_JOINT: Final = re.compile(r"^(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s+", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W_]{3,}")
+STEM: Final = 4
+"""Letters that two words have in common at their beginning if they count as the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    start: int
+    end: int
+    tainted: bool
+    shared: int
+    """Words that it has in common with the statement."""
+
+
+def cut_quote(quote: str, statement: str, secrets: SecretFilter, *, told: Sequence[str] = ()) -> str:
+    """Return the part of a quote that may stand in a record that is not secret.
+
+    A clause tells a secret if it holds a masked span or something that is labelled, or if it overlaps with one of the
+    quotes in `told`, which are those of secret statements. A quote without such a clause is returned as it is. Of
+    another one the clauses that share words with the statement stay, a run of the quote's own words; if only a clause
+    that tells a secret carries the statement, what is secret in it is hidden.
+    """
+    hidden = [folded(each) for each in told]
+    clauses = [_clause(quote, span, statement, secrets, hidden) for span in _spans(quote)]
+    if not any(each.tainted for each in clauses):
+        return quote
+    clean = _runs([each for each in clauses if not each.tainted], clauses)
+    carrying = [run for run in clean if any(each.shared for each in run)]
+    best_tainted = max((each.shared for each in clauses if each.tainted), default=0)
+    if carrying or (clean and not best_tainted):
+        run = max(carrying or clean, key=lambda each: (sum(one.shared for one in each), each[-1].end - each[0].start))
+        return quote[run[0].start : run[-1].end]
+    chosen = max((each for each in clauses if each.tainted), key=lambda each: each.shared)
+    return _hide(quote[chosen.start : chosen.end], secrets, hidden)
+
+
+def _spans(quote: str) -> list[tuple[int, int]]:
+    """Return where the clauses of a quote begin and end, without the words and signs that join them."""
+    bounds = [0, *(at for found in _BREAK.finditer(quote) for at in (found.start(), found.end())), len(quote)]
+    spans = []
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+        text = quote[start:end]
+        start += len(text) - len(text.lstrip())
+        end -= len(text) - len(text.rstrip())
+        joint = _JOINT.match(quote[start:end])
+        if joint is not None:
+            start += joint.end()
+        if start < end:
+            spans.append((start, end))
+    return spans
+
+
+def _clause(quote: str, span: tuple[int, int], statement: str, secrets: SecretFilter, hidden: Sequence[str]) -> _Clause:
+    text = quote[span[0] : span[1]]
+    protected = secrets.text(text)
+    tainted = (
+        PLACEHOLDER.search(text) is not None
+        or HIDDEN in text
+        or protected.text != text
+        or protected.sensitivity == "secret"
+        or any(_overlap(folded(text), each) for each in hidden)
+    )
+    stems = {word[:STEM] for word in _WORD.findall(folded(statement))}
+    shared = sum(word[:STEM] in stems for word in _WORD.findall(folded(text)))
+    return _Clause(span[0], span[1], tainted, shared)
+
+
+def _overlap(clause: str, told: str) -> bool:
+    """Whether a clause and the quote of a secret statement tell the same words: one stands in the other, or a part of
+    the secret quote, of two words or more, stands in the clause."""
+    if not clause or not told:
+        return False
+    parts = (told[start:end] for start, end in _spans(told))
+    return _stands_in(clause, told) or any(
+        _stands_in(each, clause) for each in parts if each == clause or len(each.split()) > 1
+    )
+
+
+def _stands_in(words: str, text: str) -> bool:
+    at = text.find(words)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(words) : at + len(words) + 1]
+        if not (before.isalnum() or after.isalnum()):
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _runs(clean: Sequence[_Clause], clauses: Sequence[_Clause]) -> list[list[_Clause]]:
+    """Group clauses that follow one another in the quote."""
+    runs: list[list[_Clause]] = []
+    for each in clean:
+        if runs and clauses.index(runs[-1][-1]) + 1 == clauses.index(each):
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return runs
+
+
+def _hide(clause: str, secrets: SecretFilter, hidden: Sequence[str]) -> str:
+    """Return a clause with what is secret in it replaced."""
+    if any(_overlap(folded(clause), each) for each in hidden):
+        return HIDDEN
+    protected = secrets.text(clause)
+    text = clause
+    for finding in reversed(protected.findings):
+        text = text[: finding.start] + f"[{finding.kind}]" + text[finding.end :]
+    return text

@@ -1,0 +1,109 @@
+"""One policy with its detectors, as the stages carry it: texts, JSON values and turns go through it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from ...schemas.turns import SENSITIVITIES, Sensitivity
+from ..policies.privacy import PrivacyPolicy
+from .findings import SecretDetector
+from .protection import BUILT_IN, Protected, protect
+
+NAMED_MAX: Final = 200
+"""Characters of a value that is read together with its name (`"pin": "4711"`)."""
+_ID: Final = re.compile(r"(?:.*_)?ids?")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedValue:
+    """A JSON value as it may be kept. `sensitivity`: the label that something in it asks for, None: nothing does."""
+
+    value: JsonValue
+    sensitivity: Sensitivity | None
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFilter:
+    """What the stages ask about every text. It is pure: the same text gives the same answer."""
+
+    policy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
+    detectors: Sequence[SecretDetector] = BUILT_IN
+
+    def text(self, text: str) -> Protected:
+        """Mask, label or drop what the detectors find in a text."""
+        return protect(text, self.policy, self.detectors)
+
+    def mask(self, text: str) -> str:
+        """Return the text as it may be kept; empty when it may not be kept at all."""
+        return self.text(text).text
+
+    def label(self, *texts: str | None) -> Sensitivity | None:
+        """Return the label that any of these texts asks for."""
+        return highest(*(self.text(each).sensitivity for each in texts if each))
+
+    def value(self, value: JsonValue) -> ProtectedValue:
+        """Protect every text inside a JSON value, names of fields too. Ids stay: they name records."""
+        labels: list[Sensitivity | None] = []
+        return ProtectedValue(self._value(value, labels), highest(*labels))
+
+    def named(self, name: str, value: JsonValue) -> ProtectedValue:
+        """Do the same for the value of a field: its name may say what the value is (`"pin": "4711"`)."""
+        labels: list[Sensitivity | None] = []
+        return ProtectedValue(self._named(name, value, labels), highest(*labels))
+
+    # ------------------------------------------------------------------------------------------------ within
+    def _value(self, value: JsonValue, labels: list[Sensitivity | None]) -> JsonValue:
+        if isinstance(value, str):
+            return self._json(value, labels) if value.lstrip()[:1] in ("{", "[") else self._text(value, labels)
+        if isinstance(value, int) and not isinstance(value, bool):
+            shown = self._text(str(value), labels)
+            return value if shown == str(value) else shown
+        if isinstance(value, list):
+            return [self._value(each, labels) for each in value]
+        if isinstance(value, dict):
+            return {self._text(name, labels): self._named(name, each, labels) for name, each in value.items()}
+        return value
+
+    def _named(self, name: str, value: JsonValue, labels: list[Sensitivity | None]) -> JsonValue:
+        if _ID.fullmatch(name):
+            return value
+        shown = self._value(value, labels)
+        is_short = isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= NAMED_MAX
+        if not is_short or shown != value or value == "":
+            return shown
+        prefix = f"{name}: "
+        together = self.text(prefix + str(value))
+        labels.append(together.sensitivity)
+        if together.dropped:
+            return ""
+        return value if together.text == prefix + str(value) else together.text.removeprefix(prefix)
+
+    def _json(self, text: str, labels: list[Sensitivity | None]) -> str:
+        """Protect a text that may be JSON itself, such as the arguments of a call."""
+        try:
+            read = json.loads(text)
+        except (ValueError, RecursionError):
+            return self._text(text, labels)
+        shown = self._value(read, labels)
+        return self._text(text if shown == read else json.dumps(shown, ensure_ascii=False), labels)
+
+    def _text(self, text: str, labels: list[Sensitivity | None]) -> str:
+        protected = self.text(text)
+        labels.append(protected.sensitivity)
+        return protected.text
+
+
+def highest(*sensitivities: Sensitivity | None) -> Sensitivity | None:
+    """Return the most sensitive of these labels; None when there is none."""
+    return max((each for each in sensitivities if each is not None), key=SENSITIVITIES.index, default=None)
+
+
+def at_least(sensitivity: Sensitivity, label: Sensitivity | None) -> Sensitivity:
+    """Return the sensitivity of a record that has this label too."""
+    return highest(sensitivity, label) or sensitivity

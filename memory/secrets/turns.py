@@ -1,0 +1,87 @@
+"""A turn without its secrets: what recorder and observer keep, index and show of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from ...schemas.turns import ContentPart, Sensitivity, Turn, TurnMessage
+from .secret_filter import SecretFilter, at_least, highest
+
+NAME_MAX = 128
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedTurn:
+    """A turn as it may be kept."""
+
+    turn: Turn
+    """The turn itself if nothing in it was masked or dropped."""
+    sensitivities: tuple[Sensitivity, ...]
+    """Of each message: the turn's own, or the label that something in the message asks for."""
+    sensitivity: Sensitivity | None
+    """The label that anything in the turn asks for, its metadata too. None: nothing does."""
+    changed: bool
+    """Something was masked or dropped."""
+
+
+def protect_turn(turn: Turn, secrets: SecretFilter) -> ProtectedTurn:
+    """Protect every text of a turn: messages with their names and calls of tools, metadata, and unknown fields.
+
+    The ids of a turn stay: they name it. A dropped message keeps its place and has an empty text.
+    """
+    messages = [_protect_message(message, secrets) for message in turn.messages]
+    rest: dict[str, JsonValue] = {**(turn.model_extra or {}), "metadata": turn.metadata}
+    protected = secrets.value(rest)
+    labels = [label for _, label in messages]
+    changed = protected.value != rest or any(
+        new is not old for (new, _), old in zip(messages, turn.messages, strict=True)
+    )
+    if changed:
+        assert isinstance(protected.value, dict)  # a protected object is an object
+        turn = turn.model_copy(update={**protected.value, "messages": tuple(new for new, _ in messages)})
+    return ProtectedTurn(
+        turn=turn,
+        sensitivities=tuple(at_least(turn.sensitivity or "internal", label) for label in labels),
+        sensitivity=highest(protected.sensitivity, *labels),
+        changed=changed,
+    )
+
+
+def _protect_message(message: TurnMessage, secrets: SecretFilter) -> tuple[TurnMessage, Sensitivity | None]:
+    """Return the message, itself if nothing in it was masked, and the label that it asks for."""
+    text, name = secrets.text(message.text), secrets.text(message.name or "")
+    rest: dict[str, JsonValue] = {**(message.model_extra or {})}
+    parts = [_rest_of(part) for part in message.content] if isinstance(message.content, tuple) else []
+    protected, of_parts = secrets.value(rest), secrets.value(parts)
+    label = highest(text.sensitivity, name.sensitivity, protected.sensitivity, of_parts.sensitivity)
+    update: dict[str, object] = {}
+    if text.text != message.text or of_parts.value != parts:
+        assert isinstance(of_parts.value, list)
+        update["content"] = _with_text(message, text.text, of_parts.value)
+    if name.text != (message.name or ""):
+        update["name"] = name.text[:NAME_MAX] or None
+    if protected.value != rest:
+        assert isinstance(protected.value, dict)
+        update |= protected.value
+    return (message.model_copy(update=update) if update else message), label
+
+
+def _rest_of(part: ContentPart) -> JsonValue:
+    """Return what a content part has besides the text that is read as its message's."""
+    text = {"text": part.text} if part.type != "text" and part.text is not None else {}
+    return {**text, **(part.model_extra or {})}
+
+
+def _with_text(message: TurnMessage, text: str, rest: list[JsonValue]) -> str | tuple[ContentPart, ...]:
+    """Return the message's content with another text. A text of several parts becomes one part: a secret may reach
+    from one part into the next."""
+    if not isinstance(message.content, tuple):
+        return text
+    others = [
+        part.model_copy(update=fields)
+        for part, fields in zip(message.content, rest, strict=True)
+        if part.type != "text" and isinstance(fields, dict)
+    ]
+    return (ContentPart(type="text", text=text), *others)
