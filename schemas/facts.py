@@ -77,6 +77,9 @@ class Fact(Contract):
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
     valid_from: Instant
+    valid_from_told: bool = False
+    """Whether the speaker gave `valid_from`; otherwise it is the time of the turn. Of two told times the earlier one is
+    the older statement. False in rows of earlier versions."""
     valid_to: Instant | None = None
     recorded_at: Instant
     expired_at: Instant | None = None

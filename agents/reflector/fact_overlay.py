@@ -14,7 +14,8 @@ from qdrant_client import models
 from ...adapters.ports import StoredPoint, VectorStore
 from ...adapters.vectors.conditions import any_of, equals
 from ...memory.facts.similarity import NearFact, cosine
-from ...memory.facts.transitions import CLOSED, READABLE, Transition
+from ...memory.facts.statements import Statement
+from ...memory.facts.transitions import CLOSED, READABLE, Transition, has_ended
 from ...schemas import ids
 from ...schemas.collections import FACTS
 from ...schemas.errors import Fatal
@@ -76,12 +77,15 @@ class FactOverlay:
         )
         return max(named, key=lambda each: (each.recorded_at, each.fact_id), default=None)
 
-    async def equal(self, subject: str, content_hash: str) -> StoredFact | None:
-        """Return the fact of this subject with this canonical text: active before pending, then the oldest."""
-        same = await self._matching(
+    async def equal(self, statement: Statement) -> StoredFact | None:
+        """Return the fact of this subject with this canonical text that has not ended when the statement begins:
+        active before pending, then the oldest."""
+        subject, content_hash = statement.subject, statement.content_hash
+        found = await self._matching(
             [equals("content_hash", content_hash), equals("subject", subject)],
             lambda each: each.content_hash == content_hash and each.subject == subject,
         )
+        same = [each for each in found if not has_ended(each, statement.begins)]
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
 
     async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:

@@ -96,7 +96,7 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
         replaced = await overlay.of_observation(replaces)
         if replaced is None:
             facts.count("replaces_without_fact")
-    equal = await overlay.equal(statement.subject, statement.content_hash) if makes_fact else None
+    equal = await overlay.equal(statement) if makes_fact else None
     near: tuple[NearFact, ...] = ()
     if equal is None and makes_fact:
         near = await facts.near(statement, vector)

@@ -93,7 +93,7 @@ async def _settle(
         statement = shared
     neighbours = Neighbours()
     if change.content is not None and change.action in ("new", "update", "merge"):
-        equal = await overlay.equal(statement.subject, statement.content_hash)
+        equal = await overlay.equal(statement)
         closed: tuple[StoredFact, ...] = ()
         if equal is None:
             closed = await overlay.closed(statement.subject, statement.content_hash)

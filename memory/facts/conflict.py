@@ -9,7 +9,7 @@ transitions. `relations.py` compares the texts, `similarity.py` says how near th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -29,10 +29,12 @@ from .transitions import (
     backdate,
     create,
     create_pending,
+    has_ended,
     invalidate,
     newest_evidence_time,
     reinforce,
     supersede,
+    told_before,
 )
 
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
@@ -65,6 +67,21 @@ class Neighbours:
     closed: tuple[StoredFact, ...] = ()
     """Rows with the same subject and content hash that are no longer believed. Read for proposals only."""
 
+    def at(self, statement: Statement) -> Neighbours:
+        """Leave out the rows that have ended when the statement begins: what was over may become true again. A
+        correction may still mean the ended row that it names."""
+        replaced = self.replaced
+        return replace(
+            self,
+            replaced=None if replaced and not statement.is_correction and _over(replaced, statement) else replaced,
+            equal=None if self.equal and _over(self.equal, statement) else self.equal,
+            near=tuple(each for each in self.near if not _over(each.fact, statement)),
+        )
+
+
+def _over(fact: StoredFact, statement: Statement) -> bool:
+    return has_ended(fact, statement.begins)
+
 
 @dataclass(frozen=True, slots=True)
 class ConflictCase:
@@ -96,9 +113,8 @@ class ConflictCase:
     def _holds(self, fact: StoredFact) -> bool:
         """Whether the row is believed for the time that the statement is about."""
         over = self.statement.valid_to is not None and self.statement.valid_to <= self.now
-        ended = fact.valid_to is not None and fact.valid_to <= self.statement.begins
         ahead = fact.state == "pending" and fact.valid_from > self.statement.begins
-        return not (over or ended or ahead)
+        return not (over or ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +148,7 @@ def resolve(
     statement: Statement, neighbours: Neighbours, policy: ConflictPolicy, *, now: datetime, makes_fact: bool = True
 ) -> Resolution:
     """Return the answer of the first stage that has one."""
+    neighbours = neighbours.at(statement)
     weighed = relate_neighbour(statement, neighbours.near, policy)
     question = ConflictCase(statement, makes_fact, neighbours, weighed, now)
     return next(found for stage in STAGES if (found := stage(question)) is not None)
@@ -146,13 +163,15 @@ def contradicted_rows(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy, *, now: datetime
 ) -> tuple[StoredFact, ...]:
     """Return the rows that cannot be true together with the statement, late or not."""
-    question = ConflictCase(statement, True, Neighbours(near=near), relate_neighbour(statement, near, policy), now)
+    neighbours = Neighbours(near=near).at(statement)
+    question = ConflictCase(statement, True, neighbours, relate_neighbour(statement, neighbours.near, policy), now)
     return tuple(each.fact for each in question.contradicted())
 
 
 def equivalent_rows(statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy) -> tuple[StoredFact, ...]:
     """Return the rows that state the same in other words, with less or with more detail. Similarity alone does not
     count."""
+    near = Neighbours(near=near).at(statement).near
     return tuple(each.fact for each in relate_neighbour(statement, near, policy) if each.relation in SAME_STATEMENT)
 
 
@@ -260,10 +279,11 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
-    """Whether the turn is older than the newest evidence of the old row. The date that the statement tells does not
-    count. A correction is never late."""
+    """Whether the turn is older than the newest evidence of the old row, or tells an earlier begin than the row was
+    told to have. A correction is never late."""
     newest = newest_evidence_time(old)
-    return not statement.is_correction and newest is not None and statement.occurred_at < newest
+    said_before = newest is not None and statement.occurred_at < newest
+    return not statement.is_correction and (said_before or told_before(statement, old))
 
 
 def _same(old: StoredFact, statement: Statement) -> bool:
@@ -361,8 +381,10 @@ def _close(resolution: Resolution, statement: Statement, stamp: Stamp, policy: M
     if resolution.overtaken_by:
         reason = "told late: it was so before what is known now"
         return (*closed, _as_history(resolution.overtaken_by, statement, stamp, reason=reason, decision=decision))
-    valid_from = statement.valid_from or olds[0].valid_from if resolution.kind == "correct" else None
-    opened = create(statement, stamp, reason=reason, decision=decision, valid_from=valid_from, supersedes=first)
+    if resolution.kind == "correct" and statement.valid_from is None:
+        begin = olds[0]
+        statement = replace(statement, valid_from=begin.valid_from, valid_from_told=begin.valid_from_told)
+    opened = create(statement, stamp, reason=reason, decision=decision, supersedes=first)
     return (*closed, opened)
 
 

@@ -15,7 +15,16 @@ from ..policies import ConflictPolicy, MemoryPolicy
 from .neighbour_relations import relate_neighbour
 from .similarity import NearFact
 from .statements import statement_from_fact
-from .transitions import READABLE, Stamp, Transition, approve, newest_evidence_time, reinforce, supersede
+from .transitions import (
+    READABLE,
+    Stamp,
+    Transition,
+    approve,
+    newest_evidence_time,
+    reinforce,
+    supersede,
+    told_before,
+)
 
 STAGE = "judge"
 _DEFAULT = ConflictPolicy()
@@ -91,7 +100,7 @@ def settle_pending(
 
 def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
     newest = newest_evidence_time(row)
-    return newest is not None and last_stated_at(pending) < newest
+    return (newest is not None and last_stated_at(pending) < newest) or told_before(statement_from_fact(pending), row)
 
 
 def last_stated_at(fact: StoredFact) -> datetime:

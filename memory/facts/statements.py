@@ -35,6 +35,8 @@ class Statement:
     """The turn's time. It decides whether the statement is late, and is the default of valid_from."""
     valid_from: datetime | None = None
     """The start as the speaker gave it; None when the speaker gave none."""
+    valid_from_told: bool = True
+    """Whether the speaker gave valid_from; otherwise it was assumed for the row or the episodes that it comes from."""
     valid_to: datetime | None = None
     sensitivity: Sensitivity = "internal"
     trust: Trust = "user"
@@ -51,6 +53,11 @@ class Statement:
     @property
     def begins(self) -> datetime:
         return self.valid_from or self.occurred_at
+
+    @property
+    def begin_told(self) -> bool:
+        """Whether the speaker said when it begins."""
+        return self.valid_from is not None and self.valid_from_told
 
 
 def resolve_subject(subject: str, owner: Owner, user_id: str) -> str:
@@ -103,6 +110,7 @@ def statement_from_fact(fact: StoredFact) -> Statement:
         confidence=fact.confidence,
         occurred_at=max((each.occurred_at for each in fact.evidence), default=fact.recorded_at),
         valid_from=fact.valid_from,
+        valid_from_told=fact.valid_from_told,
         valid_to=fact.valid_to,
         sensitivity=fact.sensitivity,
         trust=fact.trust,
@@ -142,6 +150,7 @@ def statement_from_change(
         confidence=_first(change.confidence, target.confidence if target else None, policy.confidence.consolidated),
         occurred_at=known[-1].occurred_at if known else issued_at,
         valid_from=change.valid_from or min((episode.valid_from for episode in known), default=None),
+        valid_from_told=change.valid_from is not None,
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
         predicate=predicate_of(content, pack_of(content, policy.conflict.locale)),

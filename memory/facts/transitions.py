@@ -53,9 +53,19 @@ class Transition:
     decision: Decision
 
 
+def has_ended(fact: StoredFact, at: datetime) -> bool:
+    """Whether the row's own end lies at or before this time. It counts as closed then, and may become true again."""
+    return fact.valid_to is not None and fact.valid_to <= at
+
+
 def newest_evidence_time(fact: StoredFact) -> datetime | None:
     """Return the time of the newest evidence; None without evidence."""
     return max((each.occurred_at for each in fact.evidence), default=None)
+
+
+def told_before(statement: Statement, fact: StoredFact) -> bool:
+    """Whether both beginnings were told, and the statement's is the earlier one. An assumed time says nothing."""
+    return statement.begin_told and fact.valid_from_told and statement.begins < fact.valid_from
 
 
 def create(
@@ -64,11 +74,10 @@ def create(
     *,
     reason: str,
     decision: Decision,
-    valid_from: datetime | None = None,
     supersedes: str | None = None,
 ) -> Transition:
-    """Return a new active row. `valid_from` overrides the statement's (a correction inherits the old row's)."""
-    fact = _row(statement, stamp, valid_from=valid_from or statement.begins)
+    """Return a new active row."""
+    fact = _row(statement, stamp)
     fact = fact.model_copy(update={"supersedes": supersedes})
     return Transition("new", fact, None, reason, decision)
 
@@ -77,7 +86,7 @@ def create_pending(
     statement: Statement, stamp: Stamp, *, waits_for: str | None, reason: str, decision: Decision
 ) -> Transition:
     """Return a row that is not believed yet: it waits to be judged against another row, or (None) only for its time."""
-    fact = _row(statement, stamp, valid_from=statement.begins)
+    fact = _row(statement, stamp)
     metadata = {WAITS_FOR: waits_for} if waits_for else {}
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
@@ -86,7 +95,7 @@ def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
     """Make a pending row active and recorded from now on."""
-    fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": stamp.now}
+    fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": _not_before(fact, stamp)}
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
 
@@ -94,8 +103,9 @@ def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
     """Return a row that was true before what is believed now: closed from the start and linked to nothing."""
-    fact = _row(statement, stamp, valid_from=statement.begins)
-    fact = fact.model_copy(update={"state": "superseded", "valid_to": closed_at, "closed_at": stamp.now})
+    fact = _row(statement, stamp)
+    ends = {"state": "superseded", "valid_to": _end(fact, closed_at), "closed_at": stamp.now}
+    fact = fact.model_copy(update=ends)
     return Transition("superseded", fact, None, reason, decision)
 
 
@@ -132,7 +142,7 @@ def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str,
         **_reworded(statement, stamp),
         "category": statement.category,
         "confidence": statement.confidence,
-        "valid_from": min(fact.valid_from, statement.valid_from or fact.valid_from),
+        **_begin(fact, statement.valid_from, statement.valid_from_told),
         **_strengthened(fact, statement, evidence, added),
     }
     if added:
@@ -180,15 +190,14 @@ def supersede(
 
 def invalidate(fact: StoredFact, stamp: Stamp, *, by: str | None = None, reason: str, decision: Decision) -> Transition:
     """Stop believing a row that was never true. Its valid times stay as they were and are not read."""
-    fields = {"state": "invalidated", "expired_at": stamp.now, "superseded_by": by or fact.superseded_by}
+    fields = {"state": "invalidated", "expired_at": _not_before(fact, stamp), "superseded_by": by or fact.superseded_by}
     return Transition("invalidated", _next(fact, stamp, fields), fact, reason, decision)
 
 
 def prune(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Expire a row that is not worth keeping."""
-    return Transition(
-        "pruned", _next(fact, stamp, {"state": "expired", "expired_at": stamp.now}), fact, reason, decision
-    )
+    fields = {"state": "expired", "expired_at": _not_before(fact, stamp)}
+    return Transition("pruned", _next(fact, stamp, fields), fact, reason, decision)
 
 
 def merge(
@@ -213,6 +222,7 @@ def merge(
         evidence, more = _with_evidence(evidence, other.evidence)
         added += more
     episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
+    earliest = min(sources, key=lambda source: source.valid_from)
     survivor = _next(
         first,
         stamp,
@@ -221,7 +231,7 @@ def merge(
             "predicate": predicate,
             "content_hash": ids.content_hash(content),
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
-            "valid_from": min(source.valid_from for source in sources),
+            **_begin(first, earliest.valid_from, earliest.valid_from_told),
             "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
             "trust": min((source.trust for source in sources), key=TRUST.index),
             "embedder": stamp.embedder,
@@ -247,17 +257,34 @@ def _gave_way(fact: StoredFact, stamp: Stamp, *, by: str | None, valid_to: datet
     return {
         "state": "superseded",
         "superseded_by": by,
-        "valid_to": valid_to,
+        "valid_to": _end(fact, valid_to),
         "closed_at": _believed_until(fact, stamp),
     }
 
 
+def _end(fact: StoredFact, valid_to: datetime) -> datetime:
+    """Return when a row that closes ended: its own end if that is earlier, and never before it began."""
+    return max(fact.valid_from, valid_to if fact.valid_to is None else min(fact.valid_to, valid_to))
+
+
+def _begin(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[str, object]:
+    """Return the fields of the earlier one of a row's start and another start."""
+    if valid_from is None or valid_from > fact.valid_from or (valid_from == fact.valid_from and not told):
+        return {}
+    return {"valid_from": valid_from, "valid_from_told": told}
+
+
 def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
     """Return when belief in the row ended: a pending row was never believed."""
-    return fact.recorded_at if fact.state == "pending" else stamp.now
+    return fact.recorded_at if fact.state == "pending" else _not_before(fact, stamp)
 
 
-def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredFact:
+def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
+    """Return the time of the change. When the clocks of two workers disagree, a row ends when it was recorded."""
+    return max(fact.recorded_at, stamp.now)
+
+
+def _row(statement: Statement, stamp: Stamp) -> StoredFact:
     evidence, _ = _with_evidence((), statement.evidence)
     return StoredFact(
         fact_id=statement.fact_id,
@@ -272,7 +299,8 @@ def _row(statement: Statement, stamp: Stamp, *, valid_from: datetime) -> StoredF
         state="active",
         sensitivity=statement.sensitivity,
         trust=statement.trust,
-        valid_from=valid_from,
+        valid_from=statement.begins,
+        valid_from_told=statement.begin_told,
         valid_to=statement.valid_to,
         recorded_at=stamp.now,
         reinforcement_count=max(0, len(evidence) - 1),
@@ -325,7 +353,7 @@ def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: C
     evidence, added = _with_evidence(fact.evidence, statement.evidence)
     return {
         "confidence": _reinforced(fact, added, policy),
-        "valid_from": min(fact.valid_from, statement.begins),
+        **_begin(fact, statement.begins, statement.begin_told),
         "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
         **_strengthened(fact, statement, evidence, added),
     }

@@ -80,13 +80,15 @@ def shared_statement(statement: Statement, named: Sequence[StoredFact], policy: 
     if statement.owner != policy.shared_with or len(sources) < policy.users:
         return None
     rows = list(sources.values())
+    earliest = min(rows, key=lambda each: each.valid_from)
     evidence = sorted((_unquoted(each) for each in rows if each.evidence), key=lambda each: each.occurred_at)
     return replace(
         statement,
         category=rows[0].category,
         confidence=min(each.confidence for each in rows),
         occurred_at=max((each.occurred_at for each in evidence), default=statement.occurred_at),
-        valid_from=min(each.valid_from for each in rows),
+        valid_from=earliest.valid_from,
+        valid_from_told=earliest.valid_from_told,
         sensitivity=max((each.sensitivity for each in rows), key=SENSITIVITIES.index),
         trust="user",
         evidence=tuple(evidence),

@@ -9,9 +9,9 @@ import pytest
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts.similarity import NearFact, cosine
 from memstream.memory.facts.statements import Statement
-from memstream.memory.facts.transitions import Stamp, Transition
+from memstream.memory.facts.transitions import Stamp, Transition, invalidate, prune, supersede
 from memstream.memory.policies import MemoryPolicy
-from memstream.schemas.facts import StoredFact
+from memstream.schemas.facts import Decision, StoredFact
 from tests.support.record_builders import NOW, statement, stored_fact
 
 STAMP = Stamp(now=NOW + timedelta(days=1), cause="c2", embedder="hashing")
@@ -107,6 +107,54 @@ def test_late_goes_by_the_turn_and_the_newest_evidence_not_by_the_date_told() ->
     (history,) = settle(stripe(), replaced=heard_again)
     assert history.fact.state == "superseded"
     assert history.fact.content == "Works at Stripe"
+
+
+def test_of_two_told_beginnings_the_earlier_one_is_history() -> None:
+    old = stored_fact("Works at Google", turn="t1", number=1, valid_from=NOW - timedelta(days=100))
+    assert old.valid_from_told
+    for named in ({"replaced": old}, {"near": (NearFact(old, 0.5),)}):
+        (history,) = settle(stripe(valid_from=NOW - timedelta(days=400)), **named)
+        assert (history.before, history.fact.state, history.fact.valid_from_told) == (None, "superseded", True)
+        assert history.fact.valid_to == old.valid_from
+        closed, _ = settle(stripe(valid_from=NOW - timedelta(days=100)), **named)
+        assert closed.fact.state == "superseded"
+    (history,) = settle(stripe(valid_from=NOW - timedelta(days=400), valid_to=NOW - timedelta(days=300)), replaced=old)
+    assert history.fact.valid_to == NOW - timedelta(days=300)
+
+
+def test_an_assumed_begin_never_makes_another_late() -> None:
+    assert not OLD.valid_from_told
+    closed, opened = settle(stripe(valid_from=OLD.valid_from - timedelta(days=7)), near=(NearFact(OLD, 0.5),))
+    assert (closed.action, opened.fact.valid_from_told) == ("superseded", True)
+    told = stored_fact("Works at Google", turn="t1", number=1, valid_from=NOW + timedelta(days=3))
+    closed, opened = settle(stripe(), replaced=told)
+    assert (closed.action, opened.fact.valid_from_told) == ("superseded", False)
+
+
+def test_what_has_ended_may_become_true_again() -> None:
+    over = stored_fact("Works at Stripe", turn="t0", number=0, valid_to=NOW - timedelta(days=3))
+    for named in ({"equal": over}, {"near": (NearFact(over, 1.0),)}, {"replaced": over}):
+        (opened,) = settle(stripe(), **named)
+        assert (opened.action, opened.fact.state, opened.decision.stage) == ("new", "active", "admit")
+    (again,) = settle(stripe(valid_from=NOW - timedelta(days=4)), equal=over)
+    assert again.action == "reinforced"  # it speaks of the time before the end
+    assert settle(stripe(), makes_fact=False, replaced=over) == ()
+    closed, _ = settle(stripe(is_correction=True), replaced=stored_fact("Works at Google", valid_to=NOW))
+    assert closed.action == "invalidated"
+
+
+def test_closing_keeps_an_earlier_end_and_no_row_closes_before_it_was_recorded() -> None:
+    ends = NOW + timedelta(days=2)
+    closed, _ = settle(
+        stripe(valid_from=NOW + timedelta(hours=5)), replaced=stored_fact("Works at Google", valid_to=ends)
+    )
+    assert closed.fact.valid_to == NOW + timedelta(hours=5)
+    row = stored_fact("Works at Google", changes={"valid_to": ends, "recorded_at": STAMP.now + timedelta(hours=1)})
+    gone = supersede(row, STAMP, by=None, valid_to=NOW + timedelta(days=9), reason="", decision=Decision(stage="x"))
+    assert (gone.fact.valid_to, gone.fact.closed_at) == (ends, row.recorded_at)
+    false = invalidate(row, STAMP, reason="", decision=Decision(stage="x"))
+    pruned = prune(row, STAMP, reason="", decision=Decision(stage="x"))
+    assert false.fact.expired_at == pruned.fact.expired_at == row.recorded_at
 
 
 def test_a_late_turn_takes_nothing_back_and_reinforces_what_is_equal() -> None:
