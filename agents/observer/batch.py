@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,12 +87,31 @@ class UndecodableTurn:
 
 @dataclass(frozen=True, slots=True)
 class ValidObservation:
-    """A usable item: its place in the answer, the short id of its turn, and who said it."""
+    """A usable item: its places in the answer, the short id of its turn, and who said it. What an answer says twice of
+    one turn is one observation."""
 
-    place: int
+    places: tuple[int, ...]
     turn: str
     item: ObservationItem
     role: Role
+    replaces: tuple[str, ...] = ()
+    """The short ids that the item, or a repetition of it, replaces."""
+
+    def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
+        """Join a repetition: what either replaces, corrects or dates counts, and the better evidence is kept."""
+        other = ValidObservation((place,), self.turn, item, role, _replaced(item))
+        best = min((self, other), key=lambda each: (_ROLE_ORDER.index(each.role), -len(each.item.evidence)))
+        joined = self.item.model_copy(
+            update={
+                "evidence": best.item.evidence,
+                "is_correction": self.item.is_correction or item.is_correction,
+                "pinned": self.item.pinned or item.pinned,
+                "valid_from": self.item.valid_from or item.valid_from,
+                "valid_to": self.item.valid_to or item.valid_to,
+                "sensitivity": max(self.item.sensitivity, item.sensitivity, key=SENSITIVITIES.index),
+            }
+        )
+        return ValidObservation((*self.places, place), self.turn, joined, best.role, (*self.replaces, *other.replaces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +209,8 @@ def _checked(
     if answer is None:
         return [], []
     counted = ["item_dropped"] * answer.value.dropped
-    usable: list[ValidObservation] = []
-    per_turn: dict[str, set[tuple[str, str]]] = {}
+    usable: dict[tuple[str, str, str], ValidObservation] = {}
+    per_turn: Counter[str] = Counter()
     for place, item in answer.value.items:
         name = item.turn or "t1"
         if len(prompt.turns) == 1 and name != "t1":  # it can only mean the one turn
@@ -201,17 +221,43 @@ def _checked(
             counted.append("unknown_turn")
             continue
         role = source_role(turn, item.evidence) if item.evidence else speaker(turn)
-        known = per_turn.setdefault(name, set())
+        statement = (name, item.subject, ids.content_hash(item.content))
         if role is None:
             counted.append("invented")
-        elif (statement := (item.subject, ids.content_hash(item.content))) in known:
+        elif statement in usable:
+            usable[statement] = usable[statement].repeated(place, item, role)
             counted.append("repeated_observation")
-        elif len(known) >= policy.capture.max_per_turn:
+        elif per_turn[name] >= policy.capture.max_per_turn:
             counted.append("over_the_cap")
         else:
-            known.add(statement)
-            usable.append(ValidObservation(place, name, item, role))
-    return usable, counted
+            per_turn[name] += 1
+            usable[statement] = ValidObservation((place,), name, item, role, _replaced(item))
+    return _ordered(list(usable.values())), counted
+
+
+def _ordered(usable: Sequence[ValidObservation]) -> list[ValidObservation]:
+    """Return observations in the order of their first places, but each after what it replaces: a repetition may name
+    what stands between it and the first one."""
+    named = {f"o{place}": each for each in usable for place in each.places}
+    ordered: dict[tuple[int, ...], ValidObservation] = {}
+    open_: set[tuple[int, ...]] = set()
+
+    def put(each: ValidObservation) -> None:
+        if each.places in open_:
+            return
+        open_.add(each.places)
+        for name in each.replaces:
+            if (target := named.get(name)) is not None and target.places[0] < each.places[-1]:
+                put(target)
+        ordered[each.places] = each
+
+    for each in usable:
+        put(each)
+    return list(ordered.values())
+
+
+def _replaced(item: ObservationItem) -> tuple[str, ...]:
+    return () if item.replaces is None else (item.replaces,)
 
 
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
@@ -274,10 +320,11 @@ def _candidate(pending: BatchTurn, usable: ValidObservation, names: _Names, coun
         source_role=usable.role,
         evidence=item.evidence,
     )
-    replaces = None if item.replaces is None else names.entry_id(item.replaces)
-    if item.replaces is not None and replaces is None:
-        counted.append("unknown_id")
-    names.given(usable.place, observation_id)
+    named = [names.entry_id(each) for each in usable.replaces]
+    counted += ["unknown_id"] * named.count(None)
+    replaces = next((each for each in named if each not in (None, observation_id)), None)
+    for place in usable.places:
+        names.given(place, observation_id)
     return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned)
 
 
