@@ -59,6 +59,8 @@ class Evidence(Contract):
     observation_id: OurId
     occurred_at: Instant
     quote: Quote
+    trust: Trust | None = None
+    """Who said it. Null: recorded by an earlier version; it then counts as its fact's."""
 
 
 class Fact(Contract):

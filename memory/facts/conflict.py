@@ -27,6 +27,7 @@ from .transitions import (
     add_detail,
     admit_as_history,
     backdate,
+    confirm,
     create,
     create_pending,
     has_ended,
@@ -36,6 +37,7 @@ from .transitions import (
     supersede,
     told_before,
 )
+from .trust_order import heed_trust, keep_trust_order, outranks
 
 Kind = Literal["admit", "pending", "dedup", "detail", "replace", "correct", "history", "nothing"]
 """What a resolution does with the statement.
@@ -133,6 +135,8 @@ class Resolution:
     already."""
     weighed: NeighbourRelation | None = None
     makes_fact: bool = True
+    confirms: StoredFact | None = None
+    """The less trusted pending row that says the same: it becomes the statement's row."""
 
     def decision(self, other: str | None) -> Decision:
         weighed = self.weighed
@@ -150,8 +154,10 @@ def resolve(
     """Return the answer of the first stage that has one."""
     neighbours = neighbours.at(statement)
     weighed = relate_neighbour(statement, neighbours.near, policy)
-    question = ConflictCase(statement, makes_fact, neighbours, weighed, now)
-    return next(found for stage in STAGES if (found := stage(question)) is not None)
+    weighed, equal, confirms = heed_trust(statement, weighed, neighbours.equal)
+    question = ConflictCase(statement, makes_fact, replace(neighbours, equal=equal), weighed, now)
+    found = next(found for stage in STAGES if (found := stage(question)) is not None)
+    return replace(keep_trust_order(found, statement), confirms=confirms if makes_fact else None)
 
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
@@ -280,8 +286,8 @@ STAGES: tuple[Callable[[ConflictCase], Resolution | None], ...] = (
 
 def is_late(statement: Statement, old: StoredFact) -> bool:
     """Whether the turn is older than the newest evidence of the old row, or tells an earlier begin than the row was
-    told to have. A correction is never late."""
-    newest = newest_evidence_time(old)
+    told to have. What is less trusted than the statement makes it not late. A correction is never late."""
+    newest = newest_evidence_time(old, statement)
     said_before = newest is not None and statement.occurred_at < newest
     return not statement.is_correction and (said_before or told_before(statement, old))
 
@@ -315,6 +321,10 @@ def carry_out(
     resolution: Resolution, statement: Statement, stamp: Stamp, policy: MemoryPolicy
 ) -> tuple[Transition, ...]:
     """Return the transitions of a decision, those of the old rows first."""
+    if (heard := resolution.confirms) is not None:
+        statement = replace(statement, fact_id=heard.fact_id)
+        made = carry_out(replace(resolution, confirms=None), statement, stamp, policy)
+        return confirm(heard, made, into=resolution.into, stamp=stamp)
     into, reason = resolution.into, resolution.reason
     first = next(iter(resolution.closes), None)
     other = first or (resolution.weighed.fact if resolution.weighed else None)
@@ -349,7 +359,7 @@ def _said_again(
 ) -> tuple[Transition, ...]:
     """Reinforce the row. A restatement in other words also moves its start to an earlier time."""
     reason = resolution.reason
-    if resolution.stage != "exact" and statement.begins < into.valid_from:
+    if resolution.stage != "exact" and statement.begins < into.valid_from and not outranks(into, statement):
         return (backdate(into, statement, stamp, policy.confidence, reason=reason, decision=decision),)
     again = reinforce(into, statement, stamp, policy.confidence, reason=reason, decision=decision)
     return (again,) if again else ()

@@ -25,6 +25,7 @@ from .transitions import (
     supersede,
     told_before,
 )
+from .trust_order import outranks
 
 STAGE = "judge"
 _DEFAULT = ConflictPolicy()
@@ -37,7 +38,7 @@ def judge_without_model(
 
     `known` is the current row that it waits for; None: it waits for none, or that row is gone. No model is needed in
     three cases: the known row is closed; it now has the same text; or the pending row only waited for its time and
-    rules out the known row.
+    rules out the known row. A more trusted row is ruled out by nothing but what is said later than it.
     """
     if known is not None and known.content_hash == pending.content_hash:
         return "duplicate"
@@ -46,7 +47,9 @@ def judge_without_model(
     if known is None or known.state not in READABLE:
         return "coexist"
     (weighed,) = relate_neighbour(statement_from_fact(pending), (NearFact(known),), policy)
-    return "supersede" if weighed.verdict == "supersede" else None
+    if weighed.verdict != "supersede" or (outranks(known, pending) and not is_newer(known, pending)):
+        return None
+    return "supersede"
 
 
 def settle_pending(
@@ -74,7 +77,7 @@ def settle_pending(
         return _duplicate(pending, known, stamp, policy, why=why or "says the same", decision=decision)
     waited_for = (known,) if known is not None and judgement == "supersede" and known.state in READABLE else ()
     closes = (*waited_for, *rivals)
-    newer = [row for row in closes if _is_newer(row, pending)]
+    newer = [row for row in closes if is_newer(row, pending)]
     if newer:
         reason = "told late: it was so before what is known now"
         closed_at = min(max(row.valid_from, pending.valid_from) for row in newer)
@@ -98,14 +101,31 @@ def settle_pending(
     return (*closed, approve(pending, stamp, supersedes=closes[0].fact_id, reason=why, decision=decision))
 
 
-def _is_newer(row: StoredFact, pending: StoredFact) -> bool:
-    newest = newest_evidence_time(row)
+def more_trusted_rivals(
+    pending: StoredFact,
+    known: StoredFact | None,
+    judgement: Judgement,
+    rivals: Sequence[StoredFact],
+    policy: ConflictPolicy = _DEFAULT,
+) -> tuple[StoredFact, ...]:
+    """Return the more trusted rows that would have to close for the pending row to be believed."""
+    rows = [row for row in rivals if outranks(row, pending)]
+    if known is not None and known.state in READABLE and outranks(known, pending) and judgement != "duplicate":
+        (weighed,) = relate_neighbour(statement_from_fact(pending), (NearFact(known),), policy)
+        if judgement == "supersede" or weighed.verdict == "supersede":
+            rows.append(known)
+    return tuple(rows)
+
+
+def is_newer(row: StoredFact, pending: StoredFact) -> bool:
+    """Whether the row was said after the pending one, by a source that is not less trusted."""
+    newest = newest_evidence_time(row, pending)
     return (newest is not None and last_stated_at(pending) < newest) or told_before(statement_from_fact(pending), row)
 
 
 def last_stated_at(fact: StoredFact) -> datetime:
     """When a fact was last said. A fact that was said ahead of its time counts from when it begins."""
-    newest = newest_evidence_time(fact)
+    newest = newest_evidence_time(fact, fact)
     return fact.valid_from if newest is None else max(newest, fact.valid_from)
 
 

@@ -6,6 +6,9 @@ A proposal was made from facts as they were a while ago. When a target has chang
 - an active target in another version: reinforce and invalidate apply to it as it is, an update becomes a candidate
   against it, prune and merge are refused, because in doubt a fact is kept;
 - a judgement about a row that is no longer pending: `stale`.
+
+A proposal is trusted as its least trusted source is. What would close or reword a more trusted fact is refused; an
+update goes through the conflict pipeline as a statement of its own.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from ...schemas.commands import Change, VerdictName
 from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
-from .pending import settle_pending
+from .pending import is_newer, more_trusted_rivals, settle_pending
+from .routing import OWN_WORD_ONLY
 from .similarity import words
 from .statements import Statement, statement_from_fact
 from .transitions import Stamp, Transition, adds_no_evidence, invalidate, merge, prune, reinforce, supersede, update
+from .trust_order import outranks
 
 STAGE = "proposal"
 
@@ -50,6 +55,9 @@ def settle(
     judgement both), each of this owner. The caller has already answered for unknown ones. `statement` is the proposal
     as a candidate.
     """
+    unheard = _needs_own_word(statement, targets) if change.action in ("new", "update") else None
+    if unheard is not None:
+        return unheard
     if change.action == "new":
         return _admitted(statement, neighbours, stamp, policy)
     if change.action == "judge":
@@ -65,10 +73,15 @@ def settle(
         if again is None:
             return ProposalOutcome("duplicate", "its evidence was known already", target.fact_id)
         return ProposalOutcome("applied", why, target.fact_id, (again,))
+    above = next((each for each in targets if outranks(each, statement)), None) if statement.evidence else None
+    if above is not None and change.action in ("invalidate", "prune", "merge"):
+        return ProposalOutcome("refused", f"{above.fact_id} is more trusted than the sources", above.fact_id)
     if change.action == "invalidate":
         return ProposalOutcome(
             "applied", why, target.fact_id, (invalidate(target, stamp, reason=why, decision=decision),)
         )
+    if change.action == "update" and above is not None:
+        return _admitted(statement, neighbours, stamp, policy)
     if change.action == "update":
         return _updated(change, target, statement, neighbours, stamp, policy, why=why, moved=moved)
     if moved:
@@ -109,6 +122,11 @@ def _judged(
         for row in contradicted_rows(statement_from_fact(pending), neighbours.near, policy.conflict, now=stamp.now)
         if row.state == "active" and row.fact_id != (known.fact_id if known else None)
     )
+    above = more_trusted_rivals(pending, known, change.judgement, rivals, policy.conflict)
+    if above and not any(is_newer(row, pending) for row in above):
+        reason = f"{above[0].fact_id} is more trusted: it stays pending until the user says it"
+        return ProposalOutcome("refused", reason, pending.fact_id)
+    rivals = tuple({row.fact_id: row for row in (*rivals, *above)}.values())
     twin = _active_twin(pending, neighbours, policy) if change.judgement == "coexist" and not rivals else None
     if twin is not None:
         # a row was reworded into the same statement while this one waited: both active would state it twice
@@ -185,6 +203,25 @@ def _held_by_another(
     return None
 
 
+def _needs_own_word(statement: Statement, targets: Sequence[StoredFact]) -> ProposalOutcome | None:
+    """Refuse a preference or an identity that no user has said: what tools say makes none."""
+    said = (*statement.evidence, *(each for target in targets for each in target.evidence))
+    by_user = any((each.trust or statement.trust) == "user" for each in said)
+    if statement.trust != "tool" or by_user or statement.category not in OWN_WORD_ONLY:
+        return None
+    target = next(iter(targets), None)
+    reason = f"only a user's own word makes a fact of the category {statement.category}"
+    return ProposalOutcome("refused", reason, target.fact_id if target else None)
+
+
+def _is_worded_by_the_most_trusted(targets: Sequence[StoredFact], statement: Statement) -> bool:
+    """Whether a merge leaves a more trusted source's words as they are."""
+    if not any(outranks(one, other) for one in targets for other in targets):
+        return True
+    top = [one for one in targets if not any(outranks(other, one) for other in targets)]
+    return any(each.content_hash == statement.content_hash for each in top)
+
+
 def _became_another(
     target: StoredFact, equal: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, why: str
 ) -> ProposalOutcome:
@@ -232,6 +269,9 @@ def _merged(
     if against is not None:
         return against
     assert change.content is not None  # held by Change
+    if not _is_worded_by_the_most_trusted(targets, statement):
+        reason = "their trust differs: only the words of the most trusted one may remain"
+        return ProposalOutcome("refused", reason, targets[0].fact_id)
     transitions = merge(
         targets,
         content=change.content,

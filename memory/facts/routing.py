@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...schemas.facts import Trust
-from ...schemas.observations import LASTING, STABLE_CATEGORIES, Observation
+from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Observation
 from ...schemas.turns import Role
 from ..policies import ConfidencePolicy, MemoryPolicy
 
-_OWN_WORD_ONLY = frozenset(("preference", "identity"))
-"""About the user, only people give these: the output of a tool says nothing about what a user likes or is."""
+OWN_WORD_ONLY: frozenset[Category] = frozenset(("preference", "identity"))
+"""Only people give these: the output of a tool says nothing about what somebody likes or is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +55,4 @@ def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> flo
 
 def _may_be_fact(observation: Observation) -> bool:
     from_tool = trust_of(observation.source_role) == "tool"
-    of_own_word = observation.subject == "user" and observation.category in _OWN_WORD_ONLY
-    return observation.category in STABLE_CATEGORIES and not (from_tool and of_own_word)
+    return observation.category in STABLE_CATEGORIES and not (from_tool and observation.category in OWN_WORD_ONLY)

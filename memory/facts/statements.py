@@ -16,8 +16,7 @@ from ..language.identification import pack_of
 from ..language.parsing import predicate_of
 from ..policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
-
-TRUST: tuple[Trust, ...] = ("tool", "assistant", "user")
+from .trust_order import TRUST
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,7 @@ def statement_from_observation(
                 observation_id=observation.observation_id,
                 occurred_at=observed.occurred_at,
                 quote=observation.evidence,
+                trust=trust_of(observation.source_role),
             ),
         ),
         source_episode_ids=(ids.episode_id(observation.observation_id),) if episode else (),
@@ -134,7 +134,8 @@ def statement_from_change(
     """Return the fact that a proposal would become. What it leaves open comes from its target, else from its source
     episodes.
 
-    Its trust is the lowest of its sources, its sensitivity the highest, and it holds from the earliest of their times.
+    Its trust is the lowest of its sources (without sources that of its target), its sensitivity the highest, and it
+    holds from the earliest of their times.
     """
     known = sorted(episodes, key=lambda episode: episode.occurred_at)
     people = {episode.user_id for episode in known}
@@ -152,7 +153,7 @@ def statement_from_change(
         valid_from=change.valid_from or min((episode.valid_from for episode in known), default=None),
         valid_from_told=change.valid_from is not None,
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
-        trust=min((episode.trust for episode in known), key=TRUST.index, default="user"),
+        trust=min((episode.trust for episode in known), key=TRUST.index, default=target.trust if target else "user"),
         predicate=predicate_of(content, pack_of(content, policy.conflict.locale)),
         evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
@@ -160,9 +161,9 @@ def statement_from_change(
 
 
 def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence, ...]:
-    """Return one entry per turn, oldest first, at most as many as a fact keeps."""
+    """Return one entry per turn, the most trusted, oldest first, at most as many as a fact keeps."""
     by_turn: dict[tuple[str, str], Evidence] = {}
-    for episode in sorted(episodes, key=lambda each: each.occurred_at):
+    for episode in sorted(episodes, key=lambda each: (-TRUST.index(each.trust), each.occurred_at)):
         by_turn.setdefault(
             (episode.session_id, episode.turn_id),
             Evidence(
@@ -171,9 +172,10 @@ def evidence_from_episodes(episodes: Sequence[StoredEpisode]) -> tuple[Evidence,
                 observation_id=episode.observation_id,
                 occurred_at=episode.occurred_at,
                 quote=episode.evidence,
+                trust=episode.trust,
             ),
         )
-    return tuple(by_turn.values())[: 2 * EVIDENCE_KEPT]
+    return tuple(sorted(by_turn.values(), key=lambda each: each.occurred_at))[: 2 * EVIDENCE_KEPT]
 
 
 def _first(*values: float | None) -> float:

@@ -6,7 +6,7 @@ compare-and-set can tell its own write from another's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,10 +21,12 @@ from ...schemas.facts import (
     FactAction,
     FactState,
     StoredFact,
+    Trust,
 )
 from ...schemas.turns import SENSITIVITIES
 from ..policies import ConfidencePolicy
-from .statements import TRUST, Statement
+from .statements import Statement
+from .trust_order import TRUST, Trusted, outranks
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
 """States in which a new statement can still change a row."""
@@ -58,14 +60,17 @@ def has_ended(fact: StoredFact, at: datetime) -> bool:
     return fact.valid_to is not None and fact.valid_to <= at
 
 
-def newest_evidence_time(fact: StoredFact) -> datetime | None:
-    """Return the time of the newest evidence; None without evidence."""
-    return max((each.occurred_at for each in fact.evidence), default=None)
+def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
+    """Return the time of the newest evidence that is not less trusted than `said`; None without such evidence."""
+    least = TRUST.index(said.trust)
+    return max((each.occurred_at for each, trust in _trusted(fact) if TRUST.index(trust) >= least), default=None)
 
 
 def told_before(statement: Statement, fact: StoredFact) -> bool:
-    """Whether both beginnings were told, and the statement's is the earlier one. An assumed time says nothing."""
-    return statement.begin_told and fact.valid_from_told and statement.begins < fact.valid_from
+    """Whether both beginnings were told, and the statement's is the earlier one. An assumed time says nothing, and so
+    does a less trusted row."""
+    both = statement.begin_told and fact.valid_from_told and not outranks(statement, fact)
+    return both and statement.begins < fact.valid_from
 
 
 def create(
@@ -99,6 +104,59 @@ def approve(
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
 
+def confirm(
+    pending: StoredFact, made: Sequence[Transition], *, into: StoredFact | None, stamp: Stamp
+) -> tuple[Transition, ...]:
+    """Let a more trusted statement that says the same as a pending row take that row instead of a new one.
+
+    `made` are the transitions of the statement under the row's id. Where they make no row, because `into` states the
+    same, the pending row closes.
+    """
+    found: list[Transition] = []
+    taken = False
+    for each in made:
+        if each.before is not None or each.fact.fact_id != pending.fact_id:
+            found.append(each)
+            continue
+        taken = True
+        found.append(_taken_over(pending, each, stamp))
+    if not taken and into is not None:
+        decision = Decision(stage="exact", other_fact_id=into.fact_id)
+        reason = "said by a more trusted source, in another row"
+        found.append(
+            supersede(pending, stamp, by=into.fact_id, valid_to=pending.valid_from, reason=reason, decision=decision)
+        )
+    return tuple(found)
+
+
+def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transition:
+    """Give the pending row what a new row of the statement would be: its state, trust and times. It keeps its words."""
+    new = made.fact
+    evidence, added, _ = _with_evidence(pending, new.evidence, new)
+    episodes = tuple(dict.fromkeys((*pending.source_episode_ids, *new.source_episode_ids)))
+    fields = {
+        "state": new.state,
+        "category": new.category,
+        "confidence": max(pending.confidence, new.confidence),
+        "sensitivity": max(pending.sensitivity, new.sensitivity, key=SENSITIVITIES.index),
+        "trust": new.trust,
+        "valid_from": new.valid_from,
+        "valid_from_told": new.valid_from_told,
+        "valid_to": new.valid_to,
+        "recorded_at": _not_before(pending, stamp),
+        "closed_at": new.closed_at and _not_before(pending, stamp),
+        "supersedes": new.supersedes,
+        "evidence": evidence,
+        "reinforcement_count": _count(pending, added),
+        "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
+        "metadata": {**pending.metadata, **new.metadata},
+    }
+    action: FactAction = "approved" if new.state == "active" else "superseded"
+    if new.state == "pending":
+        action = "updated"
+    return Transition(action, _next(pending, stamp, fields), pending, made.reason, made.decision)
+
+
 def admit_as_history(
     statement: Statement, stamp: Stamp, *, closed_at: datetime, reason: str, decision: Decision
 ) -> Transition:
@@ -119,31 +177,34 @@ def reinforce(
     decision: Decision,
     supersedes: str | None = None,
 ) -> Transition | None:
-    """Add evidence from other turns: +0.05 confidence (at most 1) and one more on the count per new turn.
+    """Add evidence from other turns: +0.05 confidence (at most 1) and one more on the count per new turn of a user.
 
-    Returns None when the statement brings no new turn. The row keeps its first wording.
+    Returns None when the statement brings no new or better evidence. The row keeps its first wording. Only evidence of
+    a user reinforces; the first of it lifts a less trusted row, and other evidence is only kept: both by `updated`.
     """
-    evidence, added = _with_evidence(fact.evidence, statement.evidence)
-    if not added:
+    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    if not better:
         return None
+    lifted = outranks(statement, fact)
+    reinforced = added > 0 and not lifted
     update = {
-        "confidence": _reinforced(fact, added, policy),
-        "last_reinforced_at": stamp.now,
+        "confidence": _confidence(fact, statement, added, policy),
+        "last_reinforced_at": stamp.now if reinforced or lifted else fact.last_reinforced_at,
         "supersedes": fact.supersedes or supersedes,
-        **_strengthened(fact, statement, evidence, added),
+        **_strengthened(fact, statement, evidence, added, better),
     }
-    return Transition("reinforced", _next(fact, stamp, update), fact, reason, decision)
+    return Transition("reinforced" if reinforced else "updated", _next(fact, stamp, update), fact, reason, decision)
 
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Give a row better words or more detail; it stays the same row."""
-    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
     fields = {
         **_reworded(statement, stamp),
         "category": statement.category,
         "confidence": statement.confidence,
         **_begin(fact, statement.valid_from, statement.valid_from_told),
-        **_strengthened(fact, statement, evidence, added),
+        **_strengthened(fact, statement, evidence, added, better),
     }
     if added:
         fields["last_reinforced_at"] = stamp.now
@@ -214,12 +275,13 @@ def merge(
 
     The first row survives with the merged text, the evidence of all and the earliest start. The others are superseded
     by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events come first.
+    Its trust is that of the most trusted source: the caller has seen to it that the text is (proposals.py).
     """
     first, *others = sources
-    survivor = first
-    evidence, added = first.evidence, 0
+    grown, added = first, 0
     for other in others:
-        evidence, more = _with_evidence(evidence, other.evidence)
+        evidence, more, _ = _with_evidence(grown, other.evidence, other)
+        grown = grown.model_copy(update={"evidence": evidence})
         added += more
     episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
     earliest = min(sources, key=lambda source: source.valid_from)
@@ -233,9 +295,9 @@ def merge(
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
             **_begin(first, earliest.valid_from, earliest.valid_from_told),
             "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
-            "trust": min((source.trust for source in sources), key=TRUST.index),
+            "trust": max((source.trust for source in sources), key=TRUST.index),
             "embedder": stamp.embedder,
-            "evidence": evidence,
+            "evidence": grown.evidence,
             "reinforcement_count": _count(first, added),
             "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
         },
@@ -285,7 +347,7 @@ def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
 
 
 def _row(statement: Statement, stamp: Stamp) -> StoredFact:
-    evidence, _ = _with_evidence((), statement.evidence)
+    evidence, counting, _ = _merge_evidence((), [_of(each, statement) for each in statement.evidence])
     return StoredFact(
         fact_id=statement.fact_id,
         version=1,
@@ -303,7 +365,7 @@ def _row(statement: Statement, stamp: Stamp) -> StoredFact:
         valid_from_told=statement.begin_told,
         valid_to=statement.valid_to,
         recorded_at=stamp.now,
-        reinforcement_count=max(0, len(evidence) - 1),
+        reinforcement_count=max(0, counting - 1),
         embedder=stamp.embedder,
         content_hash=statement.content_hash,
         evidence=evidence,
@@ -322,11 +384,11 @@ def _next(fact: StoredFact, stamp: Stamp, fields: Mapping[str, object]) -> Store
 
 
 def _strengthened(
-    fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int
+    fact: StoredFact, statement: Statement, evidence: tuple[Evidence, ...], added: int, better: int
 ) -> dict[str, object]:
     """Return the fields that any further evidence changes: evidence, count, sensitivity, trust and source episodes."""
     episodes = tuple(dict.fromkeys((*fact.source_episode_ids, *statement.source_episode_ids)))
-    trusts = (fact.trust, statement.trust) if added else (fact.trust,)
+    trusts = (fact.trust, statement.trust) if better else (fact.trust,)
     return {
         "evidence": evidence,
         "reinforcement_count": _count(fact, added),
@@ -336,7 +398,10 @@ def _strengthened(
     }
 
 
-def _reinforced(fact: StoredFact, added: int, policy: ConfidencePolicy) -> float:
+def _confidence(fact: StoredFact, statement: Statement, added: int, policy: ConfidencePolicy) -> float:
+    """Return the confidence with `added` further turns of a user. The first one gives it that of a user's own fact."""
+    if outranks(statement, fact):
+        return max(fact.confidence, statement.confidence)
     return max(fact.confidence, min(1.0, round(fact.confidence + policy.reinforcement * added, 6)))
 
 
@@ -350,35 +415,72 @@ def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
 
 
 def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy) -> dict[str, object]:
-    evidence, added = _with_evidence(fact.evidence, statement.evidence)
+    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
     return {
-        "confidence": _reinforced(fact, added, policy),
+        "confidence": _confidence(fact, statement, added, policy),
         **_begin(fact, statement.begins, statement.begin_told),
         "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
-        **_strengthened(fact, statement, evidence, added),
+        **_strengthened(fact, statement, evidence, added, better),
     }
 
 
+# ---------------------------------------------------------------------------------------------------- evidence
 def _count(fact: StoredFact, added: int) -> int:
-    """Return the number of distinct turns minus one. It goes on counting when the row no longer keeps all evidence."""
-    return fact.reinforcement_count + added if fact.evidence else max(0, added - 1)
+    """Return the number of distinct turns of a user, less one, never below 0. It goes on counting when the row no
+    longer keeps all evidence."""
+    known = fact.reinforcement_count > 0 or any(trust == "user" for _, trust in _trusted(fact))
+    return fact.reinforcement_count + added if known else max(0, added - 1)
 
 
 def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
     """Whether all turns of the statement's evidence already stand in the row's evidence."""
-    return bool(statement.evidence) and not _with_evidence(fact.evidence, statement.evidence)[1]
+    turns = {(each.session_id, each.turn_id) for each in fact.evidence}
+    return bool(statement.evidence) and all((each.session_id, each.turn_id) in turns for each in statement.evidence)
 
 
-def _with_evidence(kept: tuple[Evidence, ...], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int]:
-    """Merge evidence: one entry per (session, turn), oldest first, at most the first 32 and the last 32. Also return
-    how many turns were new."""
-    turns = {(each.session_id, each.turn_id) for each in kept}
-    fresh: list[Evidence] = []
+def _trusted(fact: StoredFact) -> Iterable[tuple[Evidence, Trust]]:
+    """Return the row's evidence with its trust. What an earlier version recorded counts as its fact's."""
+    return ((each, each.trust or fact.trust) for each in fact.evidence)
+
+
+def _of(evidence: Evidence, whose: Trusted) -> Evidence:
+    return evidence if evidence.trust else evidence.model_copy(update={"trust": whose.trust})
+
+
+def _with_evidence(fact: StoredFact, new: Sequence[Evidence], whose: Trusted) -> tuple[tuple[Evidence, ...], int, int]:
+    """Merge new evidence of `whose` statement into a row's; see `_merge_evidence`."""
+    return _merge_evidence([_of(each, fact) for each in fact.evidence], [_of(each, whose) for each in new])
+
+
+def _merge_evidence(kept: Sequence[Evidence], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int, int]:
+    """Merge evidence: one entry per (session, turn), the most trusted, oldest first.
+
+    Also return how many turns of a user were new (these reinforce), and how many turns were new or are better told now.
+    """
+    entries = {(each.session_id, each.turn_id): each for each in kept}
+    added = better = 0
     for each in new:
-        if (each.session_id, each.turn_id) not in turns:
-            turns.add((each.session_id, each.turn_id))
-            fresh.append(each)
-    merged = tuple(sorted((*kept, *fresh), key=lambda each: each.occurred_at))
-    if len(merged) > 2 * EVIDENCE_KEPT:
-        merged = merged[:EVIDENCE_KEPT] + merged[-EVIDENCE_KEPT:]
-    return merged, len(fresh)
+        turn = (each.session_id, each.turn_id)
+        known = entries.get(turn)
+        if known is not None and _rank(known) >= _rank(each):
+            continue
+        entries[turn] = each
+        better += 1
+        added += each.trust == "user"
+    return _bounded(sorted(entries.values(), key=lambda each: each.occurred_at)), added, better
+
+
+def _bounded(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Keep the first 32 and the last 32. What does not count goes first, so that no echo crowds out a user's words."""
+    over = len(evidence) - 2 * EVIDENCE_KEPT
+    if over <= 0:
+        return tuple(evidence)
+    echoes = [place for place, each in enumerate(evidence) if each.trust != "user"]
+    start = max(0, len(echoes) - over) // 2
+    gone = set(echoes[start : start + over])
+    rest = tuple(each for place, each in enumerate(evidence) if place not in gone)
+    return rest if len(rest) <= 2 * EVIDENCE_KEPT else rest[:EVIDENCE_KEPT] + rest[-EVIDENCE_KEPT:]
+
+
+def _rank(evidence: Evidence) -> int:
+    return TRUST.index(evidence.trust or "tool")

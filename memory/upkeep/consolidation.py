@@ -90,8 +90,8 @@ def propose(
 ) -> Proposals:
     """Replace short ids with records and drop what cannot be used.
 
-    Dropped and counted: ids that the prompt did not show; a new fact without a source among the shown episodes (it was
-    invented); a second change of the same fact in one run.
+    Dropped and counted: ids that the prompt did not show; a change without a source among the shown episodes (it was
+    invented, and nobody knows how far to trust it); a second change of the same fact in one run.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
@@ -105,7 +105,7 @@ def propose(
         sources = tuple(dict.fromkeys(episodes[each].episode_id for each in item.sources if each in episodes))
         for _ in range(sum(each not in episodes for each in item.sources)):
             drop("unknown_episode")
-        if item.action == "new" and not sources:
+        if item.action != "reinforce" and not sources:
             drop("no_source")
             continue
         target = facts.get(item.target) if item.target is not None else None

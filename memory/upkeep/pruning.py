@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ...schemas.base import CONTENT_MAX
 from ...schemas.commands import Change
 from ...schemas.facts import StoredFact
+from ..facts.trust_order import outranks
 from ..language.text import one_line
 from ..policies import PrunePolicy
 
@@ -101,7 +102,8 @@ def prune_proposals(
     """Turn a model's answer into changes.
 
     Merges come first: their sources are not removed, since a merge loses nothing. Each fact is changed once. A fact
-    that justifies a removal (the newer one, or the one that says the same) is not removed itself.
+    that justifies a removal (the newer one, or the one that says the same) is not removed itself, and is not less
+    trusted.
     """
     changes: list[Change] = []
     dropped: dict[str, int] = {}
@@ -131,7 +133,7 @@ def prune_proposals(
             drop("twice")
             continue
         others = [each for each in facts.values() if each.fact_id not in touched and each.fact_id != fact.fact_id]
-        standing = [each for each in others if each.subject == fact.subject]
+        standing = [each for each in others if each.subject == fact.subject and not outranks(fact, each)]
         leans_on = find_required_facts(fact, classify_reason(removal.reason), standing, policy)
         if leans_on is None:
             drop("protected")

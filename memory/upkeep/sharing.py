@@ -112,8 +112,9 @@ def _by_user(
 
 
 def _unquoted(fact: StoredFact) -> Evidence:
-    """Return the fact's newest evidence without its quote."""
-    return fact.evidence[-1].model_copy(update={"quote": ""})
+    """Return the newest evidence that the user gave, without its quote."""
+    said = [each for each in fact.evidence if each.trust in (None, "user")] or fact.evidence
+    return said[-1].model_copy(update={"quote": ""})
 
 
 def _reason(users: int) -> str:

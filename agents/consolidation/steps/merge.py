@@ -20,6 +20,7 @@ from ....adapters.vectors.conditions import equals
 from ....memory.facts.conflict import Neighbours, resolve
 from ....memory.facts.similarity import NearFact
 from ....memory.facts.statements import statement_from_fact
+from ....memory.facts.trust_order import outranks
 from ....memory.policies import ConflictPolicy, HygienePolicy
 from ....schemas.collections import FACTS
 from ....schemas.commands import Change
@@ -103,7 +104,7 @@ def merge_change(
                 action="merge",
                 source_fact_ids=(older.fact_id, younger.fact_id),
                 expected_version=older.version,
-                content=older.content if kind == "dedup" else younger.content,
+                content=older.content if kind == "dedup" and not outranks(younger, older) else younger.content,
                 reason=f"hygiene: both say the same (similarity {each.score:.3f})",
             )
     return None

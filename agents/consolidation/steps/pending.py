@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ....memory.facts.pending import judge_without_model
+from ....memory.facts.pending import judge_without_model, more_trusted_rivals
+from ....memory.facts.trust_order import outranks
 from ....memory.policies import ConsolidationPolicy
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
@@ -86,12 +87,20 @@ class JudgeStep:
 
 
 def pairs_to_judge(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:
-    """Return the pairs that need a judgement: the pending fact is valid by now, and the fact it waits for is active."""
-    return [
+    """Return the pairs that need a judgement: the pending fact is valid by now, and the fact it waits for is active.
+
+    No model judges a pending fact that contradicts a more trusted one: it waits for the user's word. One that is
+    only less trusted comes last, because `supersede` will be refused.
+    """
+    found = [
         PendingPair(pending, known)
         for pending, known in pairs
-        if known is not None and pending.valid_from <= now and judge_without_model(pending, known, now) is None
+        if known is not None
+        and pending.valid_from <= now
+        and judge_without_model(pending, known, now) is None
+        and not more_trusted_rivals(pending, known, "coexist", ())
     ]
+    return sorted(found, key=lambda each: outranks(each.known, each.pending))
 
 
 def judge_change(pending: StoredFact, known: StoredFact | None, judgement: Judgement, reason: str) -> Change:

@@ -165,7 +165,7 @@ def test_sources_make_it_as_secret_and_as_trusted_as_the_worst_of_them() -> None
         episodes=(NEWS, episode("B", turn="t8", sensitivity="secret", trust="assistant")),
     )
     fact = settled.transitions[0].fact
-    assert (fact.sensitivity, fact.trust, fact.reinforcement_count) == ("secret", "assistant", 1)
+    assert (fact.sensitivity, fact.trust, fact.reinforcement_count) == ("secret", "assistant", 0)
 
 
 @pytest.mark.parametrize("state", ["superseded", "invalidated", "expired"])
