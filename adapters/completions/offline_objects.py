@@ -1,4 +1,5 @@
 """Checks of the object of an offline rule: a place, a name, an occupation … When in doubt, a check says no."""
+# ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from collections.abc import Collection
 from typing import Final
 
 from .offline_words import (
+    AIDS,
     BUSINESSES,
     CONDITIONS,
     DIETS,
+    FIELDS,
     HOUSEHOLD,
     LANGUAGES,
+    MADE,
     MARITAL,
     NO_OCCUPATIONS,
     NO_TRADE,
@@ -23,6 +27,7 @@ from .offline_words import (
     PETS,
     PLACES,
     PLAYED,
+    PRACTISED,
     RELATIONS,
     WORN,
 )
@@ -181,7 +186,7 @@ def is_origin(value: str) -> bool:
 
 
 def is_marital(value: str) -> bool:
-    return value.lower().split()[0] in MARITAL
+    return value.lower().partition(" ")[0] in MARITAL
 
 
 def is_taste(value: str) -> bool:
@@ -211,3 +216,126 @@ def is_ambition(value: str) -> bool:
 def last_word(value: str) -> str:
     words = value.lower().split()
     return words[-1] if words else ""
+
+
+def is_field(value: str) -> bool:
+    """Accept a field of work: "logistics", "software development"."""
+    words = value.lower().split()
+    return 0 < len(words) <= 3 and words[-1] in FIELDS
+
+
+def is_project(value: str) -> bool:
+    """Accept what somebody builds or writes over weeks: "an old rowing boat"."""
+    head = re.split(r" (?:in|for|with|about|from|at|on|of) ", value.lower())[0]
+    return last_word(head) in MADE and bool(_ONE_THING.match(value))
+
+
+def is_practised(value: str) -> bool:
+    """Accept an activity that one does: "yoga", "judo and pilates"."""
+    return any(word.strip(",") in PRACTISED for word in value.lower().split()[:4])
+
+
+def is_tool(value: str) -> bool:
+    """Accept a named tool, or an aid that a person needs."""
+    return (value[0].isupper() and not _DETERMINED.match(value)) or _has_word(value, AIDS)
+
+
+def is_activity(value: str) -> bool:
+    """Accept something to take up: "swimming in the evenings", "the cello"."""
+    words = value.lower().split()
+    return words[0].endswith("ing") or is_practised(value) or _has_word(value, PLAYED)
+
+
+def is_possession(value: str) -> bool:
+    """Accept a thing that is kept for long: a vehicle, an instrument, a home, an animal."""
+    return is_pets(value) or bool(_KEPT.search(value.lower()))
+
+
+_ONE_THING: Final = re.compile(r"(?:an?|my|our|the|their|this) ", re.IGNORECASE)
+_KEPT: Final = re.compile(
+    r"\b(?:house|flat|apartment|cottage|farm|boat|sailboat|van|car|motorbike|motorcycle|scooter|e-?bike|bike|bicycle|camper"
+    r"|caravan|piano|violin|guitar|cello|bass|drums?|drum kit|trumpet|saxophone|harp|ukulele|accordion|allotment|garden"
+    r"|land|cabin|sewing machine|3d printer|telescope|camera|loom|kiln|kayak|canoe)$"
+)
+
+
+def is_workplace(value: str) -> bool:
+    """Accept "bank" in "I'm at the bank": an organisation in one or two words."""
+    words = value.lower().split()
+    return len(words) <= 3 and words[-1] in ORGANISATIONS - {
+        "bar",
+        "shop",
+        "store",
+        "pub",
+        "cafe",
+        "café",
+        "hospital",
+        "airport",
+        "restaurant",
+        "supermarket",
+        "gym",
+        "clinic",
+        "pharmacy",
+        "library",
+        "museum",
+        "zoo",
+        "hotel",
+        "station",
+        "garage",
+        "theatre",
+        "theater",
+        "church",
+    }
+
+
+_LASTING: Final = re.compile(
+    r"\b(?:for (?:\w+ ){1,3}(?:years?|months|weeks)|since|every|once|twice|times a|regularly|weekly|daily"
+    r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)days?|on weekends)\b"
+)
+
+
+def is_lasting(value: str) -> bool:
+    """Accept an activity with how long or how often it is done."""
+    return _LASTING.search(value.lower()) is not None
+
+
+def is_sport(value: str) -> bool:
+    word = value.lower().split()[0]
+    return word in {
+        "climbing", "bouldering", "swimming", "running", "jogging", "hiking", "cycling", "skiing", "surfing", "dancing",
+        "fishing", "sailing", "rowing", "riding", "skating", "kayaking", "diving", "snowboarding", "paddling", "bowling",
+    }  # fmt: skip
+
+
+def is_level(value: str) -> bool:
+    """Accept an exam of lasting worth: a level of a language, a licence, a degree."""
+    return (
+        re.search(
+            r"\b(?:[abc][12]|driving (?:test|exam|licen[cs]e)|bar exam|finals|licen[cs]e|diploma|certificate|certification)\b",
+            value.lower(),
+        )
+        is not None
+    )
+
+
+def is_plain_trade(value: str) -> bool:
+    """Accept an occupation that stands without an article, as learners of English write it."""
+    word = value.lower()
+    return word in OCCUPATIONS or (
+        word not in NO_OCCUPATIONS and word.endswith(("ionist", "logist", "ician", "artist"))
+    )
+
+
+def is_written(value: str) -> bool:
+    return (
+        re.search(
+            r"\b(?:mystery|mysteries|novels?|poems?|poetry|fiction|songs|lyrics|short stories|thrillers?|fantasy|essays|plays"
+            r"|screenplays|children's books|romance|code|a blog|a column|crime|horror)\b",
+            value.lower(),
+        )
+        is not None
+    )
+
+
+def is_project_name(value: str) -> bool:
+    return last_word(value) in MADE

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue
 
+from .offline_answers import answered, noted
 from .offline_attributes import AttributeValue, Cardinality, Category, attribute_of
-from .offline_people import companions, statements_about_people
+from .offline_people import Talk, companions, relations, statements_about_people
 from .offline_prompt import Prompt, ShownTurnText
 from .offline_retractions import endings
 from .offline_rules import IMPORTANCE, SpokenStatement, statements
-from .offline_text import CHANGES, SpokenClause, clauses, without_tail
+from .offline_text import CHANGES, SpokenClause, spoken_sentences, without_tail
 
 MAX_PER_TURN: Final = 3
 """The most observations from one turn; those that matter most are kept."""
@@ -38,6 +39,8 @@ _GONE: Final = tuple(
         r"(?:i|we) (?:am|are) (?:not|no longer) (?:at|with|in|an?|working (?:at|for)|living in) (?P<x>.+)",
     )
 )
+_HAS_NAMED: Final = re.compile(r"Has an? (?P<kin>.+) named (?P<name>.+)")
+_HAS_ONE_NAMED: Final = re.compile(r"(Has an? .+) named .+")
 _GONE_FOR_GOOD: Final = re.compile(
     r"\b(?:any ?more|no longer|used to|stopped|quit|left|sold|resigned|fired|laid off|moved|gave up)\b", re.I
 )
@@ -68,8 +71,9 @@ def observe(prompt: Prompt) -> list[JsonValue]:
     # The latest statement comes first: own observations, then working entries, which are shown by salience.
     held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
+    talk = _talk_before(prompt)
     for turn in prompt.turns:
-        for found in _most_important(_of_turn(turn, held)):
+        for found in _most_important(_of_turn(turn, held, talk)):
             answer.append(_observation(turn.id, found))
             if found.replaces is not None and found.replaces in held:
                 held.remove(found.replaces)
@@ -79,15 +83,39 @@ def observe(prompt: Prompt) -> list[JsonValue]:
     return answer
 
 
-def _of_turn(turn: ShownTurnText, held: Sequence[_Held]) -> list[_Found]:
+def _talk_before(prompt: Prompt) -> Talk:
+    """Return whom the working entries and the earlier messages of the user mention."""
+    talk = Talk()
+    for item in prompt.working:
+        if match := _HAS_NAMED.fullmatch(item.content):
+            talk.named[match["name"].lower()] = match["kin"]
+    for message in prompt.context:
+        if message.subject == "user":
+            for sentence in spoken_sentences(message.content):
+                relations(sentence.plain, talk)
+    return talk
+
+
+def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> list[_Found]:
     found: list[_Found] = []
-    for message in turn.said:
-        parts = list(clauses(message))
-        for clause in parts:
-            spoken = _statements_in(clause, held)
-            found += [_linked(statement, clause, held) for statement in spoken]
-            if not spoken:
-                found += _substituted(clause, parts, held)
+    for message in turn.messages:
+        said = list(spoken_sentences(message.text))
+        parts = [clause for sentence in said for clause in sentence.clauses]
+        for text, verbatim in answered(message.text, message.asked):
+            clause = SpokenClause(text=text, sentence=verbatim)
+            found += [
+                _linked(each, clause, held) for each in (*relations(text, talk), *_statements_in(clause, held, talk))
+            ]
+        for sentence in said:
+            whole = SpokenClause(text=sentence.plain, sentence=sentence.verbatim)
+            who_is_who = relations(sentence.plain, talk)
+            notes = [replace(whole, text=note) for note in noted(sentence.plain)] if not sentence.asks else []
+            for clause in notes or sentence.clauses:
+                spoken = _statements_in(clause, held, talk)
+                found += [_linked(statement, clause, held) for statement in spoken]
+                if not spoken:
+                    found += _substituted(clause, parts, held)
+            found += [_linked(statement, whole, held) for statement in who_is_who]
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends}
         for clause in parts:
@@ -97,9 +125,9 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held]) -> list[_Found]:
     return _without_doubles(found)
 
 
-def _statements_in(clause: SpokenClause, held: Sequence[_Held]) -> list[SpokenStatement]:
+def _statements_in(clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[SpokenStatement]:
     subjects = {item.subject for item in held} - {"user"}
-    return statements_about_people(clause.text, subjects=subjects) or [
+    return statements_about_people(clause.text, subjects=subjects, talk=talk) or [
         *statements(clause.text, introduces=clause.opens),
         *companions(clause.text),
     ]
@@ -185,7 +213,10 @@ def _mentions(content: str, value: str) -> bool:
 
 # ------------------------------------------------------------------------------------------------ the answer
 def _without_doubles(found: Sequence[_Found]) -> list[_Found]:
+    """Return each statement once. "Has a puppy" says nothing beside "Has a puppy named Truffle"."""
     seen: dict[tuple[str, str], _Found] = {}
+    named = {match[1] for item in found if (match := _HAS_ONE_NAMED.fullmatch(item.statement.content))}
+    found = [item for item in found if item.statement.content not in named]
     for item in found:
         seen.setdefault((item.statement.subject, item.statement.content.casefold()), item)
     return list(seen.values())

@@ -1,23 +1,29 @@
-"""Statements of the speaker about other people: "my sister Anna is a nurse" is a statement about anna."""
+"""Statements of the speaker about other people and animals: "my sister Anna is a nurse" is a statement about anna.
+
+A `Talk` remembers who was mentioned, so that "her name is Truffle" and "she hates fish" find whom they are about.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .offline_objects import is_name, is_pets
 from .offline_retractions import endings
 from .offline_rules import SpokenStatement, capitalised, statements
 from .offline_text import without_tail
-from .offline_words import PETS, RELATIONS
+from .offline_words import CHILDREN, KIN_PLURALS, NUMBERS, PETS, RELATIONS, ROLES
 
-_KIN: Final = (
-    r"(?P<kin>(?:(?:older|younger|little|big|elder|eldest|oldest|youngest|twin|best|good|old|close|new|half|first|second)"
-    r"[ -])*[\w-]+)"
+_OF_KIN: Final = (
+    r"(?:(?:older|younger|little|big|elder|eldest|oldest|youngest|twin|best|good|old|close|new|half|first|second|baby"
+    r"|foster|adopted|middle|lovely|dear|late|team|line|rescue|\d+[ -]?(?:years?|months?)[ -]old)[ -])*"
 )
-_NAME: Final = r"(?P<name>(?-i:[^\W\d_a-z])[\w'-]*)"
+_KIN: Final = rf"(?P<kin>{_OF_KIN}[\w-]+)"
+_TITLE: Final = r"(?:(?:Mr|Mrs|Ms|Dr|Herr|Frau|Professor)\.? )?"
+_CAPITAL: Final = rf"(?-i:{_TITLE}[^\W\d_a-z][^\W_]*(?:['-][^\W\d_]+)*(?<!'s))"
+_NAME: Final = rf"(?P<name>{_CAPITAL})"
 _NAMED: Final = (
     re.compile(rf"(?:my|our) {_KIN}'s name is {_NAME}(?:,? and (?P<rest>.+))?", re.IGNORECASE),
     re.compile(rf"(?:my|our) {_KIN} is (?:called|named) {_NAME}(?:,? and (?P<rest>.+))?", re.IGNORECASE),
@@ -29,7 +35,8 @@ _AND: Final = re.compile(
     r",?\s+and\s+(?=(?:also |now )?"
     r"(?:works|lives|loves|likes|hates|enjoys|has|is|studies|teaches|plays|speaks|owns|runs)\b)"
 )
-_KNOWN: Final = re.compile(rf"{_NAME} (?P<rest>.+)", re.IGNORECASE)
+_KNOWN: Final = re.compile(rf"{_NAME},? (?P<rest>.+)", re.IGNORECASE)
+_PRONOUN: Final = re.compile(r"(?:he|she) (?P<rest>.+)", re.IGNORECASE)
 _OF_A_PERSON: Final = re.compile(
     r"(?:(?:has|is) )?(?:now |just |recently )?(?:works? (?:at|for|as)|lives? in|moved to"
     r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left)\b",
@@ -43,45 +50,160 @@ _NO_PERSON: Final = re.compile(
 )
 _TOGETHER_WITH: Final = re.compile(rf".+ (?:together )?with (?:my|our) {_KIN},? {_NAME}", re.IGNORECASE)
 
+# ------------------------------------------------------------------------------------------------ who is who
+_OLD: Final = r"(?:,? \(?(?P<age>\d{1,2})\)?(?=$|[),.;!]| and\b| years old))?"
+_APPOSED: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:my|our) {_KIN}(?:'s name is|,? (?:is )?(?:called|named)|(?:'s)?,|:)? \(?{_NAME}{_OLD}",
+        rf"(?:^|[,.;:!(] ?|\band ){_NAME}{_OLD}(?:, who is|, that is| \(that is| \(| is| was|,| has become| became) "
+        rf"(?:now |even )*(?:my|our) (?:new )?{_KIN}(?=$|[,.;:!?)]| and\b| now\b)",
+        rf"\b(?:got|adopted|have|bought|rescued) an? {_KIN}(?: too| as well)?, {_NAME}(?=$|[,.;!)])",
+        rf"(?:^|[,.;:!(] ?|\band ){_NAME},? (?:is )?(?:the|our|my) {_KIN}(?=$|[,.;:!?)])",
+    )
+)
+_SEVERAL: Final = re.compile(
+    rf"\b(?:my|our|the|(?:have|have got|got)) (?:(?:{NUMBERS}) )?(?:[a-z]+ )?(?P<kin>{'|'.join(KIN_PLURALS)})"
+    rf"(?:,? (?:are )?(?:called|named)|,| are|:| \()? (?P<names>{_CAPITAL}[^.!?]*)",
+    re.IGNORECASE,
+)
+_ITEM: Final = re.compile(
+    rf"(?:^|,? (?:and )|, ){_NAME}(?: ?\((?P<note>[^)]*)\)| (?P<age>\d{{1,2}}))?(?=$|[,.;:]| and\b| [a-z])"
+)
+_HIS_NAME: Final = re.compile(
+    rf"(?:^|[,.;!] ?|\band |\bbut )(?:(?:his|her|its|the) name is|(?:he|she|it) is (?:called|named)|name is|called) "
+    rf"(?P<name>{_CAPITAL}(?: {_CAPITAL})?)",
+    re.IGNORECASE,
+)
+_BECAME: Final = re.compile(
+    rf"\b(?:he|she) (?:(?:is|has) (?:even |now )?(?:become )?|became |now is )(?:my|our) (?:new )?{_KIN}(?=$|[,.;!])",
+    re.I,
+)
+_MENTIONED: Final = re.compile(
+    rf"(?:\b(?:my|our|an?) |^|[,;:.!?] (?:and |but )?)(?P<kin>{_OF_KIN}[a-z-]+)\b", re.IGNORECASE
+)
+_WITHIN: Final = re.compile(
+    r"(?<![.!?…] )(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bfrom )(?<!\bof )(?<=\w )(?-i:[A-Z][a-z]+)\b"
+)
 
-def statements_about_people(clause: str, *, subjects: Collection[str]) -> list[SpokenStatement]:
-    """Find statements about people. A bare first name counts when the prompt shows it among `subjects`, or where only a
-    person can be meant."""
+
+@dataclass(slots=True)
+class Mention:
+    """Someone who was mentioned. `kin` is empty for a bare name."""
+
+    kin: str
+    name: str | None = None
+
+
+@dataclass(slots=True)
+class Talk:
+    """Who was mentioned so far, by name, and last."""
+
+    named: dict[str, str] = field(default_factory=dict)
+    """The kin by the name in small letters."""
+    last: Mention | None = None
+
+    def mention(self, kin: str, name: str | None) -> None:
+        self.last = Mention(kin, name)
+        if name is not None:
+            self.named[name.lower()] = kin
+
+
+def relations(plain: str, talk: Talk) -> list[SpokenStatement]:
+    """Find who is who in a sentence, also in a question: "what could I give my wife Ada?". Remembers whom it names."""
+    found = list(_relations(plain, talk))
+    if not found:
+        for match in _MENTIONED.finditer(plain):
+            if is_kin(match["kin"]):
+                talk.mention(match["kin"].lower(), None)
+    return found
+
+
+def _relations(plain: str, talk: Talk) -> Iterator[SpokenStatement]:
+    if match := _SEVERAL.search(plain):
+        kin = KIN_PLURALS[match["kin"].lower()]
+        for item in _ITEM.finditer(match["names"]):
+            if not is_name(item["name"]):
+                break
+            talk.mention(kin, item["name"])
+            yield _relation(kin, item["name"])
+        return
+    for pattern in _APPOSED:
+        for match in pattern.finditer(plain):
+            if is_kin(match["kin"]) and is_name(match["name"]) and not _NO_PERSON.match(match["name"]):
+                talk.mention(match["kin"].lower(), match["name"])
+                yield _relation(match["kin"], match["name"])
+                if "age" in match.groupdict() and match["age"] and not is_pets(match["kin"]):
+                    yield SpokenStatement(match["name"].lower(), f"Is {match['age']} years old", "identity")
+    for match in _HIS_NAME.finditer(plain):
+        last = talk.last
+        if last is not None and last.kin and last.name is None and is_name(match["name"]):
+            talk.mention(last.kin, match["name"])
+            yield _relation(last.kin, match["name"])
+    if match := _BECAME.search(plain):
+        name = talk.last.name if talk.last is not None else None
+        if name is not None and is_kin(match["kin"]):
+            talk.mention(match["kin"].lower(), name)
+            yield _relation(match["kin"], name)
+    if (match := _WITHIN.search(plain)) and is_name(match[0]) and match[0].lower() not in talk.named:
+        talk.last = talk.last if talk.last is not None and talk.last.kin else Mention("", match[0])
+
+
+def is_kin(words: str) -> bool:
+    last = words.lower().split()[-1]
+    return last in RELATIONS | PETS | ROLES or (last in CHILDREN and last not in KIN_PLURALS)
+
+
+# ------------------------------------------------------------------------------------------------ what they do
+def statements_about_people(
+    clause: str, *, subjects: Collection[str], talk: Talk | None = None
+) -> list[SpokenStatement]:
+    """Find statements about people. A bare first name counts when the prompt shows it among `subjects`, when it was
+    said who that is, or where only a person can be meant."""
+    talk = talk if talk is not None else Talk()
     for pattern in _NAMED:
-        if (match := pattern.fullmatch(clause)) and _is_kin(match["kin"]) and is_name(match["name"]):
+        if (match := pattern.fullmatch(clause)) and is_kin(match["kin"]) and is_name(match["name"]):
             return [
                 _relation(match["kin"], match["name"]),
                 *_about(match["name"], match.groupdict().get("rest"), match["kin"]),
             ]
-    if (match := _UNNAMED.fullmatch(clause)) and _is_kin(match["kin"]) and not is_pets(match["kin"]):
-        spoken = statements(_first_person(match["rest"]))
-        if spoken and not spoken[0].content.startswith("Name "):
-            content = capitalised(f"{match['kin']} {spoken[0].content[:1].lower()}{spoken[0].content[1:]}")
-            return [SpokenStatement(subject="user", content=content, category="relationship")]
-        return []
+    if (match := _UNNAMED.fullmatch(clause)) and is_kin(match["kin"]) and not is_pets(match["kin"]):
+        return _of_unnamed(match["kin"], match["rest"])
+    if (match := _PRONOUN.fullmatch(clause)) and talk.last is not None and not is_pets(talk.last.kin or "x"):
+        if talk.last.name is not None:
+            return _about(talk.last.name, match["rest"], talk.last.kin)
+        return _of_unnamed(talk.last.kin, match["rest"])
     match = _KNOWN.fullmatch(clause)
     if match is None or not is_name(match["name"]) or _NO_PERSON.match(match["name"]):
         return []
-    if match["name"].lower() in subjects or _OF_A_PERSON.match(match["rest"]):
-        return _about(match["name"], match["rest"], "")
+    name = match["name"].lower()
+    if name in subjects or name in talk.named or _OF_A_PERSON.match(match["rest"]):
+        return _about(match["name"], match["rest"], talk.named.get(name, ""))
     return []
+
+
+def _of_unnamed(kin: str, rest: str) -> list[SpokenStatement]:
+    spoken = statements(_first_person(rest))
+    if not spoken or spoken[0].content.startswith("Name "):
+        return []
+    content = capitalised(f"{kin} {spoken[0].content[:1].lower()}{spoken[0].content[1:]}")
+    return [SpokenStatement(subject="user", content=content, category="relationship")]
 
 
 def companions(clause: str) -> list[SpokenStatement]:
     """Find people who are named beside a statement: "I live in Ghent with my brother Paul"."""
     match = _TOGETHER_WITH.fullmatch(without_tail(clause))
-    if match and _is_kin(match["kin"]) and is_name(match["name"]):
+    if match and is_kin(match["kin"]) and is_name(match["name"]):
         return [_relation(match["kin"], match["name"])]
     return []
 
 
-def _is_kin(words: str) -> bool:
-    return words.lower().split()[-1] in RELATIONS | PETS
-
-
 def _relation(kin: str, name: str) -> SpokenStatement:
-    article = "an" if kin[0].lower() in "aeiou" else "a"
-    return SpokenStatement(subject="user", content=f"Has {article} {kin.lower()} named {name}", category="relationship")
+    kin = kin.lower()
+    if kin in ("kid", "kiddo"):
+        kin = "child"
+    article = "an" if kin[0] in "aeiou" else "a"
+    return SpokenStatement(subject="user", content=f"Has {article} {kin} named {name}", category="relationship")
 
 
 def _about(name: str, rest: str | None, kin: str) -> list[SpokenStatement]:
@@ -100,6 +222,8 @@ def _first_person(rest: str) -> str:
     """Turn the text into the first person ("works at Google" → "I work at Google"), so that the same rules read
     both."""
     verb, _, objects = rest.partition(" ")
+    if verb.lower() in ("already", "also", "now", "just", "still", "really", "absolutely", "both") and objects:
+        return _first_person(objects)
     match verb.lower():
         case "is":
             base = "am"

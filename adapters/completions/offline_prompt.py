@@ -6,7 +6,7 @@ The offline model gets the same text as any model, and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,11 +35,23 @@ class ShownItem:
 
 
 @dataclass(frozen=True, slots=True)
+class SaidMessage:
+    """A message of the user, and what the assistant said right before it."""
+
+    text: str
+    asked: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ShownTurnText:
     """What the user said in a turn, message by message. Other roles are left out."""
 
     id: str
-    said: tuple[str, ...]
+    messages: tuple[SaidMessage, ...]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return tuple(message.text for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,8 @@ class Prompt:
     working: tuple[ShownItem, ...]
     episodes: tuple[ShownItem, ...]
     facts: tuple[ShownItem, ...]
+    context: tuple[ShownItem, ...] = ()
+    """Earlier messages, oldest first; the subject is the role. Nothing is extracted from them."""
 
 
 def read_prompt(messages: Sequence[Message]) -> Prompt:
@@ -67,12 +81,28 @@ def read_prompt(messages: Sequence[Message]) -> Prompt:
                 known[match[1]] = ShownItem(id=match[1], subject=heading, content=match[2].strip())
             elif line.strip():
                 heading = _subject_of(line)
+    context = _of_kind(known, "c")
     return Prompt(
-        turns=tuple(ShownTurnText(id=turn, said=_said_by_user(lines)) for turn, lines in turns.items()),
+        turns=_turns(
+            turns, asked=next((each.content for each in reversed(context) if each.subject == "assistant"), "")
+        ),
         working=_of_kind(known, "w"),
         episodes=_of_kind(known, "e"),
         facts=_of_kind(known, "f"),
+        context=context,
     )
+
+
+def _turns(turns: Mapping[str, Sequence[str]], *, asked: str) -> tuple[ShownTurnText, ...]:
+    shown: list[ShownTurnText] = []
+    for turn, lines in turns.items():
+        messages: list[SaidMessage] = []
+        for role, text in _messages(lines):
+            if role == "user" and text.strip():
+                messages.append(SaidMessage(text, asked))
+            asked = text if role == "assistant" else "" if text.strip() else asked
+        shown.append(ShownTurnText(turn, tuple(messages)))
+    return tuple(shown)
 
 
 def _of_kind(known: dict[str, ShownItem], letter: str) -> tuple[ShownItem, ...]:
@@ -87,8 +117,8 @@ def _subject_of(heading: str) -> str:
     return text.rpartition(" ")[2] or "user"
 
 
-def _said_by_user(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the user's messages. A text without any speaker is the user's."""
+def _messages(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (role, text) of each message. A text without any speaker is the user's."""
     messages: list[tuple[str, list[str]]] = [("user", [])]
     left = MAX_TURN
     for line in lines:
@@ -99,5 +129,4 @@ def _said_by_user(lines: Sequence[str]) -> tuple[str, ...]:
             messages.append((match[1], [match[2]]))
         else:
             messages[-1][1].append(line)
-    texts = ["\n".join(text) for role, text in messages if role == "user"]
-    return tuple(text for text in texts if text.strip())
+    return [(role, "\n".join(text)) for role, text in messages]

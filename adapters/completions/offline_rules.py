@@ -15,14 +15,18 @@ from typing import Final
 
 from .offline_attributes import Category
 from .offline_objects import (
+    is_activity,
     is_aim,
     is_ambition,
     is_business,
     is_condition,
     is_diet,
     is_employer,
+    is_field,
     is_kin,
     is_language,
+    is_lasting,
+    is_level,
     is_marital,
     is_name,
     is_occupation,
@@ -30,15 +34,24 @@ from .offline_objects import (
     is_past_occupation,
     is_pets,
     is_place,
+    is_plain_trade,
     is_plausible,
     is_played,
+    is_possession,
+    is_practised,
+    is_project,
+    is_project_name,
     is_proper,
     is_role,
     is_somewhere,
     is_spoken_name,
+    is_sport,
     is_subject_of_study,
     is_taste,
+    is_tool,
+    is_workplace,
     is_worn,
+    is_written,
 )
 from .offline_text import conjugated, third_person, without_tail
 from .offline_words import NUMBERS
@@ -112,7 +125,20 @@ _RULES: Final = (
     _rule(r"i (?:am (?:originally )?|come |hail )from (?P<x>.+)", "Comes from {x}", "identity", is_somewhere, permanent=True),
     _rule(r"i grew up (?P<y>in|on|near) (?P<x>.+)", "Grew up {y} {x}", "identity", is_somewhere, permanent=True),
     _rule(r"i am (?:an? )?(?P<x>[\w-]+(?: [\w-]+)?)", "Is {x}", "identity", is_origin, permanent=True),
+    _rule(r"(?P<x>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?) here", "Name is {x}", "identity", is_name, permanent=True),
+    _rule(r"(?:my name|it) is now (?P<x>[A-Z][\w'-]+ [A-Z][\w'-]+)", "Name is {x}", "identity", is_name, permanent=True),
     # work
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>[^,]+?) in (?P<y>[A-Z][\w' -]+?)(?: and (?:very |so |really |quite )?\w+(?: here)?)?", "Works as {z} {x}|Lives in {y}", "profession", is_occupation),
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>.+?) and (?:on|at|in|very|so|really|quite) .+", "Works as {z} {x}", "profession", is_occupation),
+    _rule(rf"{_AM} (?:working )?in (?P<x>(?:the )?[\w -]+)", "Works in {x}", "profession", is_field),
+    _rule(rf"{_I} do (?P<x>[\w /-]+?)(?: for (?:a living|work|my job))?", "Works in {x}", "profession", is_field),
+    _rule(rf"{_I} (?:am )?(?:still )?(?:at|with) (?:the )?(?P<x>[\w' -]+)", "Works at the {x}", "profession", is_workplace),
+    _rule(rf"{_I} (?:have )?started (?:out )?(?:at|with) (?P<y>.+?),? as (?P<x>an? .+)", "Works at {y}|Works as {x}", "profession", is_role),
+    _rule(rf"{_I} (?:have )?started (?:working |out )?as (?P<x>an? .+?|head of .+?) (?:at|for|with) (?P<y>.+)", "Works as {x}|Works at {y}", "profession", is_role),
+    _rule(rf"{_I} (?:have )?started (?:working |out )?as (?P<x>an? .+)", "Works as {x}", "profession", is_role),
+    _rule(r"my (?:\w+ )?(?:job|work|business|profession) is (?P<x>[\w -]+)", "Works in {x}", "profession", is_field),
+    _rule(r".*\b(?P<x>(?:an?|the) [\w -]*(?:course|class|group|lessons?|workshop|seminar)) (?:that |which )?i teach", "Teaches {x}", "profession"),
+    _rule(r"i (?P<v>drive|commute|cycle|travel) (?P<x>from [A-Z].+? to [A-Z].+)", "{v} {x}", "pattern", keep_tail=True),
     _rule(rf"{_WORK} (?:at|for) (?P<y>.+?) as (?P<x>an? .+)", "Works at {y}|Works as {x}", "profession", is_role),
     _rule(rf"{_WORK} as (?P<x>an? .+?|(?:head|director|chief) of .+?) (?:at|for) (?P<y>.+)", "Works as {x}|Works at {y}", "profession", is_role),
     _rule(rf"{_WORK} as (?P<x>.+)", "Works as {x}", "profession", is_role),
@@ -138,7 +164,15 @@ _RULES: Final = (
     _rule(r"i own (?P<x>an? .+)", "Owns {x}", "attribute"),
     _rule(r"i (?:teach|am teaching) (?P<x>.+)", "Teaches {x}", "profession"),
     _rule(r"i (?:am|have been) (?P<x>retired|self-employed|unemployed|freelancing)", "Is {x}", "profession"),
+    _rule(r"i am (?P<x>[\w-]+?)(?: (?:in|at) .+)?", "Works as a {x}", "profession", is_plain_trade),
+    _rule(r"my (?P<x>phd|doctorate|thesis|dissertation|master's thesis|apprenticeship) is .+", "Is working on their {x}", "attribute"),
+    _rule(rf"{_I} (?:have )?enrolled (?:in|for|on) (?P<x>.+)", "Is enrolled in {x}", "attribute"),
+    _rule(r"i write (?P<x>.+)", "Writes {x}", "attribute", is_written),
+    _rule(r"(?:the|my|our) (?P<x>[\w -]{2,40}) is (?:finally |now )?(?:finished|complete|completed|done)", "Finished the {x}", "attribute", is_project_name),
     # home
+    _rule(rf"(?:{_I} am )?(?:back )?(?:at )?home (?:again )?in (?P<x>[A-Z][\w' -]*?)(?: (?:again|now|at last|finally))?(?: i .+)?", "Lives in {x}", "attribute", is_somewhere),
+    _rule(rf"{_I} am (?:\w+ )?in an? (?:[\w-]+ ){{0,4}}(?:flat|apartment|house|studio|bedsit|cottage) in (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),
+    _rule(rf"{_I} (?:have )?moved in(?:to (?:an?|the) .+)? with (?P<x>.+)", "Lives with {x}", "attribute"),
     _rule(rf"{_I} (?:live|am living|are living) (?P<x>alone|on my own)", "Lives alone", "attribute"),
     _rule(rf"{_I} (?:rent|am renting|are renting) (?P<x>an? (?:[\w-]+ )?(?:flat|apartment|house|room|studio)(?: .+)?)", "Rents {x}", "attribute"),
     _rule(rf"{_I} (?:live|am living|are living|have been living|have lived|am based|are based|reside|have settled) in (?P<x>.+?)(?: with .+)?", "Lives in {x}", "attribute", is_somewhere),
@@ -149,6 +183,11 @@ _RULES: Final = (
     _rule(r"home (?:for me )?is (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),
     _rule(r"i share (?P<x>an? (?:flat|apartment|house|room) with .+)", "Shares {x}", "attribute"),
     # tastes
+    _rule(r"(?P<x>[\w' -]{2,40}?) (?:is|are) my (?:all-time |absolute )?favou?rite (?P<y>[\w -]{2,30}?)(?:,.*)?", "Favourite {y} is {x}", "preference", is_taste),
+    _rule(r"(?P<x>[\w' -]{2,40}?) (?:is|are) not (?:for me|my thing|my cup of tea)", "Dislikes {x}", "preference", is_taste),
+    _rule(rf"{_I} am (?:an? )?(?:addicted to|obsessed with|hooked on|mad about|crazy about|passionate about|really into) (?P<x>.+)", "Loves {x}", "preference", is_taste),
+    _rule(rf"{_I} can not (?:eat|have|tolerate|digest) (?P<x>.+)", "Cannot eat {x}", "preference", is_taste),
+    _rule(rf"{_I} (?P<v>collect) (?P<x>.+)", "{v} {x}", "preference", is_taste),
     _rule(r"my (?P<y>(?:all-time )?favou?rite [\w -]{2,30}?) (?:is|are) (?P<x>.+)", "{y} is {x}", "preference", is_taste),
     _rule(rf"{_I} (?:do not like|can not stand|can not bear|hate|dislike|detest|loathe) (?P<x>.+)", "Dislikes {x}", "preference", is_taste),
     _rule(r"i am not (?:an? (?:big |great |huge )?fan of|into|fond of|keen on) (?P<x>.+)", "Dislikes {x}", "preference", is_taste),
@@ -161,7 +200,27 @@ _RULES: Final = (
     _rule(r"i do not (?P<x>(?:drink|eat|smoke|use) .+|smoke|drink)", "Does not {x}", "preference", is_taste),
     _rule(r"i (?P<y>always|usually|often|never|rarely|normally|typically) (?P<v>(?!know|see|get|got|said|had|was|went|thought|did|knew|mean|think|understand|forget|remember|liked|wanted|been)[a-z]+(?<!ed)) (?P<x>.+)", "{y} {v} {x}", "pattern"),
     _rule(rf"i (?P<v>{_HABITS}) (?P<x>.*\b(?:(?:every|each) (?:single )?(?:day|morning|afternoon|evening|night|week|weekend|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|(?:once|twice|three times) an? (?:day|week|month)|on (?:week|mon|tues|wednes|thurs|fri|satur|sun)\w*days|at {_HOUR}))", "{v} {x}", "pattern", keep_tail=True),
+    _rule(rf"{_I} (?:have )?(?:took|taken|picked|ended up taking|ended up picking) up (?P<x>.+)", "Has taken up {x}", "pattern", is_activity, keep_tail=True),
+    _rule(rf"{_I} (?:have )?(?:got|gotten) into (?P<x>.+)", "Has taken up {x}", "pattern", is_activity, keep_tail=True),
+    _rule(rf"{_I} (?:have )?started (?P<x>(?:swimming|running|jogging|climbing|bouldering|cycling|knitting|painting|drawing|dancing|meditating|gardening|boxing|surfing|skating|rowing|sewing|learning|playing|doing)(?: .+)?)", "Has taken up {x}", "pattern", keep_tail=True),
+    _rule(rf"{_I} (?:have been|am|are) (?P<x>(?:swimming|running|jogging|climbing|bouldering|cycling|knitting|dancing|meditating|boxing|surfing|rowing|sewing|skating|painting|volunteering|fostering|coaching|baking)(?: .+)?)", "Has been {x}", "pattern", is_lasting, keep_tail=True),
+    _rule(rf"{_I} go (?P<x>[a-z]+ing(?: .+)?)", "Goes {x}", "pattern", is_sport, keep_tail=True),
+    _rule(rf"{_I} (?:do|practi[sc]e) (?P<x>.+)", "Does {x}", "pattern", is_practised, keep_tail=True),
+    _rule(rf"{_I} (?P<v>coach|foster|volunteer|mentor) (?P<x>.+)", "{v} {x}", "attribute"),
     # the rest of a person
+    _rule(rf"{_I} (?:am|are|have been) (?P<y>building|restoring|renovating|making|sewing|knitting|designing|developing|converting|recording) (?P<x>.+)", "Is {y} {x}", "attribute", is_project),
+    _rule(rf"{_I} (?:have )?(?:bought|got|inherited|own) (?:myself |ourselves )?(?P<x>an? .+)", "Has {x}", "attribute", is_possession),
+    _rule(rf"{_I} (?:have )?(?:adopted|rescued|bought|got) (?P<x>an? (?:[\w-]+ ){{0,2}}?[\w-]+?)(?:,? (?:too|as well|to|from|at|for|because|so|called|and|in) ?.*)?", "Has {x}", "relationship", is_pets),
+    _rule(rf"{_I} use (?P<x>.+)", "Uses {x}", "attribute", is_tool),
+    _rule(r"i am (?P<x>(?:certified|licensed|qualified|trained) (?:in|as|to|for) .+)", "Is {x}", "knowledge"),
+    _rule(r"i (?:have )?(?P<v>passed) my (?P<x>.+)", "Passed their {x}", "knowledge", is_level),
+    _rule(r"my (?:native|first|mother) (?:language|tongue) is (?P<x>\w+)", "Speaks {x} natively", "knowledge", is_language),
+    _rule(r"i am (?:an? )?(?:native|fluent|bilingual)(?: (?:speaker of|in))? (?P<x>.+?)(?: speaker)?", "Speaks {x}", "knowledge", is_language),
+    _rule(r"i am (?P<x>(?:deaf|blind|hard of hearing|colou?r-?blind)(?: (?:in|on) .+)?)", "Is {x}", "attribute"),
+    _rule(r"i am (?P<x>(?:a |an )?(?:coeliac|celiac|diabetic|asthmatic|epileptic|dyslexic|insomniac))", "Is {x}", "attribute"),
+    _rule(r"i have (?P<x>(?:type [12] )?[\w -]*(?:allergy|intolerance|disease|syndrome|disorder|diabetes|asthma))", "Has {x}", "attribute"),
+    _rule(r"i am (?P<x>\w+ (?:weeks|months) pregnant)", "Is pregnant", "attribute"),
+    _rule(r"(?:my|our) (?P<y>(?:shoe|ring|shirt|dress) size|blood type|star sign|middle name|wedding anniversary|anniversary) is (?:on )?(?P<x>.+)", "{y} is {x}", "identity", keep_tail=True),
     _rule(r"i am not allergic to (?P<x>.+?)(?: after all)?", "Is not allergic to {x}", "attribute"),
     _rule(r"i have (?P<x>(?:high|low) blood (?:pressure|sugar)|an? (?:bad|weak) (?:back|knee|hip|heart|shoulder|stomach)|an? (?:heart|thyroid|kidney|liver) (?:condition|problem))", "Has {x}", "attribute"),
     _rule(r"my (?:new )?(?P<y>doctor|dentist|gp|therapist|physiotherapist|optician|vet|boss|manager|landlord|landlady|teacher|tutor|coach|hairdresser|accountant|lawyer) is (?:called |named )?(?P<x>(?:Dr\.?|Mr\.?|Mrs\.?|Ms\.?|Professor) [^\W\d_]+)", "{y} is {x}", "relationship"),
@@ -182,7 +241,7 @@ _RULES: Final = (
     _rule(r"i am (?P<y>doing|taking) (?P<x>(?:an?|my) (?:[\w-]+ )*(?:phd|doctorate|master's|masters|bachelor's|mba|degree|apprenticeship|internship|class|course)(?: in .+| at .+)?)", "Is {y} {x}", "attribute"),
     _rule(r"i have (?P<x>an? (?:[\w'-]+ )?(?:degree|phd|doctorate|master's|diploma|mba) in .+)", "Has {x}", "knowledge"),
     _rule(r"i (?:have )?(?P<y>graduated from|majored in) (?P<x>.+)", "{y} {x}", "knowledge", permanent=True),
-    _rule(r"i (?:am learning|have been learning) (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
+    _rule(r"i (?:am learning|have been learning|learn) (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
     _rule(r"i (?:have )?(?:started|begun|began|taken up|took up) learning (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
     _rule(r"i (?:go to|attend) (?P<x>.*(?:school|university|college|academy|high|institute).*)", "Goes to {x}", "attribute", is_proper),
     # goals
@@ -193,6 +252,9 @@ _RULES: Final = (
     _rule(r"i am trying to (?P<x>(?:lose|quit|stop|give up|cut down|cut back|get (?:fit|fitter|healthy|healthier|in shape)|eat (?:less|more|healthier)|save (?:up|money)|learn|become) ?.*)", "Is trying to {x}", "goal"),
     _rule(r"i am writing (?P<x>(?:an?|my) (?:[\w-]+ )?(?:novel|book|thesis|dissertation|memoirs?|screenplay)(?: .+)?)", "Is writing {x}", "goal"),
     # relations and animals
+    _rule(rf"{_I} (?:have )?(?:got|gotten|became|become) (?P<x>married|engaged|divorced|separated|widowed)(?: .+)?", "Is {x}", "relationship"),
+    _rule(rf"{_I} are (?P<x>expecting(?: (?:a baby|twins|a boy|a girl|our .+ child))?)(?: in .+)?", "Is expecting a baby", "relationship"),
+    _rule(r"i am (?:an? )?(?P<x>(?:proud |single |new )?(?:mum|mom|mother|dad|father|parent|grandmother|grandfather)) of (?P<y>.+)", "Is a {x} of {y}", "relationship"),
     _rule(rf"{_I} (?:am|are|got|have got|have been|was|were) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
     _rule(r"i (?:have )?married (?P<x>.+)", "Is married to {x}", "relationship", is_name),
     _rule(rf"{_I} (?:have|have got|got|adopted|own|bought)(?: also)? (?P<z>an?) (?P<x>.+?)[, ]+(?:named|called|whose name is|(?:his|her|its) name is) (?P<y>.+)", "Has {z} {x} named {y}", "relationship", is_kin),
@@ -224,7 +286,7 @@ def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
     if "v" in groups:
         groups["v"] = conjugated(groups["v"].lower())
     for name in groups.keys() & {"x", "y"}:
-        value = groups[name].strip(" ,;:.!…") if rule.keep_tail else without_tail(groups[name])
+        value = _cut(groups[name].strip(" ,;:.!…")) if rule.keep_tail else without_tail(groups[name])
         groups[name] = third_person(value)
         if not is_plausible(groups[name]):
             return []
@@ -240,6 +302,13 @@ def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
         )
         for part in rule.content.split("|")
     ]
+
+
+def _cut(value: str) -> str:
+    """Cut what goes beyond a short statement, at a comma."""
+    while not is_plausible(value) and "," in value:
+        value = value.rpartition(",")[0].strip()
+    return value
 
 
 def capitalised(text: str) -> str:

@@ -1,4 +1,5 @@
 """English sentences for the offline rules: splitting, expanding contractions, filtering, and the third person."""
+# ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .offline_words import MONTHS, NUMBERS
+from .offline_typing import FACE, PICTURE, plainly_spelt
+from .offline_words import MONTHS, NUMBERS, RELATIONS
 
+MAX_LOOK: Final = 16_384
+"""Code points of a message that are searched for signs of fiction."""
 MAX_SENTENCE: Final = 400
 """Code points. Evidence holds 500, and a longer sentence is not simple."""
 
@@ -28,7 +32,7 @@ class SpokenClause:
 
 
 # ------------------------------------------------------------------------------------------------ sentences
-_END: Final = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
+_END: Final = re.compile(rf"(?<=[.!?…])[\"'”’)]*\s+|\n+|\s*(?:{FACE}|{PICTURE})+\s*")
 _NO_END: Final = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|mt|e\.g|i\.e|etc|vs|no|approx|[a-z])\.$", re.IGNORECASE)
 
 
@@ -50,15 +54,18 @@ def sentences(text: str) -> Iterator[str]:
 _QUOTED: Final = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]|(?<![\w])['‘][^'’]*\s[^'’]*['’](?!\w)")
 
 _MAKE_BELIEVE: Final = re.compile(
-    r"\b(?:imagine|suppose|supposing|assume|assuming|pretend|let us say|let's say|role-?play\w*|hypothetical\w*"
-    r"|(?:just |only |i am |i'm )(?:kidding|joking)|as if i|as though i|make-believe|fictional|joke)\b",
+    r"\b(?:imagine|suppose|supposing|assume|assuming|pretend (?:that|to be|you|i am|i'm|im|we)|let us say|let's say|role-?play\w*|hypothetical\w*"
+    r"|(?:just |only |was |i am |i'm |im )(?:kidding|joking)|jk|as if i|as though i|make-believe|fictional|joke"
+    r"|yeah,? right|(?:sure|of course),? because|oh (?:great|joy|yay|wonderful|fantastic|brilliant|lovely)"
+    r"|just what i (?:needed|wanted)|what a (?:joy|treat|surprise not)|sarcasm|lucky me)\b|(?:^|\s)/s(?:\s|$)",
     re.IGNORECASE,
 )
-"""Signs that a message is fiction: nothing in it counts as a statement."""
+"""Signs that a message is fiction, a joke or sarcasm: nothing in it counts as a statement."""
 
 _TEXT_WORK: Final = re.compile(
-    r"(?:(?:please|now|can you|could you|would you|kindly)\s+)*(?:translate|rewrite|write|rephrase|paraphrase|proofread"
-    r"|summari[sz]e|edit|improve|continue|complete|finish|compose|draft|check|correct|fix|polish|shorten|analy[sz]e)\b",
+    r"(?:(?:please|pls|now|can (?:you|u)|could you|would you|kindly|help me|just|and|ok|quick)\s+)*(?:translate|rewrite|write|rephrase|paraphrase|proofread"
+    r"|summari[sz]e|edit|improve|continue|complete|finish|compose|draft|check|correct|fix|polish|shorten|analy[sz]e"
+    r"|reply|respond|make (?:this|it)|turn (?:this|it)|answer this|help with my (?:novel|story|script|essay))\b",
     re.IGNORECASE,
 )
 """Requests to work on a text: what follows them is material, not a statement."""
@@ -82,7 +89,7 @@ _BLOCKED: Final = re.compile(
 """Questions, conditions, hearsay, fiction: a sentence with one of these is ignored."""
 
 _LEAD: Final = re.compile(
-    r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our)\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
+    r"(?P<told>(?:(?:hi|hey|hello|ok|okay|so|well|and|but|also)[ ,!]+)*(?:i|we|my|our|(?-i:[A-Z][a-z]+) (?:is|has|can not|loves|hates))\b[^,;?]+?)\s*(?:,|;|\s-|–|—)\s*"
     r"(?:(?:so|and|but) )?(?:what|which|who|how|when|where|why|(?:do|does|did|can|could|would|will|is|are"
     r"|should|any|got)\b) .*\?[\"'”’)]*$",
     re.IGNORECASE,
@@ -90,7 +97,7 @@ _LEAD: Final = re.compile(
 """A statement that leads to a question: "I'm allergic to nuts, can I eat this?"."""
 
 _HEDGED: Final = re.compile(
-    r"\b(?:would|could|might|may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
+    r"\b(?:would|could|might|(?<!of )(?<!in )(?<!since )(?<!from )(?<!until )(?<!\d )may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
     r"|think(?:ing)? (?:about|of)|consider(?:ing)?|plan(?:s|ning)? (?:to|on|for)|hop(?:e|es|ing) (?:to|for)"
     r"|(?:am|are|is|was|were) (?:going|about|supposed|meant) to|gonna|will|wanna|tempted|used to be able"
     r"|someday|some day|one day|next (?:week|month|year|spring|summer|autumn|fall|winter)|tomorrow"
@@ -142,7 +149,10 @@ _FLUFF: Final = re.compile(
     r"|in (?:my (?:free|spare) time|general)|personally|luckily|sadly|unfortunately|fortunately|finally"
     r"|i (?:meant|mean)(?: to say)?(?: that)?|i meant to (?:say|write)|my mistake|my bad|i misspoke|i should say"
     r"|(?:just )?to be clear|guess what|it is that|because|since|though|although|while"
-    r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?"
+    r"|that (?:is|was) (?:a typo|wrong)(?: too| as well| again)?|back to reality|seriously(?: though)?|jokes aside"
+    r"|good news|great news|bad news|quick one|heads up|update|fun fact|side note|not much|nothing decided yet"
+    r"|(?:please |pls )?(?:also )?(?:add|note|remember|mention|include|keep in mind|bear in mind|do not forget|write down|save)"
+    r"(?: this| it| the fact)?(?: that)?:?(?= (?:i|we|my|our)\b)"
     r"|(?:it |as it )?turn(?:s|ed) out(?: that)?"
     r"|let me correct (?:that|myself)|i must say|i have to say|you should know(?: that)?|thanks|thank you)"
     r"(?:\s*[,:;!.–—-]+\s*|\s+|$))+",
@@ -169,7 +179,9 @@ _TAIL: Final = re.compile(
     rf"|in (?:the )?(?:early |late )?(?:spring|summer|autumn|fall|winter|{MONTHS}|[12][0-9]{{3}})(?: [12][0-9]{{3}})?"
     r"|on (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)|because .*|full[- ]time|part[- ]time"
     r"|originally|sometimes|occasionally|every .+|most days|on (?:week|mon|tues|wednes|thurs|fri|satur|sun)\w*days?"
-    r"|which .*|and (?:i|it|that|we) .*|until .*|lol|haha)$",
+    r"|which .*|and (?:i|it|that|we) .*|until .*|,? so (?!much|far|many|little|often|that)[a-z].*"
+    r"|and (?:very |so |really |quite |pretty |super )(?:happy|glad|proud|tired|busy|excited|lucky|content|pleased)(?: .*)?"
+    r"|at last|for once|obviously|though|tbh|mostly|mainly|basically|currently|lol|haha)$",
     re.IGNORECASE,
 )
 
@@ -192,13 +204,38 @@ _FIRST_VERBS: Final = (
     r"(?:work|live|love|like|hate|enjoy|prefer|have|own|run|play|speak|study|teach|drive|joined|moved|started|am|got"
     r"|adopted|come|grew|was born|relocated|switched|use|collect|wear)\b"
 )
+_PERSON_DOES: Final = r"(?-i:[A-Z][\w'-]+ (?:is|has|was|works|lives|loves|likes|hates|plays|studies|teaches|can not|does not|turns|turned)\b)"
+_PAST: Final = (
+    r"(?:moved|started|began|got|bought|adopted|quit|sold|joined|married|became|switched|graduated|retired|finished"
+    r"|passed|relocated|took up|gave up|stopped|lost|left|grew up|was born|learnt|learned|enrolled|signed up|broke up"
+    r"|split up|turned|found|renovated|built)\b"
+)
+_ADVERB: Final = r"(?:also|now|then|just|recently|finally|currently|still|already|only|even|mostly)"
 _SPLIT: Final = re.compile(
-    rf"\s*[,;:–—]+\s*(?:(?:and|but|so|because|while|then|since|though)\s+)?(?=(?:now |currently |also )?{_SUBJECTS})"
+    rf"\s*(?:[,;:–—]+|\.{{2,}})\s*(?:(?:and|but|so)\s+)?(?={_PERSON_DOES})"
+    rf"|\s+(?:and|but|so|because|while)\s+(?={_PERSON_DOES})"
+    rf"|,\s*(?:(?:and|but|so|then)\s+)*(?:{_ADVERB}\s+)*(?=(?P<past>{_PAST}|(?:live|work|love|hate|speak|teach|own)\b))"
+    rf"|\s+(?:and|but)\s+(?:{_ADVERB}\s+)*(?=(?P<past2>{_PAST}))"
+    rf"|,\s*(?:(?:and|but|so)\s+)?(?:{_ADVERB}\s+)*(?=(?P<going>(?:baking|cooking|learning|studying|teaching|coaching|working"
+    r" (?:as|at|for)|living (?:in|with)|building|restoring|training for|volunteering)\b))"
+    rf"|\s*[,;:–—]+\s*(?:(?:and|but|so|because|while|then|since|though)\s+)?(?=(?:now |currently |also )?{_SUBJECTS})"
     rf"|\s+-+\s+|\s*[()]\s*"
     rf"|\s+(?:and|but|so|because|while|then|though|although)\s+(?=(?:now |currently |also )?{_SUBJECTS})"
     rf"|,?\s+(?:and|but)\s+(?:(?:also|now|then)\s+)?(?=(?P<verb>{_FIRST_VERBS}))",
     re.IGNORECASE,
 )
+_NO_SUBJECT: Final = re.compile(
+    rf"(?:{_PAST}|(?:live|lived) (?:in|with|alone)\b|work (?:as|at|for|from home)\b|(?:love|hate|own|prefer|speak|teach"
+    r"|can not stand|do not (?:like|eat|drink|smoke))\b|have (?:an?|two|three|four) |been \w+ing\b"
+    r"|(?P<ongoing>(?:working (?:as|at|for)|living (?:in|with)|learning|studying|teaching|coaching|training for|building"
+    r"|restoring|renovating|baking|allergic to|addicted to|obsessed with|married|divorced|originally from|still (?:at|with|in|working|living))\b))",
+    re.IGNORECASE,
+)
+_NO_POSSESSIVE: Final = re.compile(
+    rf"(?:{'|'.join(sorted(RELATIONS, key=len, reverse=True))}) (?:is|has|does|works|lives|loves|likes|hates|plays|can not)\b",
+    re.IGNORECASE,
+)
+"""Family without "my": "husband is a bricklayer"."""
 _TOGETHER: Final = re.compile(r"^(?P<who>(?:my|our) [^,]{1,40}?) and (?P<rest>i (?!.*\band i\b).+)$", re.IGNORECASE)
 _AS_A: Final = re.compile(r"^(?:speaking )?as (?P<what>an? [\w\s-]{2,30}?),? (?P<rest>i\b.*)$", re.IGNORECASE)
 _WITH_CHILDREN: Final = re.compile(
@@ -208,38 +245,91 @@ _WITH_CHILDREN: Final = re.compile(
 )
 
 
+_ASKS: Final = re.compile(r"\?\s*[\"'”’)]*$")
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_ITEM: Final = re.compile(r"\s*(?:[-*•–]|\(?\d{1,2}[.)])\s+(?=\S)")
+_LIST_HEAD: Final = re.compile(r"(?:^|\W)(?:i|we|my|our)\b[^.!?]{0,60}:$", re.IGNORECASE)
+_MATERIAL_FOLLOWS: Final = re.compile(
+    r"\b(?:mail|e-?mail|text|essay|letter|message|review|post|article|transcript|story|poem|lyrics|paragraph|quote|this|"
+    r"following|comment|tweet|bio|ad|speech|page|website|online|says|said|wrote|writes|reads|paste|pasted|copied)\b"
+    r"[^.!?:]{0,30}:$",
+    re.IGNORECASE,
+)
+"""A sentence that announces another's text: what follows is nobody's own."""
+
+
 _NAMED_LATER: Final = re.compile(
     r"(?:,| and) (?:(?:his|her|its|their) name is|(?:he|she|it|they) (?:is|are) (?:called|named)) (?=\w)", re.IGNORECASE
 )
 
 
 def unfolded(text: str) -> str:
-    """Return `text` without contractions and typographic quotes: "I'm" → "I am"."""
-    text = text.replace("’", "'")
+    """Return `text` in full words: "I'm" → "I am", "im" → "I am"."""
+    text = plainly_spelt(text.replace("’", "'"))
     for pattern, full in _CONTRACTIONS:
         text = pattern.sub(full, text)
     return _NAMED_LATER.sub(" named ", text)
 
 
-def clauses(message: str) -> Iterator[SpokenClause]:
-    """Return the clauses of a user's message that state something about the speaker."""
-    if _MAKE_BELIEVE.search(message):
+@dataclass(frozen=True, slots=True)
+class SpokenSentence:
+    """A sentence of the speaker's own. `plain` is its unfolded text without quotations."""
+
+    verbatim: str
+    plain: str
+    asks: bool
+    """It ends with a question mark."""
+    clauses: tuple[SpokenClause, ...]
+    """Its statements; none in a question, a condition or hearsay."""
+
+
+def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
+    """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
+    if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
         return
     corrects, opens = False, True
-    for sentence in sentences(message):
+    for sentence, said in _own_lines(message):
         if len(sentence) > MAX_SENTENCE:
             continue
         if _TEXT_WORK.match(sentence):
             return
-        plain = unfolded(_QUOTED.sub(" … ", sentence))
+        plain = unfolded(_QUOTED.sub(" … ", said))
+        asks = _ASKS.search(plain) is not None
         corrects = corrects or _CORRECTS.search(plain) is not None
-        if (lead := _LEAD.match(plain)) is not None:
-            plain = lead["told"]
-        if _BLOCKED.search(plain):
+        told = plain if (lead := _LEAD.match(plain)) is None else lead["told"]
+        found: list[SpokenClause] = []
+        if not _BLOCKED.search(told):
+            for text, wrong in _parts(told):
+                found.append(SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens))
+                opens = False
+        yield SpokenSentence(sentence, plain, asks, tuple(found))
+        if _MATERIAL_FOLLOWS.search(sentence):
+            return
+
+
+def clauses(message: str) -> Iterator[SpokenClause]:
+    """Return the clauses of a user's message that state something about the speaker."""
+    for sentence in spoken_sentences(message):
+        yield from sentence.clauses
+
+
+def _own_lines(message: str) -> Iterator[tuple[str, str]]:
+    """Return each sentence verbatim and as it is read. Quoted lines and code are left out. A list takes the words that
+    introduce it: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
+    head = ""
+    for line in _CODE.sub("\n", message).splitlines():
+        item = _ITEM.match(line)
+        if line.lstrip().startswith((">", "|")):
             continue
-        for text, wrong in _parts(plain):
-            yield SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens)
-            opens = False
+        if item is not None:
+            text = line[item.end() :].strip()
+            yield line.strip(), f"{head} {text}" if head else text
+            continue
+        head = ""
+        for sentence in sentences(line):
+            yield sentence, sentence
+            if _LIST_HEAD.search(sentence):
+                head = sentence.rstrip(" :")
 
 
 def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
@@ -253,7 +343,7 @@ def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
     if wrong is None and (match := _WRONG_BEFORE.match(text)):
         wrong, text = match["wrong"].strip(), text[match.end() :]
     for part in _split(text):
-        bare = _bare(part)
+        bare = _with_subject(_bare(part))
         if bare and not _HEDGED.search(bare):
             yield bare, wrong
 
@@ -270,8 +360,16 @@ def _split(text: str) -> Iterator[str]:
     start, prefix = 0, ""
     for match in _SPLIT.finditer(text):
         yield from _with_children(prefix + text[start : match.start()])
-        start, prefix = match.end(), "I " if match["verb"] else ""
+        left_out = match["verb"] or match["past"] or match["past2"]
+        start, prefix = match.end(), "I am " if match["going"] else "I " if left_out else ""
     yield from _with_children(prefix + text[start:])
+
+
+def _with_subject(text: str) -> str:
+    """Add the "I" that people leave out: "moved to Lisbon" → "I moved to Lisbon"."""
+    if match := _NO_SUBJECT.match(text):
+        return f"I am {text}" if match["ongoing"] else f"I {text}"
+    return f"my {text}" if _NO_POSSESSIVE.match(text) else text
 
 
 def _with_children(text: str) -> Iterator[str]:

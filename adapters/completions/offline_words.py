@@ -11,20 +11,40 @@ def _words(text: str) -> frozenset[str]:
 
 RELATIONS: Final = _words(
     """
-    aunt boss boyfriend brother brother-in-law co-worker colleague cousin coworker dad daddy daughter
+    aunt auntie boss boyfriend brother brother-in-law bro co-worker colleague cousin coworker dad daddy daughter
     daughter-in-law father father-in-law fiance fiancee fiancé fiancée flatmate friend girlfriend goddaughter
     godfather godmother godson grandchild granddaughter grandfather grandma grandmother grandpa grandson granny
     housemate husband manager mentor mom mommy mother mother-in-law mum mummy neighbor neighbour nephew niece
-    partner roommate sister sister-in-law son son-in-law spouse stepbrother stepdaughter stepfather stepmother
-    stepsister stepson teammate twin uncle wife
+    mam nan nana nanny-in-law gran grandad granddad partner roommate sister sister-in-law sibling son son-in-law spouse
+    stepbrother stepdaughter stepfather stepmother stepsister stepson supervisor teammate twin uncle wife
     """
 )
+
+ROLES: Final = _words(
+    """
+    babysitter bandmate bassist carer childminder classmate coach dentist doctor drummer ex ex-boyfriend ex-girlfriend
+    ex-husband ex-wife gp guitarist hairdresser landlady landlord lead lodger physio pianist professor singer student
+    supervisor teacher tenant therapist trainer tutor vet
+    """
+)
+"""People one has without being related: "my landlord Mr Frey"."""
 
 CHILDREN: Final = _words(
     """
     baby boy boys child children daughter daughters girl girls kid kids son sons twins
     """
 )
+
+KIN_PLURALS: Final = {
+    "kids": "child", "children": "child", "sons": "son", "daughters": "daughter", "boys": "son", "girls": "daughter",
+    "twins": "child", "brothers": "brother", "sisters": "sister", "siblings": "sibling", "cats": "cat", "dogs": "dog",
+    "kittens": "kitten", "puppies": "puppy", "rabbits": "rabbit", "bunnies": "bunny", "hens": "hen",
+    "chickens": "chicken", "horses": "horse", "goats": "goat", "parents": "parent", "friends": "friend",
+    "flatmates": "flatmate", "housemates": "housemate", "roommates": "roommate", "nephews": "nephew",
+    "nieces": "niece", "grandkids": "grandchild", "grandchildren": "grandchild", "cousins": "cousin",
+    "hamsters": "hamster", "budgies": "budgie", "ponies": "pony", "guinea pigs": "guinea pig", "parrots": "parrot",
+}  # fmt: skip
+"""Several relatives or animals, and what one of them is."""
 
 HOUSEHOLD: Final = CHILDREN | _words(
     """
@@ -34,9 +54,11 @@ HOUSEHOLD: Final = CHILDREN | _words(
 
 PETS: Final = _words(
     """
-    alpaca bird budgie bunny canary cat chicken chinchilla cockatiel dog donkey ferret fish gecko goat goldfish
-    guinea-pig hamster hedgehog hen horse kitten labrador lizard llama mouse parrot pig pony poodle puppy rabbit
-    rat sheep snake terrier tortoise turtle
+    alpaca beagle bird budgie bulldog collie corgi dachshund dalmatian greyhound husky lab mutt pug retriever sheepdog
+    shepherd spaniel whippet cockapoo labradoodle tomcat tabby moggy foal mare gelding gerbil guinea-pig cockatoo macaw
+    axolotl stick-insect bunny canary cat chicken chinchilla cockatiel dog donkey ferret fish gecko goat goldfish
+    guinea-pig hamster hedgehog hen horse kitten labrador lizard llama mouse parrot pig pony poodle puppy rabbit rat
+    sheep snake terrier tortoise turtle
     """
 )
 
@@ -160,3 +182,74 @@ NO_TRADE: Final = _words(
     "bit little lot huge big total real kind former retired ex aspiring would-be future wannabe hopeful amateur"
 )
 """A phrase that begins with one of these words is not an occupation."""
+
+COMMON_WORDS: Final = _words(
+    """
+    a about abroad after afraid again ago ahead alive all allergic almost alone already also always am an and angry
+    annoyed annoying another any anymore anyway are around as asleep at autistic available aware away awake back bad
+    bankrupt because been before being best better big bit blessed blind bored both broke broken brilliant busy but by
+    call called calm can cannot car cold confused cool could crazy curious currently cute dad dead deaf definitely
+    depressed desperate diabetic did different difficult do does dog doing done down drunk each early eager eight either
+    else engaged even ever every everyone excited exhausted expecting extremely fairly famous fat feeling few fine
+    finally fine first five flat for former four free freezing from full fun funny getting glad go goes going gone good
+    got great grumpy guilty had half happy hard has hate hates have having he healthy her here hers him his home
+    homeless honest hot how hungover hungry hurt hates i if ill in innocent inside instead interested into is it its
+    jealous jobless just keen keeps kind kinda know last late later lazy learning leaving left less lesbian like likes
+    likely live lives living loads lonely lost lots love loves low lucky mad made make makes male married may maybe me
+    mean might mine miserable more most moved moving much mum must my myself near nearly nervous never new next nice
+    nine no nobody none not nothing now of off often ok okay old on once one online only open or original other our ours
+    out outside over own parents perfect person plan plays poor pregnant pretty probably proud quite ready really
+    recently red retired rich right round rubbish sad safe said same says scared seriously serious seven she short shy
+    sick simply since single six sleepy slow small so sober some someone something sometimes soon sorry still stuck
+    stupid such super sure surprised taken tall teaching ten terrible terrified thankful than that the their them then
+    there these they thinking thirsty this those though three tired to today together tomorrow tonight too totally trans
+    transgender two type ugly under underage unemployed unhappy unless unsure until up upset us used useless usually
+    vegan vegetarian very wake want wants was we weak weird well went were what when where which while white who whose
+    why wide widowed will with without work works worried worse worth would wrong yes yesterday yet you young your yours
+    student freelance self-employed bisexual gay straight female man woman guy girl boy human native british interested
+    aged almost abroad bound downstairs upstairs overseas uptown downtown town city village countryside country suburbs
+    apartment house flat studio loft basement cabin caravan somewhere anywhere nowhere everywhere drives drive sells
+    runs run thinks wont gets says need needs cant cooks comes came turns turned died passed stopped started quit wants
+    asked told keeps snores sleeps sings eats bought brought gave found thought took makes plus minus loves hi hello hey
+    thanks thank please ok yep nope yeah btw lol anyway per via versus cause during except like monday tuesday wednesday
+    thursday friday saturday sunday january february march april june july august september october november december
+    spring summer autumn winter weekend week month year day morning evening night school
+    """
+)
+"""Words that are no name when they are typed in small letters after "I am" or "my brother"."""
+
+FIELDS: Final = _words(
+    """
+    accounting admin administration advertising aerospace agriculture architecture automation aviation banking biotech
+    catering childcare cleaning communications compliance construction consulting consultancy controlling cybersecurity
+    data design development devops ecommerce education electronics energy engineering entertainment events fashion
+    fintech film finance fundraising gaming government graphics healthcare health hospitality hr insurance it
+    journalism landscaping law legal logistics maintenance management manufacturing marketing media mining nursing
+    operations pharma photography plumbing policing politics pr procurement production programming publishing
+    purchasing qa radiology recruiting recruitment research retail robotics sales security shipping software support
+    tech technology telecoms theatre tourism trade training translation transport travel ux ui video warehousing
+    welfare bookkeeping payroll social-work
+    """
+)
+
+PRACTISED: Final = _words(
+    """
+    aerobics aikido archery athletics ballet bjj bodybuilding boxing calisthenics capoeira ceramics crossfit dance
+    fencing gymnastics improv jiu-jitsu judo karate karaoke kickboxing krav-maga meditation mma origami parkour pilates
+    pottery powerlifting reiki salsa stand-up swing taekwondo tai-chi tango theatre triathlons weightlifting wrestling
+    yoga zumba
+    """
+)
+
+AIDS: Final = _words("wheelchair walker cane crutches pump inhaler scooter cpap prosthesis aids braille stick")
+
+MADE: Final = _words(
+    """
+    album app boat book bike bicycle bus cabin camper canoe car caravan chair comic company cottage deck documentary
+    extension farmhouse fence film furniture game garden greenhouse guitar house hut kayak kitchen log-cabin memoir
+    memoirs model motorbike motorcycle novel opera patio pergola phd piano pond play podcast quilt robot sailboat sauna
+    screenplay shed ship song startup start-up table terrace thesis treehouse van violin website yacht synth truck
+    tractor barn clock dissertation jumper sweater blanket library
+    """
+)
+"""What people build, restore or write for weeks: a project, not a moment."""
