@@ -4,7 +4,8 @@ route    decode; mask and label what is secret (memory/secrets/); one lane per s
 decide   misplaced? → nothing; the observer sends the turn again
          the id is known with another value? → nothing: a duplicate
          read the messages before the turn, embed its texts and their windows
-store    its messages that are absent; the window of the message before it, which is complete by now
+store    its messages that are absent; the window of the message before it, which is complete by now; then the labels
+         that the observer gave to this turn and to those before it
 publish  nothing
 
 The recorder has no table. Ids and places follow from the turn and from the messages before it, so a redelivered turn
@@ -30,7 +31,7 @@ from ..memory.secrets.turns import ProtectedTurn, protect_turn
 from ..schemas import ids
 from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
-from ..schemas.outcomes import InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
+from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
 from ..schemas.topics import TURNS, Topic
 from ..schemas.turns import Owner, Scope, Turn
 from ..schemas.working_set import StoredMessage
@@ -160,12 +161,13 @@ class Recorder:
         vectors = await self._vectors(turn.tenant_id, [_search_text(message) for message in messages], windows)
         points = tuple(_point(message, window_of.get(message.message_id), vectors) for message in messages)
         insert = InsertPoints(collection=TURNS_COLLECTION, points=points)
+        labels = _labels(turn, before)
         if windows.before is None:
-            return (insert,)
+            return (insert, labels)
         completed = OutWindow(
             id=before.messages[-1].message_id, text=windows.before, window=vectors.get(windows.before)
         )
-        return (insert, NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)))
+        return (insert, NewWindows(collection=TURNS_COLLECTION, tenant_id=turn.tenant_id, points=(completed,)), labels)
 
     async def _vectors(self, tenant_id: str, texts: Sequence[str], windows: MessageWindows) -> dict[str, str]:
         """Embed texts and windows in one call; return packed vectors by text.
@@ -239,6 +241,13 @@ class Recorder:
 
     async def background(self) -> None:
         return None
+
+
+def _labels(turn: Turn, before: EarlierMessages) -> ApplyLabels:
+    """Look for labels of this turn and of those whose words stand in its windows, after all is stored."""
+    turns = dict.fromkeys([turn.turn_id, *(message.turn_id for message in before.messages)])
+    label_ids = tuple(ids.label_id(turn.session_key, each) for each in turns)
+    return ApplyLabels(tenant_id=turn.tenant_id, ids=label_ids)
 
 
 def _point(message: StoredMessage, window: str | None, vectors: Mapping[str, str]) -> OutPoint:

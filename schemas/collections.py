@@ -23,6 +23,7 @@ PROCEDURES = "procedures"
 ARCHIVE = "archive"
 BUDGETS = "budgets"
 LINKS = "links"
+LABELS = "labels"
 TENANT_FIELD = "tenant_id"
 
 
@@ -114,4 +115,5 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     CollectionSpec(PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
     CollectionSpec(ARCHIVE, has_vectors=False, fields=_fields(keyword="owner_key", datetime="accessed_at")),
     CollectionSpec(LINKS, has_vectors=False, fields=_fields()),
+    CollectionSpec(LABELS, has_vectors=False, fields=_fields()),
 )

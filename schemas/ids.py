@@ -147,6 +147,10 @@ def kept_command_id(session: str, flush: str, n: int) -> str:
     return _derive(f"command/flush/{session}/{encode(flush)}/{n}")
 
 
+def label_id(session: str, turn_id: str) -> str:
+    return _derive(f"label/{session}/{turn_id}")
+
+
 def observed_id(session: str, turn_id: str) -> str:
     """Derive the `ce_id` of a record on memory.observations."""
     return _derive(f"observed/{session}/{encode(turn_id)}")

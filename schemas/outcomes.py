@@ -148,6 +148,15 @@ class DeletePoints(_Part):
     ids: tuple[str, ...]
 
 
+class ApplyLabels(_Part):
+    """Apply the labels of turns that exist to their messages that are stored."""
+
+    op: Literal["label"] = "label"
+    tenant_id: str
+    ids: tuple[str, ...]
+    """Of the labels."""
+
+
 class SwapPoint(_Part):
     """Compare and set on `version` (None: absent). `cause` is among the payload's `applied`."""
 
@@ -159,7 +168,8 @@ class SwapPoint(_Part):
 
 
 Write = Annotated[
-    InsertPoints | PutPoints | SetFields | NewWindows | DeletePoints | SwapPoint, Field(discriminator="op")
+    InsertPoints | PutPoints | SetFields | NewWindows | DeletePoints | ApplyLabels | SwapPoint,
+    Field(discriminator="op"),
 ]
 
 

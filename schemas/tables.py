@@ -19,6 +19,7 @@ from .digests import StoredDigest
 from .episodes import StoredEpisode
 from .facts import StoredFact
 from .generate import PUBLISHED, schema_of
+from .labels import TurnLabel
 from .links import StoredLinks
 from .procedures import StoredProcedure
 from .tasks import TASKS
@@ -37,6 +38,7 @@ STORED: Final[dict[str, type[Contract]]] = {
         ArchivedText,
         StoredBudget,
         StoredLinks,
+        TurnLabel,
     )
 }
 """Forms that lie in Qdrant, by name."""

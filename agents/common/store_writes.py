@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ...adapters.ports import NewWindow, Point, VectorStore
 from ...schemas.errors import Fatal
 from ...schemas.outcomes import (
+    ApplyLabels,
     DeletePoints,
     InsertPoints,
     NewWindows,
@@ -17,6 +18,7 @@ from ...schemas.outcomes import (
     Write,
     unpack_vector,
 )
+from .turn_labels import apply_labels
 
 
 def point(out: OutPoint) -> Point:
@@ -51,6 +53,8 @@ async def apply_writes(store: VectorStore, writes: Iterable[Write]) -> None:
         elif isinstance(write, NewWindows):
             changed = [NewWindow(each.id, each.text, _vector(each.window)) for each in write.points]
             await store.rewindow(write.collection, tenant_id=write.tenant_id, points=changed)
+        elif isinstance(write, ApplyLabels):
+            await apply_labels(store, tenant_id=write.tenant_id, label_ids=write.ids)
         elif isinstance(write, DeletePoints):
             await store.delete(write.collection, tenant_id=write.tenant_id, ids=write.ids)
         else:

@@ -26,6 +26,7 @@ from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.handler import StageDecision
 from .batch import Batch, BatchTurn, UndecodableTurn
 from .commands import SOURCE, answer_records
+from .labels import label_writes
 from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, waiting_key
 
 Step = tuple[SessionRow, StageDecision]
@@ -46,7 +47,10 @@ def observed(
     outcome = Outcome(
         source=source,
         cleanup=_waiting_keys(key, turns),
-        writes=_projection(before.working, batch.session.working, turns[-1], now=now),
+        writes=(
+            *_projection(before.working, batch.session.working, turns[-1], now=now),
+            *label_writes(batch.observed, turns, now=now),
+        ),
         records=() if policy.tiers.working_only else _observed_records(batch.observed, now=now),
         tenant_id=turns[-1].turn.tenant_id,
     )

@@ -24,7 +24,7 @@ from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
-from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
+from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LABELS, LINKS, PROCEDURES, TURNS, WORKING
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
 from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
@@ -48,10 +48,10 @@ from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc
 log = structlog.get_logger(__name__)
 
 COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
-    "recorder": (TURNS,),
-    "observer": (WORKING,),
+    "recorder": (TURNS, LABELS),
+    "observer": (WORKING, LABELS, TURNS),
     "reflector": (EPISODES, FACTS),
-    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS),
+    "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, LABELS, LINKS, PROCEDURES, TURNS),
 }
 SLOTS = 1_000
 PROBE_TEXT = PROBE_TENANT = "memstream"

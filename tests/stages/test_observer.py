@@ -358,7 +358,7 @@ async def test_an_unusable_answer_is_a_dead_letter_and_the_turn_can_be_put_back(
 async def test_the_same_over_the_real_engine(tmp_path: Path) -> None:
     store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
     try:
-        await store.ensure("working")
+        await store.ensure("working", "labels", "turns")
         known = GOOGLE | {"I joined Stripe": [{"content": "Works at Stripe", "replaces": "Works at Google"}]}
         world = ObserverWorld(observing(known), store=store)
         await world.deliver(world.turn("I work at Google."))

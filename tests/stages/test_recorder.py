@@ -18,6 +18,7 @@ from memstream.agents.recorder import Recorder
 from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
+from memstream.schemas.collections import LABELS
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.errors import Poison, Transient
 from memstream.schemas.topics import TURNS
@@ -110,7 +111,7 @@ class World:
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[QdrantStore]:
     store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
-    await store.ensure(COLLECTION)
+    await store.ensure(COLLECTION, LABELS)
     yield store
     await store.close()
 

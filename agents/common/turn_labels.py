@@ -1,0 +1,79 @@
+"""Labels of turns, applied to the session log.
+
+The observer learns from the model that a message is secret, the recorder stores the message, and either may be first.
+The observer writes the label before it looks at the messages; the recorder stores the messages before it looks at the
+label. So whoever comes second sees what the other one wrote, and applies the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qdrant_client import models
+
+from ...adapters.ports import NewWindow, StoredPoint, VectorStore
+from ...adapters.vectors.conditions import equals
+from ...memory.recall.prompt_framing import remove_framed
+from ...memory.secrets.secret_filter import at_least
+from ...schemas import ids
+from ...schemas.collections import LABELS, TURNS
+from ...schemas.labels import TurnLabel
+from ...schemas.turns import SENSITIVITIES, up_to
+from ...schemas.working_set import StoredMessage
+
+
+async def apply_labels(store: VectorStore, *, tenant_id: str, label_ids: Sequence[str]) -> None:
+    """Apply those of these labels that exist to those of their messages that are stored. Again: nothing changes."""
+    found = await store.get(LABELS, tenant_id=tenant_id, ids=label_ids)
+    for each in found.values():
+        await _apply(store, TurnLabel.from_payload(each.payload))
+
+
+async def _apply(store: VectorStore, label: TurnLabel) -> None:
+    """Take the words of the messages out of the windows of their neighbours, then set their sensitivity.
+
+    In this order: after a crash between the two the label is applied again, in both parts.
+    """
+    session = ids.session_key(label.tenant_id, label.user_id, label.session_id)
+    message_ids = [ids.message_id(session, label.turn_id, index) for index in label.messages]
+    found = await store.get(TURNS, tenant_id=label.tenant_id, ids=message_ids)
+    messages = [StoredMessage.from_payload(each.payload) for each in found.values()]
+    if not messages:
+        return
+    await _leave_windows(store, label, messages)
+    for sensitivity in SENSITIVITIES:
+        raised = [each for each in messages if at_least(each.sensitivity, label.sensitivity) == sensitivity]
+        stale = [each.message_id for each in raised if each.sensitivity != sensitivity]
+        if stale:
+            await store.set_payload(TURNS, tenant_id=label.tenant_id, ids=stale, fields={"sensitivity": sensitivity})
+
+
+async def _leave_windows(store: VectorStore, label: TurnLabel, messages: Sequence[StoredMessage]) -> None:
+    """Give the neighbours of these messages that anybody else may read a window of their own words only."""
+    places = {each.session_place for each in messages if each.session_place is not None}
+    beside = {place + step for place in places for step in (-1, 1)} - places
+    if not beside:
+        return
+    where = models.Filter(
+        must=[
+            equals("user_id", label.user_id),
+            equals("session_id", label.session_id),
+            models.FieldCondition(key="session_place", range=models.Range(gte=min(beside), lte=max(beside))),
+        ]
+    )
+    found = await store.select(TURNS, tenant_id=label.tenant_id, where=where)
+    readable = [
+        each.id
+        for each in found
+        if each.payload.get("session_place") in beside
+        and label.sensitivity not in up_to(StoredMessage.from_payload(each.payload).sensitivity)
+    ]
+    if readable:
+        stored = await store.get(TURNS, tenant_id=label.tenant_id, ids=readable, with_dense=True)
+        windows = [_own_window(each) for each in stored.values()]
+        await store.rewindow(TURNS, tenant_id=label.tenant_id, points=windows)
+
+
+def _own_window(stored: StoredPoint) -> NewWindow:
+    text = remove_framed(StoredMessage.from_payload(stored.payload).content)
+    return NewWindow(id=stored.id, text=text or None, window=stored.dense)
