@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from .contacts import emails
+from .contacts import emails, phones
 from .findings import Finding
+from .national_ids import national_ids
 from .payment import cards, ibans
 from .text_view import TextView
-from .tokens import connection_addresses, json_web_tokens, private_keys
+from .tokens import connection_strings, json_web_tokens, private_keys
 from .told_passwords import told_passwords
 from .vendor_keys import vendor_keys
 
 _RULES: Final[tuple[Callable[[str], Iterable[Finding]], ...]] = (
     private_keys,
     json_web_tokens,
-    connection_addresses,
+    connection_strings,
     vendor_keys,
     cards,
     ibans,
     told_passwords,
+    national_ids,
     emails,
+    phones,
 )
 
 

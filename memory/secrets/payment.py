@@ -14,7 +14,7 @@ _CARD: Final = re.compile(rf"(?<![\w.,$-])[2-6]\d{{3}}(?:{_SEPARATOR}?\d){{8,15}
 _NOT_DIGIT: Final = re.compile(r"\D")
 _GROUPS: Final = re.compile(r"\d+")
 _CARD_LENGTHS: Final = (
-    (r"4", (13, 16, 19)),  # Visa
+    (r"4", (16, 19)),  # Visa
     (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),  # Mastercard
     (r"3[47]", (15,)),  # American Express
     (r"3(?:0[0-5]|095|[689])", (14, 16, 19)),  # Diners Club
@@ -22,7 +22,7 @@ _CARD_LENGTHS: Final = (
     (r"35(?:2[89]|[3-8])", (16, 17, 18, 19)),  # JCB
     (r"62|81", (16, 17, 18, 19)),  # UnionPay
     (r"220[0-4]", (16, 17, 18, 19)),  # Mir
-    (r"5018|5020|5038|5893|6304|6759|676[1-3]", (12, 13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    (r"5018|5020|5038|5893|6304|6759|676[1-3]", (16, 17, 18, 19)),  # Maestro
 )
 _CARD_RANGES: Final = tuple((re.compile(prefix), lengths) for prefix, lengths in _CARD_LENGTHS)
 _IBAN_LENGTHS: Final = {

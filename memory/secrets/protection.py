@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from ...schemas.turns import Sensitivity
@@ -85,13 +87,13 @@ def _search(text: str, policy: PrivacyPolicy, detectors: Sequence[SecretDetector
 def _outside(finding: Finding, text: str, kept: Sequence[tuple[int, int]]) -> Iterator[Finding]:
     """Yield the parts of a finding that no placeholder covers and that hold a letter or a digit."""
     start = finding.start
-    for first, last in [*(place for place in kept if place[1] > start), (finding.end, finding.end)]:
+    place = bisect_right(kept, start, key=itemgetter(1))
+    while start < finding.end:
+        first, last = kept[place] if place < len(kept) else (finding.end, finding.end)
         end = min(first, finding.end)
         if any(map(str.isalnum, text[start:end])):
             yield Finding(finding.kind, start, end)
-        start = max(start, last)
-        if start >= finding.end:
-            return
+        start, place = last, place + 1
 
 
 def _masks(found: Iterable[Finding], policy: PrivacyPolicy) -> list[Finding]:
@@ -137,9 +139,6 @@ def _replace(text: str, masked: Sequence[Finding]) -> tuple[str, list[tuple[int,
 
 def _in_original(finding: Finding, places: Sequence[tuple[int, int]]) -> Finding:
     """Return a finding of the masked text with its span in the original one. It overlaps no placeholder."""
-    shift = 0
-    for end, original_end in places:
-        if end > finding.start:
-            break
-        shift = original_end - end
+    before = bisect_right(places, finding.start, key=itemgetter(0))
+    shift = places[before - 1][1] - places[before - 1][0] if before else 0
     return Finding(finding.kind, finding.start + shift, finding.end + shift)

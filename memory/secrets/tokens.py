@@ -19,8 +19,24 @@ _KEY_BODY: Final = re.compile(
 )
 _JWT: Final = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}")
 _URL: Final = re.compile(
-    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,30}://[^\s:@/'\"<>\[\]]{0,256}:(?P<password>[^\s@/'\"<>]{1,256}|\[[^\s@]{1,254}\])"
+    r"(?<![a-z0-9])[a-z][a-z0-9+.-]{1,30}://[^\s:@/'\"<>\[\]]{0,256}:(?P<password>[^\s@/'\"<>]{1,256}|"
+    r"\[[^\s@]{1,254}\])"
     r"@[^\s'\"<>`]{1,2048}",
+    re.IGNORECASE,
+)
+_VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{|<|%[A-Za-z_]+%|\[[a-z_]+\]|[*x.\u2022]+$")
+"""What stands for a password: a variable or a placeholder."""
+_JDBC: Final = re.compile(r"(?<![a-z])jdbc:[^\s\"'<>`]{1,512}?[?;&](?:password|pwd)=[^\s\"'<>`]{1,512}", re.IGNORECASE)
+_SETTINGS: Final = re.compile(r"[^\n;]*;[^\n]*")
+_SETTING: Final = re.compile(
+    r"(?P<name>(?:data source|initial catalog|user id|user name|persist security info|integrated security|"
+    r"[a-z_][\w.-]{0,40}))"
+    r" ?= ?(?P<value>[^;\s\"'`]{1,512})",
+    re.IGNORECASE,
+)
+_SECRET_NAME: Final = re.compile(
+    r"(?:\w{0,24}?)(?:password|passwd|pwd|accountkey|sharedaccesskey|sharedaccesssignature|secret|"
+    r"clientsecret|accesskey)",
     re.IGNORECASE,
 )
 _TRAILING: Final = ".,;:!?)]}*_"
@@ -62,9 +78,36 @@ def json_web_tokens(text: str) -> Iterator[Finding]:
             yield Finding("jwt", match.start(), match.start() + len(match[0].rstrip(".")))
 
 
-def connection_addresses(text: str) -> Iterator[Finding]:
-    """Yield addresses that hold a password: `scheme://user:password@host`."""
-    if "://" not in text:
-        return
-    for match in _URL.finditer(text):
-        yield Finding("connection_string", match.start(), match.start() + len(match[0].rstrip(_TRAILING)))
+def connection_strings(text: str) -> Iterator[Finding]:
+    """Yield what holds a password beside its server: `scheme://user:password@host`, `Server=…;Password=…`, JDBC."""
+    if "://" in text:
+        for match in _URL.finditer(text):
+            if not _VARIABLE.match(match["password"]):
+                yield Finding("connection_string", match.start(), match.start() + len(match[0].rstrip(_TRAILING)))
+    if "jdbc:" in text:
+        for match in _JDBC.finditer(text):
+            yield Finding("connection_string", match.start(), match.start() + len(match[0].rstrip(_TRAILING)))
+    if ";" in text and "=" in text:
+        for line in _SETTINGS.finditer(text):
+            yield from _settings(text, *line.span())
+
+
+def _settings(text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield runs of settings with `;` between them, one of which is a password, in a line of a text."""
+    first: int | None = None
+    place, last, has_secret, count = start, start, False, 0
+    for part in [*text[start:end].split(";"), ""]:
+        setting = _SETTING.search(part)
+        if setting is None or (first is not None and part[: setting.start()].strip(" \"'")):
+            if first is not None and has_secret and count > 1:
+                yield Finding("connection_string", first, last)
+            first, has_secret, count = None, False, 0
+        if setting is not None:
+            if first is None:
+                first = place + setting.start()
+            last = place + setting.end()
+            has_secret = has_secret or (
+                _SECRET_NAME.fullmatch(setting["name"].strip()) is not None and not _VARIABLE.match(setting["value"])
+            )
+            count += 1
+        place += len(part) + 1

@@ -1,4 +1,8 @@
-"""Passwords, PINs and keys that somebody tells: the word, then `is`, `:` or the like, then a value."""
+"""Passwords, PINs, passphrases, keys and tokens that somebody tells: the word, a connector, then a value.
+
+A value is quoted, or it has a digit or a sign, or it is the whole object of its clause. A password as a topic has none
+of these: "my password is too long", "the PIN has four digits".
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,236 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..policies.privacy import SecretKind
-from .findings import Finding
+from . import lexicon
+from .findings import PLACEHOLDER, Finding
 
-_WORDS: Final[tuple[tuple[SecretKind, str], ...]] = (
-    ("password", r"pass ?words?|pass ?codes?|pwd|passwd|passwort|kennwort|contrasena|clave|mot de passe|mdp"),
-    ("pin", r"pin(?: (?:code|number))?|geheimzahl|code secret"),
-    ("passphrase", r"pass ?phrase"),
+_NOUN: Final = re.compile(
+    "(?:" + "|".join(f"(?P<{kind}>{words})" for kind, words in lexicon.NOUNS) + r")(?![a-z0-9\u00df-\uffff])"
 )
-_TOLD: Final = re.compile(
-    r"(?<![\w-])(?:"
-    + "|".join(f"(?P<{kind}>{words})" for kind, words in _WORDS)
-    + r")(?: {0,2}[:=] {0,2}| (?:is|ist|lautet|es|est|was|to) )"
-    r"(?:\"(?P<double>[^\"\n]{1,128})\"|'(?P<single>[^'\n]{1,128})'|(?P<bare>[^\s\"'\[]{1,128}))",
+_QUOTED: Final = re.compile(r"\"([^\"\n]{1,128})\"|'([^'\n]{1,128})'(?![a-z])|`([^`\n]{1,128})`")
+_BARE: Final = re.compile(r"[^\s]{1,256}")
+_TRAILING: Final = ".,;:)]}\"'`>*"
+_STRONG: Final = re.compile(r"[0-9@#$%^&*_+=~|\\!<>{}?\u20ac\u00a3\u00a7]|[a-z][A-Z]")
+_CODE_LIKE: Final = re.compile(
+    r"\$[A-Z_{(]|\{\{|<[\w \-/]|%[A-Z_]+%|\$\{|[A-Za-z_][\w.]*[\[(]|(?:os|process|env|config|settings|"
+    r"secrets|self|args|vault)\."
+    r"|https?://|[x*.\u2022_-]{3,}$|[\w.+-]+@[\w-]+(?:\.[\w-]+)+$",
     re.IGNORECASE,
 )
-_SIGN: Final = re.compile(r"[\d@#$%^&*_+=~|\\/!-]")
+"""What stands for a value: a variable, a call, a placeholder, an address."""
+_WORD: Final = re.compile(r"[^\s.,;!?\"]+")
+_CLAUSE_END: Final = re.compile(
+    r"[ \t]*(?:[.,;!?)\"\n]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
+)
+_PIN: Final = re.compile(r"[#*]?(?:\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])")
+_KEY: Final = re.compile(r"[A-Za-z0-9_\-+/=.~!$|:]{8,512}")
+_MARKUP: Final = re.compile(
+    r"<(?P<name>[\w:.-]{0,24}(?:password|passwd|passwort|secret|token|apikey|api_key))>(?P<value>[^<\n]{1,256})</"
+)
+_OPTIONS: Final = re.compile(
+    r"(?:mysql|mysqldump|mariadb|sshpass)\b[^\n|;]{0,120}? -p(?P<one>[^\s\"'-][^\s]{2,64})"
+    r"|(?:curl|wget|http)\b[^\n|;]{0,200}? (?:-u|--user)[ =]['\"]?[^\s:'\"]{1,64}:(?P<two>[^\s'\"]{2,64})"
+    r"|sshpass -p ['\"]?(?P<three>[^\s'\"]{2,64})"
+)
+_PHRASE_WORDS_MAX: Final = 24
+_OBJECT_WORDS_MAX: Final = 5
+_BEFORE: Final = 120
+"""Signs before a noun in which its value may stand."""
 
 
 def told_passwords(text: str) -> Iterator[Finding]:
-    """Yield the values of passwords, PINs and passphrases that are told."""
-    for match in _TOLD.finditer(text):
-        kind: SecretKind = next(kind for kind, _ in _WORDS if match[kind])
-        group = next(name for name in ("double", "single", "bare") if match[name])
-        start, value = match.start(group), match[group].rstrip(".,;:!?") if group == "bare" else match[group]
-        if value and (group != "bare" or _SIGN.search(value)):
-            yield Finding(kind, start, start + len(value))
+    """Yield the values of passwords, PINs, passphrases, keys and tokens that are told."""
+    small = _in_small_letters(text)
+    if not any(stem in small for stem in lexicon.STEMS):
+        return
+    has_password = False
+    for noun in _NOUN.finditer(small):
+        kind: SecretKind = noun.lastgroup  # type: ignore[assignment]
+        if not _stands_alone(small, noun):
+            continue
+        is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None
+        place = _value_after(text, small, noun.end(), kind, is_clear=is_clear)
+        if place is None and kind in ("password", "pin", "passphrase"):
+            place = _value_before(text, small, noun.start(), kind)
+        if place is not None:
+            yield Finding(kind, *place)
+            has_password = True
+    if has_password:
+        for another in lexicon.ANOTHER_ONE.finditer(small):
+            place = _value(text, small, another.end(), "password", is_named=True, is_direct=None)
+            if place is not None:
+                yield Finding("password", *place)
+    yield from _beside_names(text, small)
+
+
+def _in_small_letters(text: str) -> str:
+    small = text.lower()
+    return (
+        small if len(small) == len(text) else "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
+    )
+
+
+def _stands_alone(small: str, noun: re.Match[str]) -> bool:
+    """Return whether the noun is no piece of another word."""
+    return not small[noun.start() - 1 : noun.start()].isalnum() or noun.end() - noun.start() > lexicon.SHORT_NOUN
+
+
+def _value_after(text: str, small: str, start: int, kind: SecretKind, *, is_clear: bool) -> tuple[int, int] | None:
+    window = min(len(small), start + 160)
+    if symbol := lexicon.SYMBOL.match(small, start, window):
+        between = small[start : symbol.end()]
+        direct = not re.search(r"[a-z]", between)
+        place = _value(text, small, symbol.end(), kind, is_named=True, is_direct=direct if is_clear else None)
+        if place is not None:
+            return place
+    if verb := lexicon.VERB.match(small, start, window):
+        place = _value(text, small, verb.end(), kind, is_named=True, is_direct=False if is_clear else None)
+        if place is not None:
+            return place
+    for connector in (lexicon.CHANGE, lexicon.FOLLOW_UP, lexicon.BESIDE):
+        if between_them := connector.match(small, start, window):
+            place = _value(
+                text, small, between_them.end(), kind, is_named=connector is not lexicon.BESIDE, is_direct=None
+            )
+            if place is not None:
+                return place
+    return None
+
+
+def _value(
+    text: str, small: str, start: int, kind: SecretKind, *, is_named: bool, is_direct: bool | None
+) -> tuple[int, int] | None:
+    """Return the place of a value that begins here.
+
+    Args:
+        is_named: a connector says that a value follows.
+        is_direct: the connector is a sign right behind the noun; None: only a value that looks like one counts.
+    """
+    if quoted := _QUOTED.match(text, start):
+        group = quoted.lastindex or 1
+        content = quoted[group].strip()
+        if not content or not is_named or _stands_for_another(content) or not _fits_kind(content, kind, quoted=True):
+            return None
+        return quoted.span(group)
+    if PLACEHOLDER.match(text, start):
+        return None
+    if kind == "pin":
+        number = _PIN.match(text, start)
+        return None if number is None or lexicon.UNITS.match(small, number.end()) else number.span()
+    bare = _BARE.match(text, start)
+    if bare is None:
+        return None
+    value = _trimmed(bare[0])
+    end = start + len(value)
+    if not value or _stands_for_another(value):
+        return None
+    if kind in ("api_key", "token"):
+        return (start, end) if _looks_like_key(value, 8 if is_named else 16) else None
+    if _is_strong(value) and not lexicon.UNITS.match(small, end):
+        enough = (
+            len(value) >= 3
+            if is_named
+            else len(value) >= 6 and re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value)
+        )
+        return (start, end) if enough else None
+    if is_direct is None or lexicon.UNITS.match(small, end):
+        return None
+    return _whole_object(text, small, start, kind, is_direct=is_direct)
+
+
+def _whole_object(text: str, small: str, start: int, kind: SecretKind, *, is_direct: bool) -> tuple[int, int] | None:
+    """Return the words from here to the end of the clause, if they can be a secret and not something said about it."""
+    most = _PHRASE_WORDS_MAX if kind == "passphrase" else _OBJECT_WORDS_MAX
+    place, words = start, list[str]()
+    while len(words) < most and (word := _WORD.match(small, place)):
+        words.append(word[0])
+        place = word.end()
+        if _CLAUSE_END.match(small, place):
+            break
+        place += len(small[place : place + 2]) - len(small[place : place + 2].lstrip(" "))
+    else:
+        return None
+    if not words or (any(len(word) < 2 for word in words) and len(words) == 1):
+        return None
+    if kind == "passphrase" and len(words) >= 3:
+        return start, place
+    if is_direct and len(words) > 2:
+        return None if any(word in lexicon.FUNCTION_WORDS for word in words) else (start, place)
+    if any(word in lexicon.TOPIC or lexicon.TOPIC_ENDINGS.match(word) for word in words):
+        return None
+    if not any(sign.isalnum() for sign in words[0]) or "'" in words[0]:
+        return None
+    return start, place
+
+
+def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[int, int] | None:
+    first = max(0, end - _BEFORE)
+    if first and (gap := small.find(" ", first, end)) != -1:
+        first = gap + 1
+    found = lexicon.BEFORE_NOUN.search(small[first:end])
+    if found is None:
+        return None
+    start = first + found.start("value")
+    raw = text[start : first + found.end("value")]
+    if raw[0] in "\"'`":
+        content = raw[1:-1]
+        return (start + 1, start + 1 + len(content)) if not _stands_for_another(content) else None
+    value = _trimmed(raw)
+    if _stands_for_another(value) or not _is_strong(value) or PLACEHOLDER.search(raw):
+        return None
+    if kind == "pin":
+        return (start, start + len(value)) if _PIN.fullmatch(value) else None
+    has_both = re.search(r"[0-9#$%^&*_+=~|!@]", value) and re.search(r"[A-Za-z]", value)
+    return (start, start + len(value)) if has_both and len(value) >= 5 else None
+
+
+def _beside_names(text: str, small: str) -> Iterator[Finding]:
+    """Yield secrets in markup, in options of commands, and behind a user's name."""
+    if "</" in small:
+        for markup in _MARKUP.finditer(small):
+            if not _stands_for_another(markup["value"]):
+                yield Finding("password", *markup.span("value"))
+    if " -" in small:
+        for option in _OPTIONS.finditer(small):
+            yield Finding("password", *option.span(option.lastgroup or 0))
+    for both in lexicon.CREDENTIALS.finditer(small):
+        value = _trimmed(text[both.start("value") : both.end("value")])
+        if _is_strong(value) and not _stands_for_another(value):
+            yield Finding("password", both.start("value"), both.start("value") + len(value))
+
+
+def _trimmed(value: str) -> str:
+    """Return a bare value without the punctuation behind it, and without a further setting."""
+    for mark in ("&", ";"):
+        head, sign, rest = value.partition(mark)
+        if sign and "=" in rest:
+            value = head
+    return value.rstrip(_TRAILING)
+
+
+def _is_strong(value: str) -> bool:
+    return (
+        _STRONG.search(value) is not None
+        and any(map(str.isalnum, value))
+        and not re.fullmatch(r"\d+%|[A-Za-z]+\?", value)
+    )
+
+
+def _stands_for_another(value: str) -> bool:
+    return (
+        _CODE_LIKE.match(value) is not None or PLACEHOLDER.search(value) is not None or not any(map(str.isalnum, value))
+    )
+
+
+def _fits_kind(value: str, kind: SecretKind, *, quoted: bool) -> bool:
+    if kind in ("api_key", "token"):
+        return _looks_like_key(value, 8)
+    if kind == "pin":
+        return bool(_PIN.fullmatch(value))
+    word = value.lower()
+    return word not in lexicon.TOPIC and not (" " not in word and lexicon.TOPIC_ENDINGS.match(word))
+
+
+def _looks_like_key(value: str, least: int) -> bool:
+    has_both = re.search(r"\d", value) and re.search(r"[A-Za-z]", value)
+    return len(value) >= least and _KEY.fullmatch(value) is not None and bool(has_both)
