@@ -24,6 +24,7 @@ from qdrant_client import models
 
 from ..adapters.ports import Embedder, VectorStore
 from ..adapters.vectors.conditions import equals
+from ..memory.policies import RoutingPolicy
 from ..memory.recall.context_windows import NEIGHBOURS, MessageWindows, WindowMessage, build_windows, is_talk
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.secrets.secret_filter import SecretFilter
@@ -33,7 +34,7 @@ from ..schemas.collections import TURNS as TURNS_COLLECTION
 from ..schemas.errors import Poison
 from ..schemas.outcomes import ApplyLabels, InsertPoints, NewWindows, Outcome, OutPoint, OutWindow, Write, pack_vector
 from ..schemas.topics import TURNS, Topic
-from ..schemas.turns import Owner, Scope, Turn
+from ..schemas.turns import Owner, Turn
 from ..schemas.working_set import StoredMessage
 from ..streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ..streams.engine.metrics import StageMetrics
@@ -82,7 +83,7 @@ class Recorder:
         metrics: StageMetrics,
         partitions: int,
         secrets: SecretFilter,
-        default_scope: Scope = "user",
+        routing: RoutingPolicy,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -90,15 +91,18 @@ class Recorder:
         self._metrics = metrics
         self._partitions = partitions
         self._secrets = secrets
-        self._default_scope: Scope = default_scope
+        self._routing = routing
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
         return False
 
     def route(self, record: Record) -> RoutedEvent[VerbatimTurn]:
-        turn, owner = decode_turn(record, default_scope=self._default_scope)
-        return RoutedEvent(turn.session_key, VerbatimTurn(protect_turn(turn, self._secrets), owner))
+        routed = decode_turn(record, self._routing)
+        if routed.clock_ahead:
+            self._metrics.counted("clock_ahead")
+        turn = protect_turn(routed.turn, self._secrets)
+        return RoutedEvent(routed.turn.session_key, VerbatimTurn(turn, routed.owner))
 
     def last(self, work: VerbatimTurn, rows: Rows) -> StageDecision | None:
         return None

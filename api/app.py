@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastapi import FastAPI
@@ -52,6 +52,8 @@ class Services:
     readiness: Readiness
     registry: CollectorRegistry
     recall_limit: int = 10
+    clock_ahead: float = 300.0
+    """Seconds by which a turn may be dated ahead of this server's clock."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
 
@@ -71,7 +73,15 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
         redirect_slashes=False,
         swagger_ui_parameters={"validatorUrl": None},  # the page asks no other server, about its document neither
     )
-    app.include_router(turns.router(sender=services.sender, credentials=credentials, limits=limits))
+    app.include_router(
+        turns.router(
+            sender=services.sender,
+            credentials=credentials,
+            limits=limits,
+            now=services.now,
+            clock_ahead=timedelta(seconds=services.clock_ahead),
+        )
+    )
     app.include_router(
         recall.router(
             recall=services.recall,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pydantic import JsonValue, ValidationError
 
@@ -21,24 +22,24 @@ class ValidTurn:
     value: bytes
 
 
-def valid_turns(sent: JsonValue, *, caller: Caller, limit: int) -> list[ValidTurn]:
-    """Validate one turn, or a list of at most `limit` turns. One bad turn refuses all of them: Problem 403, 413 or
-    422."""
+def valid_turns(sent: JsonValue, *, caller: Caller, limit: int, latest: datetime) -> list[ValidTurn]:
+    """Validate one turn, or a list of at most `limit` turns. No turn may be dated after `latest`. One bad turn refuses
+    all of them: Problem 403, 413 or 422."""
     if not isinstance(sent, list):
-        return _all([((), sent)], caller)
+        return _all([((), sent)], caller, latest)
     if not sent:
         raise invalid_field("body", "the list is empty; at least one turn is required")
     if len(sent) > limit:
         raise invalid_field("body", f"has {len(sent)} turns; at most {limit} are accepted at once")
-    return _all([((place,), each) for place, each in enumerate(sent)], caller)
+    return _all([((place,), each) for place, each in enumerate(sent)], caller, latest)
 
 
-def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller) -> list[ValidTurn]:
+def _all(sent: Sequence[tuple[Path, JsonValue]], caller: Caller, latest: datetime) -> list[ValidTurn]:
     taken: list[ValidTurn] = []
     errors: list[FieldError] = []
     for path, each in sent:
         try:
-            taken.append(_one(each, caller))
+            taken.append(_one(each, caller, latest))
         except ValidationError as error:
             errors += field_errors(error, before=path)
         except _Refused as refused:
@@ -62,7 +63,7 @@ def _field_error(path: Path, why: str) -> FieldError:
     return FieldError(field=".".join(map(str, path)) or "body", detail=why)
 
 
-def _one(sent: JsonValue, caller: Caller) -> ValidTurn:
+def _one(sent: JsonValue, caller: Caller, latest: datetime) -> ValidTurn:
     if not isinstance(sent, dict):
         raise _Refused(((), "a turn is a JSON object"))
     if "tenant_id" not in sent and caller.tenants is not None:
@@ -82,7 +83,10 @@ def _one(sent: JsonValue, caller: Caller) -> ValidTurn:
     misspelt = misspellings(sent)
     if misspelt:
         raise _Refused(*((each.path, f"is not a field; did you mean {each.known}?") for each in misspelt))
-    return ValidTurn(Turn.model_validate_json(value, strict=True), value)
+    turn = Turn.model_validate_json(value, strict=True)
+    if turn.occurred_at is not None and turn.occurred_at > latest:
+        raise _Refused((("occurred_at",), "lies in the future; send the time at which it was said, or leave it out"))
+    return ValidTurn(turn, value)
 
 
 def _check(accepted: ValidTurn, caller: Caller) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
@@ -30,7 +31,15 @@ class Written(BaseModel):
     turn_id: str
 
 
-def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> APIRouter:
+def router(
+    *,
+    sender: TurnSender,
+    credentials: Credentials,
+    limits: Limits,
+    now: Callable[[], datetime],
+    clock_ahead: timedelta,
+) -> APIRouter:
+    """Return the route. `clock_ahead`: how far a turn may be dated ahead of `now`."""
     routes = APIRouter(tags=["turns"])
     writer = Depends(caller_with(credentials, "turns:write"))
 
@@ -46,7 +55,7 @@ def router(*, sender: TurnSender, credentials: Credentials, limits: Limits) -> A
         is answered by a list. A turn that is sent again under its turn_id has no effect, so send all turns again after
         a 503."""
         sent = decode_json(await read_body(request, limit=limits.body))
-        taken = valid_turns(sent, caller=caller, limit=limits.turns)
+        taken = valid_turns(sent, caller=caller, limit=limits.turns, latest=now() + clock_ahead)
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)

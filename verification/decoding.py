@@ -90,9 +90,10 @@ class DecodedTurn:
 
 def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTurn | Refusal:
     try:
-        found, owner = decode_turn(record, default_scope=policy.routing.scope)
+        routed = decode_turn(record, policy.routing)
     except Poison as poison:
         return refusal(record, "observer", poison.reason)
+    found, owner = routed.turn, routed.owner
     misplaced, rekeyed = is_misplaced(record, found.session_key, partitions=partitions), was_rekeyed(record)
     if misplaced and rekeyed:
         return refusal(record, "observer", "invalid")

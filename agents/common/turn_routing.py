@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ...memory.policies import RoutingPolicy
 from ...memory.secrets.turns import ProtectedTurn
 from ...schemas.cloudevents import REKEYED_HEADER
 from ...schemas.errors import Poison
-from ...schemas.turns import TURN_MAX_BYTES, Owner, Scope, Turn
+from ...schemas.turns import TURN_MAX_BYTES, Owner, Turn
 from ...streams.engine.codec import decode
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Record
 
 
-def decode_turn(record: Record, *, default_scope: Scope, max_bytes: int = TURN_MAX_BYTES) -> tuple[Turn, Owner]:
-    """Decode a turn; return it with the owner of the facts that it gives. Raises Poison."""
+@dataclass(frozen=True, slots=True)
+class RoutedTurn:
+    """A decoded turn, and the owner of the facts that it gives."""
+
+    turn: Turn
+    owner: Owner
+    clock_ahead: bool = False
+    """Whether the turn's own time lay too far after its record's, so that `turn` has the record's time instead."""
+
+
+def decode_turn(record: Record, routing: RoutingPolicy, *, max_bytes: int = TURN_MAX_BYTES) -> RoutedTurn:
+    """Decode a turn. One that is dated too far ahead counts as said when its record was written. Raises Poison."""
     turn = decode(record, Turn, max_bytes=max_bytes)
     try:
-        occurred_at(turn, record)
-        return turn, turn.owner(default_scope=default_scope)
+        at = occurred_at(turn, record)
+        owner = turn.owner(default_scope=routing.scope)
     except ValueError as error:
         raise Poison("invalid", str(error)) from None
+    written = _written_at(record) if record.timestamp > 0 else None  # a record without a timestamp has -1
+    if written is not None and (at - written).total_seconds() > routing.clock_ahead:
+        return RoutedTurn(turn.model_copy(update={"occurred_at": written}), owner, clock_ahead=True)
+    return RoutedTurn(turn, owner)
 
 
 def is_misplaced(record: Record, key: str, *, partitions: int) -> bool:
@@ -39,12 +55,18 @@ def occurred_at(turn: Turn, record: Record) -> datetime:
 
     Raises ValueError when the timestamp is no time: a producer can set any number.
     """
-    if turn.occurred_at is not None:
-        return turn.occurred_at
+    at = turn.occurred_at or _written_at(record)
+    if at is None:
+        raise ValueError("occurred_at: absent, and the record's timestamp is no time either")
+    return at
+
+
+def _written_at(record: Record) -> datetime | None:
+    """Return the record's timestamp, or None if it is no time."""
     try:
         return datetime.fromtimestamp(record.timestamp / 1000, tz=UTC)
     except (OverflowError, OSError, ValueError):
-        raise ValueError("occurred_at: absent, and the record's timestamp is no time either") from None
+        return None
 
 
 def value_hash(record: Record) -> str:

@@ -32,6 +32,7 @@ class TurnEvent:
     protected: ProtectedTurn
     owner: Owner
     session_key: str
+    clock_ahead: bool = False
 
     @property
     def turn(self) -> Turn:
@@ -62,8 +63,10 @@ def route_event(record: Record, policy: RoutingPolicy, secrets: SecretFilter) ->
         if command.session is None:
             raise Poison("invalid", "session: a command on memory.commands.session needs one")
         return RoutedEvent(command.key, SessionCommand(protect_command(command, secrets), command.key))
-    turn, owner = decode_turn(record, default_scope=policy.scope)
-    return RoutedEvent(turn.session_key, TurnEvent(protect_turn(turn, secrets), owner, turn.session_key))
+    routed = decode_turn(record, policy)
+    key = routed.turn.session_key
+    turn = protect_turn(routed.turn, secrets)
+    return RoutedEvent(key, TurnEvent(turn, routed.owner, key, clock_ahead=routed.clock_ahead))
 
 
 def resent_record(event: SessionEvent, record: Record) -> OutRecord:

@@ -103,7 +103,10 @@ class Observer:
         return True
 
     def route(self, record: Record) -> RoutedEvent[SessionEvent]:
-        return route_event(record, self._policy.routing, self._secrets)
+        event = route_event(record, self._policy.routing, self._secrets)
+        if isinstance(event.work, TurnEvent) and event.work.clock_ahead:
+            self._metrics.counted("clock_ahead")
+        return event
 
     def last(self, work: SessionEvent, rows: Rows) -> StageDecision | None:
         raw = rows.row(work.session_key)
@@ -193,14 +196,14 @@ class Observer:
             waiting = WaitingTurn.read(raw)
             record = waiting.record()
             try:
-                turn, owner = decode_turn(record, default_scope=self._policy.routing.scope, max_bytes=WAITING_MAX_BYTES)
+                routed = decode_turn(record, self._policy.routing, max_bytes=WAITING_MAX_BYTES)
             except Poison as poison:
                 record = keep_unread_record(record, self._secrets)
                 return tuple(turns) if turns else UndecodableTurn(waiting.turn_id, record, n, poison)
             # an earlier version or another policy may have kept it
-            protected = protect_turn(turn, self._secrets)
+            protected = protect_turn(routed.turn, self._secrets)
             record = keep_record(record, protected, self._secrets)
-            turns.append(BatchTurn.of(protected, owner, record, self._policy.capture, n=n, source=self._source))
+            turns.append(BatchTurn.of(protected, routed.owner, record, self._policy.capture, n=n, source=self._source))
         if progress.new is not None and len(turns) < at_most:
             turns.append(progress.new)
         return tuple(turns[: turns_that_fit([turn.tokens for turn in turns], self._policy.observe)])

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from memstream.adapters.ports import Embedder, VectorStore
 from memstream.agents.recorder import Recorder
-from memstream.memory.policies import FusionPolicy, RecallPolicy
+from memstream.memory.policies import FusionPolicy, RecallPolicy, RoutingPolicy
 from memstream.memory.recall.fusion import RankedList, fuse
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.recall.deadline import DeadlineReads
@@ -70,7 +70,13 @@ async def remember(conversations: Sequence[Conversation], *, store: VectorStore,
     await store.ensure(COLLECTION)
     metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
     recorder = Recorder(
-        store=store, embedder=embedder, calls=Calls(), metrics=metrics, partitions=1, secrets=SecretFilter()
+        store=store,
+        embedder=embedder,
+        calls=Calls(),
+        metrics=metrics,
+        partitions=1,
+        secrets=SecretFilter(),
+        routing=RoutingPolicy(),
     )
     room = asyncio.Semaphore(SESSIONS_AT_ONCE)
 

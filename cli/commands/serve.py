@@ -82,6 +82,7 @@ async def _serve(
                 hygiene=policy.hygiene,
                 gist=policy.gist,
                 tiers=policy.tiers,
+                routing=policy.routing,
                 limits=replace(limits, connections=connections_that_fit(limits.connections)),
             )
             keep_what_is_there()

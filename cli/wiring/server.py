@@ -22,7 +22,7 @@ from ...api.app import SOURCE, Services, create_app, new_followers
 from ...api.credentials import Credentials
 from ...api.health import LOG
 from ...api.limits import Limits
-from ...memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, TiersPolicy
+from ...memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, RoutingPolicy, TiersPolicy
 from ...recall.context import ContextService
 from ...recall.provenance import FactTracer
 from ...recall.recall_events import (
@@ -194,6 +194,7 @@ class HttpServer:
     hygiene: HygienePolicy = field(default_factory=HygienePolicy)
     gist: GistPolicy = field(default_factory=GistPolicy)
     tiers: TiersPolicy = field(default_factory=TiersPolicy)
+    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -249,6 +250,7 @@ class HttpServer:
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
             recall_limit=self.policy.limit,
+            clock_ahead=self.routing.clock_ahead,
         )
         server = Server(
             server_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits)

@@ -113,7 +113,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             metrics=metrics,
             partitions=partitions,
             secrets=ports.secrets,
-            default_scope=ports.policy.routing.scope,
+            routing=ports.policy.routing,
         )
     if name == "observer":
         return Observer(

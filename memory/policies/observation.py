@@ -97,10 +97,14 @@ class RoutingPolicy:
     """Who owns what is learnt where the turn names no scope: `user`, `agent`, `org` or `group`."""
     episodes_kept: int = 200
     """Episodes of an owner. Beyond, the oldest that are consolidated go. 0: all are kept."""
+    clock_ahead: float = 300.0
+    """Seconds by which a turn's `occurred_at` may lie after its record's timestamp. A turn that is dated further ahead
+    counts as said at that timestamp."""
 
     def __post_init__(self) -> None:
         unit("routing.significance", self.significance)
-        at_least("routing.episodes_kept", self.episodes_kept, 0)
+        for name in ("episodes_kept", "clock_ahead"):
+            at_least(f"routing.{name}", getattr(self, name), 0)
         one_of("routing.scope", self.scope, Scope)
 
 

@@ -15,6 +15,7 @@ from memstream.adapters.ports import DenseRanking, EmbedderIdentity, NewWindow, 
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
+from memstream.memory.policies import RoutingPolicy
 from memstream.memory.recall.context_windows import NEIGHBOUR_MAX
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
@@ -75,6 +76,7 @@ class World:
             metrics=harness.metrics,
             partitions=PARTITIONS,
             secrets=SecretFilter(),
+            routing=RoutingPolicy(),
         )
 
     def turn(

@@ -42,7 +42,7 @@ from .stage_harness import Kill, StageHarness, Topics
 A = TypeVar("A")
 SESSION = ("acme", "u1", "s1")
 LETTERS = TURNS.name + ".dlq"
-TIMESTAMP = 1_763_632_800_000
+TIMESTAMP = 1_795_168_800_000
 
 
 class Points:

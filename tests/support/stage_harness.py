@@ -258,7 +258,7 @@ class Topics:
         *,
         partition: int = 0,
         headers: tuple[tuple[str, bytes], ...] = (),
-        timestamp: int = 1_700_000_000_000,
+        timestamp: int = 1_795_168_800_000,
     ) -> Record:
         offset = self._ends[topic, partition]
         self._ends[topic, partition] += 1

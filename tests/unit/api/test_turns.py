@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -155,6 +156,7 @@ async def test_who_is_not_known_is_asked_for_a_token(log: NoLog, token: str | No
         (TURN | {"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
         (TURN | {"occurred_at": "yesterday"}, "occurred_at"),
         (TURN | {"occurred_at": 1_763_632_800}, "occurred_at"),
+        (TURN | {"occurred_at": "9999-01-01T00:00:00Z"}, "occurred_at"),
         (TURN | {"ends_session": "yes"}, "ends_session"),
         (TURN | {"scope": "org"}, "body"),
         (TURN | {"metadata": {"x": "y" * 5_000}}, "metadata"),
@@ -206,7 +208,7 @@ def test_what_was_read_and_is_too_deep_to_be_written_is_refused() -> None:
     for _ in range(10_000):
         deep = [deep]
     with pytest.raises(Problem, match="nested too deeply"):
-        valid_turns(TURN | {"future": deep}, caller=ANYONE, limit=1)
+        valid_turns(TURN | {"future": deep}, caller=ANYONE, limit=1, latest=datetime(2030, 1, 1, tzinfo=UTC))
 
 
 async def test_what_is_learnt_of_a_users_turn_is_the_users_whatever_the_policy(log: NoLog) -> None:
@@ -270,3 +272,11 @@ async def test_no_later_turn_of_a_session_goes_before_one_that_failed(api: httpx
     log.away = None
     await asyncio.sleep(0)
     assert log.appended == []
+
+
+@pytest.mark.parametrize(("ahead", "status"), [(299, 202), (301, 422)])
+async def test_a_turn_may_be_dated_a_little_ahead_of_the_servers_clock(log: NoLog, ahead: int, status: int) -> None:
+    now = datetime(2026, 11, 20, 10, tzinfo=UTC)
+    at = (now + timedelta(seconds=ahead)).isoformat()
+    answer = await called(app_over(log=log, now=lambda: now)).post("/v1/turns", json=TURN | {"occurred_at": at})
+    assert answer.status_code == status
