@@ -67,7 +67,8 @@ def _writes(text: str, packs: Sequence[Locale]) -> bool:
 @lru_cache(maxsize=16)
 def _vocabulary(pack: Locale) -> frozenset[str]:
     """Return every word of the pack, in lower case."""
-    found: set[str] = set(pack.verbs) | set(pack.numbers) | set(pack.same_words) | set(pack.kinds)
+    found: set[str] = set(pack.nouns.known if pack.nouns else ())
+    found |= set(pack.verbs) | set(pack.numbers) | set(pack.same_words) | set(pack.kinds)
     for owner in (pack, pack.markers):
         for field in fields(owner):
             value = getattr(owner, field.name)

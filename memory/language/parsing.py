@@ -17,6 +17,7 @@ from .markers import MarkedClause, begins_with_marker, take_auxiliaries, take_fo
 from .phrase_index import index_phrases, match_phrase
 from .predicates import attribute_claim, changed_attribute, extract_claims, is_value, rule_of, value_at
 from .tokenizer import Segment, Token, content, tokens
+from .word_order import arrange, joined_infinitives, shares_auxiliary
 
 READ_KEPT = 2_048
 """Number of parsed texts in the cache."""
@@ -32,7 +33,7 @@ def read(text: str, pack: Locale) -> tuple[Claim, ...]:
     statement is compared with several known ones."""
     claims: list[Claim] = []
     added = False
-    for clause in _clauses(tokens(text, pack), pack):
+    for clause in _clauses(list(joined_infinitives(tokens(text, pack), pack)), pack):
         former = _contrast(clause, pack)
         if former is not None and claims:
             claims[-1] = replace(claims[-1], former=claims[-1].former + former)
@@ -65,7 +66,8 @@ def _clauses(found: Sequence[Token], pack: Locale) -> Iterator[list[Token]]:
     """Split at breaks, and at `and` and `but` before a verb: the words after it speak of the subject again."""
     clause: list[Token] = []
     for place, token in enumerate(found):
-        joins = token.text in pack.joins and _begins_clause(found[place + 1 :], pack)
+        after = found[place + 1 :]
+        joins = token.text in pack.joins and (_begins_clause(after, pack) or shares_auxiliary(clause, after, pack))
         if (token.is_break and not _names_go_on(found, place)) or joins:
             if clause:
                 yield clause
@@ -107,7 +109,8 @@ def _is_aside(clause: Sequence[Token], pack: Locale) -> bool:
 
 def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Claim]:
     own, rest = _cut(found, pack)
-    clause = MarkedClause(list(own), added=added)
+    arranged = arrange(own, pack)
+    clause = MarkedClause(arranged.tokens, added=added, hedged=arranged.planned, ongoing=arranged.announced)
     _strip_subject(clause, pack)
     about = _whose(clause.tokens, pack)
     head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]

@@ -47,7 +47,12 @@ def _size(found: PhraseMatch | None) -> int:
 def _tells_of_an_end(found: Sequence[Token], pack: Locale) -> bool:
     """Whether the clause ends something: `sold honey`, but not `sells honey`, which is a habit."""
     habit = bool(found) and found[0].tense == "present"
-    return not habit or found[0].base in pack.copulas or found[0].base in pack.auxiliaries
+    return (
+        not habit
+        or found[0].base in pack.ending_verbs
+        or found[0].base in pack.copulas
+        or found[0].base in pack.auxiliaries
+    )
 
 
 def _only_says_when(found: Sequence[Token], pack: Locale) -> bool:
@@ -80,7 +85,7 @@ def _unruled(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: 
     found = clause.tokens
     if found and found[0].base in pack.copulas:
         first = segments(found[1:], pack)
-        indefinite = any(token.text in pack.articles for token in found[1:3])
+        indefinite = pack.bare_occupations or any(token.text in pack.articles for token in found[1:3])
         if first and _is_occupation(first[0], pack, indefinite=indefinite):
             clause.past = clause.past and found[0].base in pack.states
             after, implied = _role_and_employer(clause, whose, pack.occupation, found[1:], pack)

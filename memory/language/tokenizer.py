@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from .locales import Locale
+from .locales import Locale, Nouns
 
 _TOKEN = re.compile(r"\d+(?:[.:/]\d+)*|[^\W\d_]+(?:['.&@+-]?[^\W_]+)*(?:[+#]+(?!\w))?|[€$%;,]|\.(?=\s+[A-Z])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_THOUSANDS_POINT = re.compile(r"(?<=\d)\.(?=\d{3}\b)")
+_DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+_ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b", re.IGNORECASE)
 _ABBREVIATION = 3
 """A full stop after at most so many letters does not end a sentence (Dr., St.)."""
@@ -47,13 +50,14 @@ class Token:
 
 
 def tokens(text: str, pack: Locale) -> list[Token]:
-    plain = unicodedata.normalize("NFC", text).replace("’", "'")
+    plain = _respelled(unicodedata.normalize("NFC", text).replace("’", "'"), pack)
     for short, long in pack.contractions.items():
         plain = re.sub(rf"{re.escape(short)}(?!\w)", long, plain, flags=re.IGNORECASE)
-    plain = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", plain))
+    plain = _ORDINAL.sub(r"\1", _with_decimal_point(plain, pack))
     for short, long in pack.aliases.items():
         plain = re.sub(rf"(?<!\w){re.escape(short)}(?!\w)", long, plain)
-    found = [_token(part, place, pack) for place, part in enumerate(_parts(plain, pack))]
+    parts = list(_parts(plain, pack))
+    found = [each for place, part in enumerate(parts) for each in _split(part, place, parts, pack)]
     kept = [each for place, each in enumerate(found) if each.text != "." or not _abbreviates(found, place)]
     return list(_named(_numbers_joined(kept, pack), pack))
 
@@ -67,13 +71,75 @@ def _parts(plain: str, pack: Locale) -> Iterator[str]:
             yield part
 
 
-def _token(part: str, place: int, pack: Locale) -> Token:
+def _respelled(text: str, pack: Locale) -> str:
+    for letter, instead in pack.letters.items():
+        text = text.replace(letter, instead).replace(letter.upper(), instead.capitalize())
+    return text
+
+
+def _with_decimal_point(text: str, pack: Locale) -> str:
+    """Leave out the marks between thousands, and write decimals after a point."""
+    if pack.decimal_mark == ".":
+        return _THOUSANDS.sub("", text)
+    return _DECIMAL_COMMA.sub(".", _THOUSANDS_POINT.sub("", text))
+
+
+def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[Token]:
+    """Return the tokens of a part: two for a compound whose head the pack knows."""
+    name = place > 0 and part[0].isupper() and part.lower() not in pack.occupations
+    if pack.nouns is None or not part[0].isupper():
+        return [_token(part, name, pack)]
+    first = place == 0 or parts[place - 1] in (".", ";")
+    if not first and part.isupper() and len(part) > 1:
+        return [_token(part, True, pack)]
+    pieces = compound(part.lower(), pack.nouns)
+    common = first or len(pieces) > 1 or is_common_noun(part.lower(), parts[:place], pack, pack.nouns)
+    made = [_token(piece, name and not common, pack) for piece in pieces]
+    return [_as_noun(each, pack) if place > 0 and common else each for each in made]
+
+
+def _as_noun(token: Token, pack: Locale) -> Token:
+    """A noun that is an infinitive names an action (das Rauchen); any other noun is no form of a verb."""
+    if token.tense is None or token.is_number:
+        return token
+    if token.tense == "base":
+        return replace(token, tense="ongoing")
+    return Token(token.text, token.text, compared(token.text, pack))
+
+
+def compound(word: str, nouns: Nouns) -> list[str]:
+    """Split a compound before its head, without the letters that link both: mandelallergie → mandel, allergie."""
+    head = max((each for each in nouns.heads if word.endswith(each)), key=len, default="")
+    first = word.removesuffix(head).removesuffix("-")
+    if not head or len(first) < _SHORTEST_STEM:
+        return [word]
+    link = next((each for each in nouns.links if first.endswith(each) and first.removesuffix(each) in nouns.known), "")
+    return [first.removesuffix(link), head]
+
+
+def is_common_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
+    """Whether a word with a capital letter is a common noun, by the word and by the words before it."""
+    if word in nouns.known or stem(word, pack) in compared_all(nouns.known, pack) or word.endswith(nouns.endings):
+        return True
+    if pack.verbs.get(word, ("", ""))[1] == "base":
+        return before[-1].lower() not in nouns.before_places
+    place = len(before) - 1
+    while place >= 0 and before[place][0].islower() and before[place].endswith(_ADJECTIVE_ENDINGS):
+        if before[place] in nouns.determiners or before[place] in nouns.articles:
+            break
+        place -= 1
+    last = before[place].lower() if place >= 0 else ""
+    if last in nouns.determiners or last in pack.numbers:
+        return True
+    return last in nouns.articles and (place == 0 or before[place - 1].lower() not in pack.separators)
+
+
+def _token(part: str, name: bool, pack: Locale) -> Token:
     text = part.lower()
     if text[0].isdigit():
         return Token(text, text, _number(text), is_number=True)
     if text in pack.numbers:
         return Token(text, text, pack.numbers[text], is_number=True)
-    name = place > 0 and part[0].isupper() and text not in pack.occupations
     base, tense = pack.verbs.get(text, (text, None)) if not name else (text, None)
     word = pack.same_words.get(text, text.removesuffix("'s")) if name else compared(text, pack)
     return Token(text, base, word, tense, is_name=name)
@@ -88,6 +154,8 @@ def stem(word: str, pack: Locale) -> str:
             if left + instead == word:
                 return word
             word = pack.same_words.get(left + instead, left + instead)
+    for letters, instead in pack.stem_letters.items():
+        word = word.replace(letters, instead)
     doubled = len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "aeioulsz"
     return word[:-1] if doubled else word
 

@@ -135,6 +135,11 @@ def pairs(half: Half) -> tuple[Pair, ...]:
     return tuple(_pair(row) for row in rows(half))
 
 
+def pairs_of(file: Path) -> tuple[Pair, ...]:
+    """Return the pairs of a corpus in another language."""
+    return tuple(_pair(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+
+
 def rows(half: Half) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()]
 
@@ -169,10 +174,10 @@ async def similarities(chosen: Sequence[Pair], embedder: str) -> dict[str, float
     return {pair.id: cosine(vectors[pair.old.content], vectors[pair.new.content]) for pair in chosen}
 
 
-def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding) -> Callable[[Pair], Outcome]:
+def by_pipeline(similar: Mapping[str, float], *, embedding: Embedding, locale: str = "en") -> Callable[[Pair], Outcome]:
     """Return the conflict pipeline's decision on two statements of one owner, with no other facts."""
     standard = MemoryPolicy()
-    policy = replace(standard, conflict=replace(standard.conflict, lexical=embedding == "hashing"))
+    policy = replace(standard, conflict=replace(standard.conflict, lexical=embedding == "hashing", locale=locale))
 
     def decide(pair: Pair) -> Outcome:
         known, said = pair.known(), pair.said()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .definition import LocalePackError, define_locale_pack
 from .notation import phrases, words
-from .pack import Implied, Locale, Markers, PredicateRule, Valued
+from .pack import Implied, Locale, Markers, Nouns, PredicateRule, Valued, WordOrder
 from .registry import available_locales, locale, locales
 
 __all__ = [
@@ -16,8 +16,10 @@ __all__ = [
     "Locale",
     "LocalePackError",
     "Markers",
+    "Nouns",
     "PredicateRule",
     "Valued",
+    "WordOrder",
     "available_locales",
     "define_locale_pack",
     "locale",

@@ -74,6 +74,61 @@ class Markers:
         return frozenset(" ".join((*self.negations, *self.never, *self.endings)).split())
 
 
+@dataclass(frozen=True, slots=True)
+class WordOrder:
+    """Where verbs stand in a language that does not always have them right behind the subject.
+
+    With it, a clause is arranged before it is read: the verb first, its parts together, then a negation, then the rest
+    (`memory/language/word_order.py`). So phrases are written verb first: `umziehen nach`.
+    """
+
+    particles: frozenset[str] = frozenset()
+    """Words that belong to a verb before them: *hört* … *auf* is `aufhören`."""
+    infinitive_mark: str = ""
+    """The word before an infinitive: *zu* rauchen."""
+    perfect: frozenset[str] = frozenset()
+    """Base forms of the verbs that form a past tense with a participle: *hat* geraucht."""
+    perfect_of_change: frozenset[str] = frozenset()
+    """Those of them that do so for the verbs in `changing` only, and else tell a state: *ist* verheiratet."""
+    changing: frozenset[str] = frozenset()
+    """Base forms of verbs of movement and change."""
+    passive: frozenset[str] = frozenset()
+    """Base forms of the verbs that form a passive with a participle, and a future with an infinitive."""
+    modals: frozenset[str] = frozenset()
+    """Base forms of verbs whose main verb, an infinitive, stands last: *kann* gut *kochen*."""
+    participles: Mapping[str, str] = field(default_factory=dict)
+    """Participle → base form, also where `verbs` has the same form in another tense."""
+    fillers: frozenset[str] = frozenset()
+    """Words that are left out: definite articles, reflexive pronouns."""
+    time_prepositions: frozenset[str] = frozenset()
+    """Before a word of `times` or a number they say when: *seit* 2020."""
+    after_negation: frozenset[str] = frozenset()
+    """Words that belong to a negation before them, wherever they stand: *keinen* Kaffee *mehr*."""
+    relative: frozenset[str] = frozenset()
+    """Words that after a comma begin a clause about what stands before it: Emil, *der* singt."""
+    present_announces: bool = False
+    """Whether the present tense of a one-time event speaks of the future: `zieht nach Köln`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nouns:
+    """How common nouns are told from names in a language that writes both with a capital letter."""
+
+    known: frozenset[str] = frozenset()
+    endings: tuple[str, ...] = ()
+    """Endings that only common nouns have."""
+    determiners: frozenset[str] = frozenset()
+    """After them, and after an adjective behind them, stands a common noun: *einen* Hund."""
+    articles: frozenset[str] = frozenset()
+    """The same, but not after a preposition: in *der* Schweiz."""
+    before_places: frozenset[str] = frozenset()
+    """Directly after them, without an article, an infinitive with a capital letter is a place: in *Essen*."""
+    heads: frozenset[str] = frozenset()
+    """Nouns that a compound is split before: Mandel|allergie."""
+    links: tuple[str, ...] = ()
+    """Letters between the parts of a compound: Hund|e|trainer."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Locale:
     """A locale pack."""
@@ -166,3 +221,14 @@ class Locale:
     """The script of the language, as the names of Unicode's letters begin: LATIN, CYRILLIC, GREEK."""
     letters: Mapping[str, str] = field(default_factory=dict)
     """Letters with two spellings → the one that all words of the pack have: ü → ue."""
+    decimal_mark: str = "."
+    """The mark before the decimals of a number; the other of comma and full stop groups thousands."""
+    stem_letters: Mapping[str, str] = field(default_factory=dict)
+    """Letters of a stem that change between its forms → one of them: Haeuser, Haus."""
+    word_order: WordOrder | None = None
+    nouns: Nouns | None = None
+    """Set where common nouns are written with a capital letter."""
+    bare_occupations: bool = False
+    """Whether an occupation has no article: `ist Imkerin`."""
+    ending_verbs: frozenset[str] = frozenset()
+    """Base forms of verbs that end something in the present tense, too: `hört auf`."""

@@ -17,7 +17,7 @@ from .pack import Locale
 
 GROUP: Final = "memstream.locales"
 """The group of entry points."""
-BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {"en": (".english", "ENGLISH")}
+BUILT_IN: Final[Mapping[str, tuple[str, str]]] = {"de": (".german", "GERMAN"), "en": (".english", "ENGLISH")}
 """Name → module of this package, and the pack's name in it."""
 
 

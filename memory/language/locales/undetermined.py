@@ -25,26 +25,33 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         "es": """
         el la los las un una unos unas de del al y e o en con sin por para que es está son era fue no ya se le les lo
         su sus más muy hace desde tiene vive trabaja gusta come bebe habla juega estudia llama prefiere años
+        gana mide pesa fuma odia quiere necesita toca
+        lee cocina nació
         """,
         "fr": """
         le la les un une des du de et ou en au aux avec sans pour par dans sur chez que qui est sont était a ont ne pas
         plus n' l' d' il elle son sa ses se depuis habite vit travaille aime mange boit parle joue étudie préfère ans
+        mesure pèse gagne fume déteste veut
+        lit cuisine né née
         """,
         "it": """
         il lo la gli le un uno una di del della dei delle da dal a al alla e o in nel nella con senza per su che è sono
         era ha non più si suo sua suoi vive abita lavora piace mangia beve parla gioca studia chiama preferisce anni
+        guadagna misura pesa fuma odia vuole suona legge cucina nato nata
         """,
         "pt": """
         o a os as um uma de do da dos das em no na nos nas e ou com sem por para que é são era foi não mais se seu sua
-        ao à tem vive mora trabalha gosta come bebe fala joga estuda chama prefere anos
+        ao à tem vive mora trabalha gosta come bebe fala joga estuda chama prefere anos ganha mede pesa fuma
+        odeia quer toca lê cozinha nasceu
         """,
         "nl": """
         de het een van en in op te met voor bij naar uit aan is zijn was heeft niet geen meer hij zij haar woont werkt
-        houdt eet drinkt spreekt speelt heet jaar
+        houdt eet drinkt spreekt speelt heet jaar verdient weegt rookt leest kookt
         """,
         "pl": """
         w we z ze na do od o u i a oraz nie się jest są był była ma już dla po przy jej jego mieszka pracuje lubi je
-        pije mówi gra studiuje nazywa woli lat
+        pije mówi gra studiuje nazywa woli lat zarabia waży
+        pali czyta gotuje
         """,
         "tr": """
         bir ve ile de da için değil var yok çok daha olarak artık yaşıyor çalışıyor seviyor oturuyor içiyor yiyor
@@ -52,7 +59,7 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         """,
         "sv": """
         en ett och i på av med för till från är var har inte ingen som den det hans hennes bor arbetar jobbar gillar
-        äter dricker talar spelar heter år
+        äter dricker talar spelar heter år röker läser väger
         """,
         "cs": """
         v ve s se z na do od a i je jsou byl má není ne už pro po při bydlí žije pracuje jí pije mluví hraje studuje let
