@@ -3,7 +3,7 @@ few of them; the rest is decoded for the chosen items alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -12,6 +12,7 @@ from ..adapters.ports import Payload
 from ..memory.decay import latest, stability_after, strength
 from ..memory.facts.belief import FactClaim, was_believed
 from ..memory.policies import RecallPolicy
+from ..memory.recall.cue_fit import FitText
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
 from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
@@ -24,7 +25,7 @@ from ..schemas.turns import Sensitivity
 FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "semantic": (
         *("content", "subject", "category", "sensitivity", "evidence"),
-        *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at"),
+        *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at", "predicate"),
         *("strength", "retrieval_count", "last_accessed_at"),
     ),
     "working": (
@@ -44,6 +45,8 @@ SAYING: Final = (
     *("evidence[].observation_id", "evidence[].session_id", "evidence[].turn_id"),
 )
 """Fields of a fact that may confirm or contradict an episode."""
+QUOTES_MAX: Final = 4
+"""Quotes of a fact that are compared with a cue."""
 NUMBER: Final = (int, float)
 
 
@@ -122,6 +125,29 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 
 
 # ------------------------------------------------------------------------------------------------ to compare
+def fit_text_of(tier: Tier, payload: Payload, similarity: float | None) -> FitText:
+    """Return what is compared with the cue: the text, its subject, and the quotes of its evidence."""
+    content = content_of(payload)
+    match tier:
+        case "turns":
+            return FitText(content, similarity=similarity)
+        case "semantic":
+            beside = (*_quotes(payload), str(payload.get("predicate") or "").replace("_", " "))
+        case "episodic":
+            beside = (_text(payload, "evidence"),)
+        case "working":
+            beside = ()
+    related = payload.get("category") == "relationship"
+    return FitText(content, subject_of(payload), beside, relationship=related, similarity=similarity)
+
+
+def _quotes(payload: Payload) -> Iterator[str]:
+    evidence = payload.get("evidence")
+    for each in evidence[:QUOTES_MAX] if isinstance(evidence, list) else ():
+        if isinstance(each, dict) and isinstance(quote := each.get("quote"), str):
+            yield quote
+
+
 def subject_of(payload: Payload) -> str | None:
     """Return the subject. A message has none."""
     return _text(payload, "subject") if payload.get("subject") is not None else None

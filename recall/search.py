@@ -64,6 +64,8 @@ class Pool:
     lists: Sequence[RankedList] = ()
     preferred: frozenset[str] = frozenset()
     """Messages said by the speaker whom the cue names."""
+    similarity: Mapping[str, float] = field(default_factory=dict)
+    """The cosine of candidates with the cue, as far as the search by meaning found them."""
 
     def take(self, found: Sequence[StoredPoint]) -> None:
         for each in found:
@@ -236,7 +238,10 @@ class MemorySearch:
         preferred = await self._said_by(names, lists) if names else frozenset[str]()
         fused = fuse(lists, policy=self._policy.fused, pool=self._policy.pool, preferred=preferred)
         rows = await self._rows(tier, list(fused), condition, FIELDS[tier])
-        return Pool({each.id: each.payload for each in rows}, fused, lists, preferred)
+        near = next((found for name, found in zip(rankings, answers, strict=True) if name == "dense"), ())
+        return Pool(
+            {each.id: each.payload for each in rows}, fused, lists, preferred, {each.id: each.score for each in near}
+        )
 
     async def _said_by(self, names: Collection[str], lists: Sequence[RankedList]) -> frozenset[str]:
         """Return the messages in these lists that were said by the speaker whom the cue names."""

@@ -4,7 +4,8 @@ filter   which records may be seen                          filters.py
 search   all tiers at once, each with a deadline            search.py
 fuse     the ranked lists of a tier into one match          memory/recall/fusion.py
 link     activation between candidates, if composite        memory/recall/links.py
-rank     match and record into a score with its parts       memory/recall/ranking.py
+fit      how well candidates of all tiers fit the cue       memory/recall/cue_fit.py
+rank     match, fit and record into a score with its parts  memory/recall/ranking.py
 rerank   the order of the best by a reranker, if any        adapters/rerankers/, llm_reranker.py
 select   the best of all tiers, without duplicates          memory/recall/selection.py
 check    no episode whose fact is no longer believed        belief_filter.py
@@ -22,10 +23,14 @@ import structlog
 
 from ..adapters.ports import Embedder, Payload, RerankCandidate, Reranker, VectorStore
 from ..memory.facts.similarity import words
+from ..memory.language.identification import pack_of
+from ..memory.language.locales import locales
+from ..memory.language.questions import only_asks
 from ..memory.policies import RecallPolicy, TiersPolicy
+from ..memory.recall.cue_fit import fits
 from ..memory.recall.fusion import Rank, RankedList, ranks_in
 from ..memory.recall.links import Links, activation
-from ..memory.recall.ranking import Score, overlap, score_composite, score_trace
+from ..memory.recall.ranking import Score, overlap, score_composite, score_trace, weigh_fit, weigh_question
 from ..memory.recall.selection import ScoredMemory, choose, sort_by_score
 from ..schemas.collections import FACTS, LINKS
 from ..schemas.recall import RecalledItem, Tier
@@ -33,7 +38,7 @@ from ..schemas.turns import Sensitivity
 from .belief_filter import find_disbelieved
 from .collection_cache import CollectionCache
 from .deadline import DeadlineReads, UnansweredPart
-from .payloads import MemorySource, content_of, impression_of, subject_of, told_of, trace_of
+from .payloads import MemorySource, content_of, fit_text_of, impression_of, subject_of, told_of, trace_of
 from .request import RecallRequest
 from .search import COLLECTION_OF, MemorySearch, Pool, uses_links
 
@@ -77,6 +82,8 @@ class RecallPort(Protocol):
 
 
 Key = tuple[Tier, str]
+LEXICAL_EMBEDDER = "hashing"
+"""The embedder whose cosines compare words, not meanings."""
 RERANKER_SHARE = 0.9
 """The share of the patience after which the reranker is given up; the check which episodes are believed follows it."""
 BEHIND = 32
@@ -90,6 +97,8 @@ class _Found(NamedTuple):
     match: float
     lists: Sequence[RankedList]
     """The lists that named candidates of its tier."""
+    similarity: float | None = None
+    """Its cosine with the cue, where the search by meaning found it."""
     reranked: int | None = None
 
 
@@ -103,14 +112,17 @@ class RecallService:
         embedder: Embedder,
         policy: RecallPolicy,
         reranker: Reranker | None = None,
+        locale: str = "en",
     ) -> None:
         """A collection that does not exist counts as empty. Without a reranker, Reciprocal Rank Fusion alone orders the
-        candidates."""
+        candidates of a tier. `locale`: the language packs that read cues and messages, as in the policy
+        `memory.conflict.locale`."""
         self._store = store
         self._embedder = embedder
         self._existing = CollectionCache(store=store)
         self._policy = policy
         self._reranker = reranker
+        self._locale = locale
 
     async def recall(self, request: RecallRequest, *, now: datetime) -> RecallResult:
         """Answer one recall. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
@@ -205,15 +217,29 @@ class RecallService:
         self, found: Mapping[Key, _Found], links: Sequence[Links], request: RecallRequest, now: datetime
     ) -> list[ScoredMemory]:
         lifted = activation(links, {identity: each.match for (_, identity), each in found.items()}) if links else {}
+        fit = self._fits(found, request)
         return [
             ScoredMemory(
                 tier,
                 identity,
                 content_of(each.payload),
-                self._score(tier, each, lifted.get(identity, 0.0), request, now),
+                self._score(tier, each, lifted.get(identity, 0.0), fit.get((tier, identity)), request, now),
             )
             for (tier, identity), each in found.items()
         ]
+
+    def _fits(self, found: Mapping[Key, _Found], request: RecallRequest) -> dict[Key, float]:
+        """Return how well each statement fits the cue; nothing without a cue, for messages alone, and for the profile
+        `composite`. After a reranker its order says how well."""
+        cue = request.search_text
+        if cue is None or request.tiers == ("turns",) or self._policy.profile == "composite":
+            return {}
+        if any(each.reranked is not None for each in found.values()):
+            return {key: each.match for key, each in found.items()}
+        texts = [fit_text_of(tier, each.payload, each.similarity) for (tier, _), each in found.items()]
+        searched = any(each.similarity is not None for each in found.values())
+        meanings = searched and self._embedder.identity.name.partition(":")[0] != LEXICAL_EMBEDDER
+        return dict(zip(found, fits(cue, texts, pack_of(cue, self._locale), meanings=meanings), strict=True))
 
     def _found(self, pools: Mapping[Tier, Pool], request: RecallRequest) -> Iterator[tuple[Key, _Found]]:
         for tier, pool in pools.items():
@@ -222,9 +248,19 @@ class RecallService:
                 continue
             for identity, match in pool.fused.items():
                 if (payload := pool.payloads.get(identity)) is not None:
-                    yield (tier, identity), _Found(payload, match, pool.lists)
+                    yield (tier, identity), _Found(payload, match, pool.lists, pool.similarity.get(identity))
 
-    def _score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
+    def _score(
+        self, tier: Tier, found: _Found, links: float, fit: float | None, request: RecallRequest, now: datetime
+    ) -> Score:
+        score = self._own_score(tier, found, links, request, now)
+        if tier == "turns":
+            only_asking = only_asks(content_of(found.payload), locales(self._locale))
+            return weigh_question(score, self._policy) if only_asking else score
+        return score if fit is None else weigh_fit(score, fit, self._policy)
+
+    def _own_score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
+        """Return the score of the profile's formula alone."""
         if self._policy.profile == "composite":
             return score_composite(
                 impression_of(tier, found.payload, now=now, policy=self._policy),

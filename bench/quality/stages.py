@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from memstream.adapters.ports import VectorStore
 from memstream.cli.output.event_feed import nothing_left
-from memstream.cli.wiring.local_stages import local_stages
+from memstream.cli.wiring.local_stages import LocalStages, local_stages
 from memstream.cli.wiring.settings import OFFLINE, Settings
 from memstream.memory.policies import MemoryPolicy
 from memstream.schemas.collections import FACTS
@@ -55,17 +55,29 @@ class Deployment:
 
 async def remembered(talks: Sequence[Dialogue], deployment: Deployment) -> Mapping[str, list[Fact]]:
     """Return the active facts at the end, by dialogue. Sessions follow one another; dialogues run side by side."""
-    async with (
-        _settings(deployment) as settings,
-        local_stages(settings, MemoryPolicy(), purpose="bench.quality") as ports,
-    ):
+    async with deployed(deployment) as ports:
         for wave in range(max(len(talk.sessions) for talk in talks)):
-            await _say(ports.log, [(talk, talk.sessions[wave]) for talk in talks if wave < len(talk.sessions)])
-            await _settled(ports.log)
+            await tell(ports.log, [(talk.id, talk.sessions[wave]) for talk in talks if wave < len(talk.sessions)])
         if deployment.consolidated:
             await _consolidate(ports.log, talks)
             await _settled(ports.log)
         return {talk.id: await _active(ports.store, talk.id) for talk in talks}
+
+
+@asynccontextmanager
+async def deployed(deployment: Deployment) -> AsyncIterator[LocalStages]:
+    """Run all stages on a fresh folder."""
+    async with (
+        _settings(deployment) as settings,
+        local_stages(settings, MemoryPolicy(), purpose="bench.quality") as ports,
+    ):
+        yield ports
+
+
+async def tell(log: Log, sessions: Sequence[tuple[str, Sequence[Turn]]]) -> None:
+    """Send one session of each person, and wait until the stages are done with them."""
+    await _say(log, sessions)
+    await _settled(log)
 
 
 @asynccontextmanager
@@ -97,15 +109,15 @@ async def _settings(deployment: Deployment) -> AsyncIterator[Settings]:
             raise server.script_errors[0]
 
 
-async def _say(log: Log, wave: Sequence[tuple[Dialogue, Sequence[Turn]]]) -> None:
+async def _say(log: Log, wave: Sequence[tuple[str, Sequence[Turn]]]) -> None:
     sender = TurnSender(log, "quality")
     sent = []
-    for talk, turns in wave:
+    for person, turns in wave:
         for turn in turns:
             value = turn_value(
                 {
                     "tenant_id": TENANT,
-                    "user_id": talk.id,
+                    "user_id": person,
                     "session_id": turn.session_id,
                     "turn_id": turn.turn_id,
                     "occurred_at": turn.occurred_at,

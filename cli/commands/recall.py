@@ -121,6 +121,7 @@ async def _recalled(settings: Settings, policy: MemoryPolicy, request: RecallReq
             embedder=embedder,
             policy=dataclasses.replace(policy.recall, patience=COLD_PATIENCE),
             reranker=reranker,
+            locale=policy.conflict.locale,
         )
         return await TierFilter(service, policy.tiers).recall(request, now=datetime.now(UTC))
 

@@ -78,6 +78,7 @@ async def _serve(
             server = HttpServer(
                 parts=services,
                 policy=policy.recall,
+                locale=policy.conflict.locale,
                 credentials=credentials,
                 hygiene=policy.hygiene,
                 gist=policy.gist,

@@ -195,6 +195,8 @@ class HttpServer:
     gist: GistPolicy = field(default_factory=GistPolicy)
     tiers: TiersPolicy = field(default_factory=TiersPolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)
+    locale: str = "en"
+    """Language packs, as in the policy `memory.conflict.locale`."""
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -233,6 +235,7 @@ class HttpServer:
             embedder=self.parts.embedder,
             policy=self.policy,
             reranker=self.parts.reranker,
+            locale=self.locale,
         )
         kept = TierFilter(recall, self.tiers)
         reading = RecordReader(store=self.parts.store)

@@ -86,6 +86,10 @@ class RecallPolicy:
     """Share of the match in a working entry's score."""
     episodic_match: float = 0.3
     """Share of the match in an episode's score."""
+    fit: float = 1.2
+    """What a statement gets on top that fits the cue better than all others do. Others get less."""
+    asks: float = 0.5
+    """Share of the score that a message loses which only asks."""
     reinforcements: int = 10
     """Reinforcements from which a fact's reinforcement counts in full."""
     confidence_half_life_days: float = 180.0
@@ -112,8 +116,9 @@ class RecallPolicy:
         one_of("recall.reranker", self.reranker, RerankerName)
         between("recall.rerank_pool", self.rerank_pool, 1, 100)
         require(bool(self.cross_encoder.strip()), "recall.cross_encoder must name a model or a folder")
-        for name in ("semantic_match", "working_match", "episodic_match", "duplicate_overlap"):
+        for name in ("semantic_match", "working_match", "episodic_match", "asks", "duplicate_overlap"):
             unit(f"recall.{name}", getattr(self, name))
+        at_least("recall.fit", self.fit, 0)
         between("recall.pool", self.pool, 1, 1_000)
         between("recall.limit", self.limit, 1, 100)
         at_least("recall.reinforcements", self.reinforcements, 1)

@@ -63,15 +63,20 @@ class Impression:
 
 
 class Score(NamedTuple):
-    """Named parts and their sum, capped at 1. The sum is stored because candidates are sorted by it more than once."""
+    """Named parts and their sum. The sum is stored because candidates are sorted by it more than once."""
 
     parts: Mapping[str, float]
-    value: float
+    total: float
+
+    @property
+    def value(self) -> float:
+        """The sum, capped at 1."""
+        return min(1.0, self.total)
 
 
 # ------------------------------------------------------------------------------------------------ profiles
 def score_trace(trace: Trace, *, match: float, now: datetime, policy: RecallPolicy) -> Score:
-    """Return the score under the profiles `memstream` and `classic`."""
+    """Return the score under the profiles `memstream` and `classic`, before `weigh_fit` and `weigh_question`."""
     match trace:
         case SemanticTrace(confidence, reinforcements, since):
             sure = effective_confidence(confidence, since, now, half_life_days=policy.confidence_half_life_days)
@@ -125,8 +130,23 @@ def score_composite(
     )
 
 
+def weigh_fit(score: Score, fit: float, policy: RecallPolicy) -> Score:
+    """Add the part `fit` to a statement's score. `fit`: how well it fits the cue, compared with all candidates, 0–1.
+
+    What a statement says of itself (confidence, salience, significance) counts as far as it fits; a statement that fits
+    best rises above the messages in which it was said.
+    """
+    own = score.total - score.parts["match"]
+    return _score({**score.parts, "fit": policy.fit * fit - own * (1.0 - fit)})
+
+
+def weigh_question(score: Score, policy: RecallPolicy) -> Score:
+    """Add the part `asks` to the score of a message that only asks: it takes a share of the score away."""
+    return _score({**score.parts, "asks": -policy.asks * score.total})
+
+
 def _score(parts: Mapping[str, float]) -> Score:
-    return Score(parts, min(1.0, sum(parts.values())))
+    return Score(parts, sum(parts.values()))
 
 
 # ------------------------------------------------------------------------------------------------ terms

@@ -31,8 +31,8 @@ def share(limit: int, *, tiers: int) -> int:
 
 
 def sort_by_score(candidates: Iterable[ScoredMemory]) -> list[ScoredMemory]:
-    """Sort candidates by score, then tier, then id."""
-    return sorted(candidates, key=lambda each: (-each.score.value, _RANKS[each.tier], each.id))
+    """Sort candidates by score before its cap, then tier, then id."""
+    return sorted(candidates, key=lambda each: (-each.score.total, _RANKS[each.tier], each.id))
 
 
 def choose(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .definition import LocalePackError, define_locale_pack
 from .notation import phrases, words
-from .pack import Implied, Locale, Markers, Nouns, PredicateRule, Valued, WordOrder
+from .pack import Implied, Locale, Markers, Nouns, PredicateRule, QuestionWords, Valued, WordOrder
 from .registry import available_locales, locale, locales
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Markers",
     "Nouns",
     "PredicateRule",
+    "QuestionWords",
     "Valued",
     "WordOrder",
     "available_locales",

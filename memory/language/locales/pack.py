@@ -129,6 +129,30 @@ class Nouns:
     """Letters between the parts of a compound: Hund|e|trainer."""
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionWords:
+    """How questions begin, and what may stand beside a question without saying anything."""
+
+    openers: frozenset[str] = frozenset()
+    """Question words: who, where."""
+    relatives: frozenset[str] = frozenset()
+    """Question words that also continue a statement: *which is* why."""
+    auxiliaries: frozenset[str] = frozenset()
+    """Verbs that change places with the subject: *do* I, *is* she."""
+    subjects: frozenset[str] = frozenset()
+    """Pronouns and the like that follow such a verb in a question."""
+    articles: frozenset[str] = frozenset()
+    """Words that follow such a verb in a question with its mark, but also elsewhere: *have a* nice day."""
+    speakers: frozenset[str] = frozenset()
+    """Words that begin a clause in which the speaker tells of himself: I, my."""
+    requests: tuple[tuple[str, ...], ...] = ()
+    """What asks in the form of a statement, before a question word: *tell me* where."""
+    indirect: frozenset[str] = frozenset()
+    """What may follow such a request beside a question word: tell me *if*."""
+    fillers: frozenset[str] = frozenset()
+    """Greetings, thanks and the like."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Locale:
     """A locale pack."""
@@ -232,3 +256,6 @@ class Locale:
     """Whether an occupation has no article: `ist Imkerin`."""
     ending_verbs: frozenset[str] = frozenset()
     """Base forms of verbs that end something in the present tense, too: `hört auf`."""
+    topics: tuple[frozenset[str], ...] = ()
+    """Groups of words with which people ask for the same thing: job, work, employer."""
+    questions: QuestionWords = QuestionWords()

@@ -6,7 +6,7 @@ One module per field of life; words of no field stand in `lexicon.py` and `marke
 from __future__ import annotations
 
 from ..definition import define_locale_pack
-from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence
+from . import attributes, employment, habits, kinds, lexicon, markers, relationships, residence, topics
 from .verbs import VERBS
 
 ENGLISH = define_locale_pack(
@@ -62,4 +62,6 @@ ENGLISH = define_locale_pack(
     agents=lexicon.AGENTS,
     kinds=kinds.KINDS,
     altering=kinds.ALTERING,
+    topics=topics.TOPICS,
+    questions=topics.QUESTIONS,
 )

@@ -1,0 +1,106 @@
+"""Questions: whether a message only asks; pure.
+
+A question mark ends a question in most languages, `吗` or `か` in some. Where a pack has question words, a question is
+also recognised without a mark, by the order of words ("where do I live again"). The rules are cautious: "I live in
+Berlin, do you know it?" states something, so it does not only ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from .locales import Locale, QuestionWords
+
+_SENTENCE: Final = re.compile(r"[^.!?？！。؟…\n]+[.!?？！。؟…]*")
+_CLAUSE: Final = re.compile(r"[,;:，、؛()]|\s[-–—]+\s")
+_WORD: Final = re.compile(r"[\w'’]+")
+_ENDS: Final = re.compile(r"(?:吗|嗎|呢|吧|か|かな|까|까요|나요|ですか|ますか)$")
+"""Particles and endings of questions in Chinese, Japanese and Korean, also without a mark."""
+_ASKED: Final = re.compile(r"[?？؟]+[\s!?？؟)\"'»”’]*$")
+_LONG: Final = 3
+"""A clause of so many words before the question may state something."""
+_INVERTED_WITHIN: Final = 5
+"""Words of `which kind of tea do I` until the verb."""
+
+
+@lru_cache(maxsize=16_384)
+def only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
+    """Return whether every sentence of a message asks, apart from greetings and the like. `packs`: the languages whose
+    words are known."""
+    known = [pack.questions for pack in packs]
+    sentences = [each for each in _SENTENCE.findall(text) if _WORD.search(each)]
+    rest = [each for each in sentences if _ASKED.search(each) or not _says_nothing(each, known)]
+    return bool(rest) and all(_asks(each.strip(), known) for each in rest)
+
+
+def _says_nothing(sentence: str, known: Sequence[QuestionWords]) -> bool:
+    found = _words(sentence)
+    return any(all(word in each.fillers for word in found) for each in known)
+
+
+def _asks(sentence: str, known: Sequence[QuestionWords]) -> bool:
+    if _ENDS.search(sentence.rstrip(".!。！?？ ")):
+        return True
+    marked = _ASKED.search(sentence) is not None
+    if marked and (opening := sentence.find("¿")) >= 0:
+        return len(_words(sentence[:opening])) < _LONG
+    clauses = [found for each in _CLAUSE.split(sentence) if (found := _words(each))]
+    return any(_asks_in(clauses, marked, each) for each in known)
+
+
+def _asks_in(clauses: list[list[str]], marked: bool, known: QuestionWords) -> bool:
+    """Return whether the clauses of a sentence ask by the words of one language. `marked`: it has a question mark."""
+    told = [found for each in clauses if (found := _without_fillers(_uncontracted(each, known), known))]
+    if not told:
+        return marked
+    asking = [_opens_question(each, marked, known) for each in told]
+    if any(each[0] in known.speakers and not asks for each, asks in zip(told, asking, strict=True)):
+        return False
+    if asking[0]:
+        return True
+    return marked and all(asks or len(each) < _LONG for each, asks in zip(told[:-1], asking, strict=False))
+
+
+def _without_fillers(found: list[str], known: QuestionWords) -> list[str]:
+    first = next((place for place, word in enumerate(found) if word not in known.fillers), len(found))
+    return found[first:]
+
+
+def _uncontracted(found: list[str], known: QuestionWords) -> list[str]:
+    """Write `what's` as two words."""
+    first, mark, rest = found[0].partition("'")
+    return [first, f"'{rest}", *found[1:]] if mark and first in known.openers else found
+
+
+def _opens_question(found: list[str], marked: bool, known: QuestionWords) -> bool:
+    """Return whether a clause begins as a question: `where do I`, `what is`, `is she`, `tell me where`."""
+    for request in known.requests:
+        if tuple(found[: len(request)]) == request:
+            rest = found[len(request) :]
+            return not rest or bool(known.openers.intersection(rest[:2])) or rest[0] in known.indirect
+    if found[0] in known.openers:
+        continues = not marked and found[0] in known.relatives and found[1:2] != [] and found[1] in known.auxiliaries
+        return not continues and _is_inverted(found[1:], marked, known)
+    return found[0] in known.auxiliaries and _is_subject(found[1:2], marked, known)
+
+
+def _is_inverted(after: list[str], marked: bool, known: QuestionWords) -> bool:
+    """Return whether a verb stands before its subject after the question word. Without a question mark `what is` also
+    begins a statement with another verb: `what is important to me is honesty`."""
+    place = next((place for place, word in enumerate(after) if word in known.auxiliaries | known.subjects), None)
+    if place is None or place >= _INVERTED_WITHIN or after[place] not in known.auxiliaries:
+        return False
+    if place == 0 and not marked:
+        return not known.auxiliaries.intersection(after[1:])
+    return place == 0 or _is_subject(after[place + 1 : place + 2], marked, known)
+
+
+def _is_subject(found: list[str], marked: bool, known: QuestionWords) -> bool:
+    return bool(found) and (found[0] in known.subjects or (marked and found[0] in known.articles))
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'").lower() for word in _WORD.findall(text)]

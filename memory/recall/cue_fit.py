@@ -1,0 +1,204 @@
+"""How well memories of all tiers fit a cue, compared with each other; pure (docs/design/recall.md).
+
+The match of a tier says who comes first within it. It does not say whether that has anything to do with the cue: in
+each tier somebody is first. `fits` compares the candidates of all tiers, by the words of the cue that they contain and
+by their meaning. A word also counts, a little less, in another form, with a slip of the keyboard, or as a word of the
+same topic (job, work). Words that few candidates contain count more.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from ..language.locales import Locale
+from ..language.tokenizer import compared
+
+OTHER_FORM: Final = 0.8
+"""What a word counts that has another ending, or a slip."""
+SAME_TOPIC: Final = 0.6
+"""What a word of the same topic counts."""
+QUOTED: Final = 0.6
+"""What a word counts that stands only beside a statement, not in it."""
+NOT_NAMED: Final = 0.75
+"""The share that is left to a statement about another than the user, whom the cue does not name."""
+MEANING: Final = 0.5
+"""The share of the meaning. The rest is words."""
+SLIP: Final = 0.75
+"""Share of equal letters from which a word that no candidate contains is taken for another one."""
+SHORTEST: Final = 4
+"""Letters of the shortest word in which a slip is looked for."""
+BEGINNING: Final = 3
+"""Letters that two forms of a word have in common at least."""
+USER: Final = "user"
+_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class FitText(NamedTuple):
+    """A candidate as it is compared with the cue and with others."""
+
+    content: str
+    subject: str | None = None
+    """The subject of a statement; None for a message."""
+    beside: tuple[str, ...] = ()
+    """What was said around a statement: the quotes of its evidence, its predicate."""
+    relationship: bool = False
+    """Whether it says who its subject is to the user."""
+    similarity: float | None = None
+    """Its cosine with the cue. None where it was not searched by meaning."""
+
+
+def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = True) -> list[float]:
+    """Return for each candidate how well it fits, 0–1. The best one has 1 unless none fits at all. `meanings`: whether
+    the cosines compare meanings, and not words once more."""
+    known_as = _names(texts, pack)
+    said = [_said(each, pack) for each in texts]
+    beside = [_beside(each, known_as, pack) for each in texts]
+    words = _CueWords(cue, said, beside, pack)
+    meaning = _meanings(texts) if meanings else {}
+    raw: list[float] = []
+    for each, own, other in zip(texts, said, beside, strict=True):
+        covered = words.coverage(own, other)
+        near = meaning.get(each.content, covered)
+        named = each.subject in (None, USER) or words.name(known_as[each.subject])
+        raw.append((covered + MEANING * (near - covered)) * (1.0 if named else NOT_NAMED))
+    best = max(raw, default=0.0)
+    return [each / best if best > 0 else 0.0 for each in raw]
+
+
+# ------------------------------------------------------------------------------------------------ candidates
+def _said(text: FitText, pack: Locale) -> frozenset[str]:
+    own = stems(text.content, pack)
+    return own if text.subject in (None, USER) else own | stems(text.subject, pack)
+
+
+def _beside(text: FitText, known_as: Mapping[str | None, frozenset[str]], pack: Locale) -> frozenset[str]:
+    return known_as.get(text.subject, frozenset[str]()).union(*(stems(each, pack) for each in text.beside))
+
+
+def _names(texts: Iterable[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
+    """Return the words by which a cue may name each subject but the user: its name, and what it is to the user."""
+    names: dict[str | None, frozenset[str]] = {}
+    for each in texts:
+        if each.subject not in (None, USER):
+            words = names.get(each.subject) or stems(each.subject, pack)
+            more = stems(each.content, pack) - pack.stop_words - {USER} if each.relationship else frozenset[str]()
+            names[each.subject] = words | more
+    return names
+
+
+def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
+    """Return by text its cosine as a share of the greatest one. Equal texts of several tiers have the same."""
+    cosines: dict[str, float] = {}
+    for each in texts:
+        if each.similarity is not None:
+            cosines[each.content] = max(each.similarity, cosines.get(each.content, 0.0))
+    greatest = max(cosines.values(), default=0.0)
+    return {text: cosine / greatest for text, cosine in cosines.items()} if greatest > 0 else {}
+
+
+# ------------------------------------------------------------------------------------------------ cue
+class _CueWords:
+    """The telling words of a cue, each with its weight and with the words that count for it."""
+
+    def __init__(
+        self, cue: str, said: Sequence[frozenset[str]], beside: Sequence[frozenset[str]], pack: Locale
+    ) -> None:
+        asked = _asked(cue, pack)
+        frequency = Counter(word for own in said for word in asked & own)
+        vocabulary = frozenset[str]().union(*said, *beside)
+        forms = _forms(asked, vocabulary)
+        same = topics(pack)
+        self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
+        self._total = sum(self._weights.values())
+        self._forms = forms
+        self._topic = {
+            word: frozenset[str]().union(*(same.get(each, frozenset()) for each in (word, *forms[word])))
+            for word in asked
+        }
+
+    def coverage(self, own: AbstractSet[str], beside: AbstractSet[str]) -> float:
+        """Return the share of the cue's words that a candidate contains, 0–1, weighted."""
+        found = 0.0
+        for word, weight in self._weights.items():
+            counted = self._counts(word, own)
+            if counted < QUOTED:
+                counted = max(counted, QUOTED * self._counts(word, beside))
+            found += weight * counted
+        return found / self._total if self._total else 0.0
+
+    def name(self, words: AbstractSet[str]) -> bool:
+        """Return whether the cue contains one of these words."""
+        return any(self._counts(word, words) > 0 for word in self._weights)
+
+    def _counts(self, word: str, among: AbstractSet[str]) -> float:
+        if word in among:
+            return 1.0
+        if not self._forms[word].isdisjoint(among):
+            return OTHER_FORM
+        return 0.0 if self._topic[word].isdisjoint(among) else SAME_TOPIC
+
+
+def _asked(cue: str, pack: Locale) -> frozenset[str]:
+    """Return the words of the cue that say what it is about; all its words when none does."""
+    found = [_plain(word) for word in _WORD.findall(cue)]
+    asking = pack.questions
+    empty = pack.stop_words | pack.separators | asking.openers | asking.auxiliaries | asking.fillers
+    telling = [word for word in found if word not in empty or _stem(word, pack) in topics(pack)]
+    return frozenset(_stem(word, pack) for word in telling or found)
+
+
+def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, frozenset[str]]:
+    """Return for each word its other forms among the known words; for an unknown one also what it may be a slip of."""
+    begin = {word: word[: max(BEGINNING, len(word) - 2)] for word in asked}
+    likely = [each for each in vocabulary if each.startswith(tuple(begin.values()))]
+    forms = {
+        word: frozenset(each for each in likely if each.startswith(begin[word]) and len(each) <= len(begin[word]) + 2)
+        - {word}
+        for word in asked
+    }
+    unknown = [word for word in asked if word not in vocabulary and not forms[word] and len(word) >= SHORTEST]
+    return forms | {word: frozenset(_slips(word, vocabulary)) for word in unknown}
+
+
+def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
+    matcher = SequenceMatcher(b=word, autojunk=False)
+    for each in vocabulary:
+        if each[0] == word[0] and abs(len(each) - len(word)) <= 2 and len(each) >= SHORTEST:
+            matcher.set_seq1(each)
+            if matcher.quick_ratio() >= SLIP and matcher.ratio() >= SLIP:
+                yield each
+
+
+# ------------------------------------------------------------------------------------------------ words
+@lru_cache(maxsize=32_768)
+def stems(text: str, pack: Locale) -> frozenset[str]:
+    """Return the words of a text without their endings."""
+    return frozenset(_stem(_plain(word), pack) for word in _WORD.findall(text))
+
+
+@lru_cache(maxsize=32_768)
+def _stem(word: str, pack: Locale) -> str:
+    return compared(word, pack)
+
+
+def _plain(word: str) -> str:
+    """Return a word in lower case without what an apostrophe joins to it: what's, Nadia's."""
+    return word.casefold().replace("’", "'").partition("'")[0]
+
+
+@lru_cache(maxsize=8)
+def topics(pack: Locale) -> Mapping[str, frozenset[str]]:
+    """Return for a word the words of the same topics, all without their endings."""
+    found: dict[str, frozenset[str]] = {}
+    for topic in pack.topics:
+        group = frozenset(_stem(word, pack) for word in topic)
+        for word in group:
+            found[word] = found.get(word, frozenset()) | group
+    return found

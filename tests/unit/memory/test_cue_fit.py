@@ -1,0 +1,73 @@
+"""How well candidates fit a cue, compared with each other."""
+
+from __future__ import annotations
+
+from memstream.memory.language.locales import locale
+from memstream.memory.recall.cue_fit import FitText, fits
+
+ENGLISH = locale("en")
+
+
+def best(cue: str, *texts: FitText, meanings: bool = True) -> str:
+    """Return the content that fits best."""
+    found = fits(cue, texts, ENGLISH, meanings=meanings)
+    return texts[found.index(max(found))].content
+
+
+def user(content: str, *beside: str, similarity: float | None = None) -> FitText:
+    return FitText(content, "user", beside, similarity=similarity)
+
+
+JOB, HOME, CAT = user("Works at Stripe"), user("Lives in Potsdam"), user("Has a cat called Nori")
+
+
+def test_the_words_of_the_cue_decide_in_any_form() -> None:
+    assert best("where do I work?", JOB, HOME, CAT) == JOB.content
+    assert best("am I living in a town?", JOB, HOME, CAT) == HOME.content
+    assert best("Nori's age", JOB, HOME, CAT) == CAT.content
+
+
+def test_a_word_of_the_same_topic_counts_less_than_the_word() -> None:
+    assert best("what's my job", JOB, HOME, CAT) == JOB.content
+    assert best("job", user("Has a job interview on Monday"), JOB) == "Has a job interview on Monday"
+
+
+def test_a_slip_of_the_keyboard_is_understood_unless_the_word_is_known() -> None:
+    assert best("alergic", user("Is allergic to peanuts"), JOB) == "Is allergic to peanuts"
+    assert best("stripes", user("Likes stripes"), user("Likes strife")) == "Likes stripes"
+
+
+def test_a_statement_about_another_needs_its_name_or_what_it_is_to_the_user() -> None:
+    tom = FitText("Lives in Vienna", "tom")
+    brother = FitText("Is the user's brother", "tom", relationship=True)
+    assert best("where do I live", tom, brother, HOME) == HOME.content
+    assert best("where does Tom live", tom, brother, HOME) == tom.content
+    assert best("where does my brother live", tom, brother, HOME) == tom.content
+
+
+def test_the_quote_of_the_evidence_counts_less_than_the_statement() -> None:
+    quote = "My brother Tom lives in Vienna"
+    assert best("brother", user("Lives in Vienna", quote), JOB) == "Lives in Vienna"
+    assert best("brother", user("Has a brother", quote), user("Lives in Vienna", quote)) == "Has a brother"
+
+
+def test_a_rare_word_counts_more_than_one_that_all_contain() -> None:
+    texts = [user(f"Reads a book about {each}") for each in ("bees", "trains", "wine")]
+    assert best("book about trains", *texts) == "Reads a book about trains"
+
+
+def test_the_meaning_decides_where_no_word_is_shared() -> None:
+    wine, tea = user("Abstains from alcohol", similarity=0.5), user("Plays chess", similarity=0.1)
+    assert best("does he enjoy beer", tea, wine) == wine.content
+    assert fits("beer", [tea, wine], ENGLISH, meanings=False) == [0.0, 0.0]
+
+
+def test_equal_texts_of_several_tiers_fit_equally() -> None:
+    entry, fact = user("Works at Stripe"), user("Works at Stripe", similarity=0.4)
+    assert fits("where do I work", [entry, fact, user("Likes tea", similarity=0.1)], ENGLISH)[:2] == [1.0, 1.0]
+
+
+def test_any_cue_is_answered() -> None:
+    assert fits("…", [JOB], ENGLISH) == [0.0]
+    assert fits("who am I", [], ENGLISH) == []
+    assert fits("who am I", [user("Name is Ana, who am I")], ENGLISH) == [1.0]
