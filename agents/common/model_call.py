@@ -9,6 +9,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import JsonValue
 
 from ...adapters.ports import Completion, CompletionRequest, Completions, Message, Usage
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.observations import TokenUsage
 from ...schemas.tasks import Task
@@ -47,12 +48,14 @@ class CallStopped:
 
 @dataclass(frozen=True, slots=True)
 class ModelCaller:
-    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached."""
+    """Asks the model. `patience`: seconds that a question waits for a model that cannot be reached. `secrets` goes over
+    every answer before it is read."""
 
     completions: Completions
     calls: Calls
     spending: TierSpending
     patience: float
+    secrets: SecretFilter
 
     async def ask(self, tenant_id: str, question: ModelQuestion[A]) -> Completion[A] | CallStopped:
         """Raises Fatal, and Relinquished when this worker has to give the event back."""
@@ -80,7 +83,7 @@ class ModelCaller:
             tenant_id=tenant_id,
             messages=question.messages,
             json_schema=question.schema,
-            parse=question.parse,
+            parse=lambda answer: question.parse(self.secrets.value(answer).value),
         )
         return await self.calls.call(breaker, lambda: self.completions.complete(request), give_up_after=self.patience)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.commands import Command
 from ...schemas.errors import Poison
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
+from .protection import protect_command
 from .turn_routing import is_misplaced
 
 
@@ -36,9 +38,9 @@ class OwnerCommand:
         return self.command.command_id
 
 
-def decode_owner_command(record: Record) -> OwnerCommand:
-    """Decode a command on memory.commands. Raises Poison."""
-    command = decode(record, Command)
+def decode_owner_command(record: Record, secrets: SecretFilter) -> OwnerCommand:
+    """Decode a command on memory.commands and take out what is secret. Raises Poison."""
+    command = protect_command(decode(record, Command), secrets)
     if command.owner is None:
         raise Poison("invalid", f"owner: a command on {COMMANDS.name} needs one")
     return OwnerCommand(command, command.key)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ...memory.secrets.secret_filter import SecretFilter
+from ...memory.secrets.secret_filter import SecretFilter, at_least, highest
 from ...memory.secrets.turns import ProtectedTurn
+from ...schemas.base import CONTENT_MAX, QUOTE_MAX, SUBJECT_MAX
 from ...schemas.cloudevents import MASKED_HEADER, Headers
 from ...schemas.commands import Command
+from ...schemas.observations import Observation, Observed
 from ...streams.log.port import Record
 
 _OURS = ("ce_", "content-type", "memstream-", "kafka_dlt-")
@@ -42,6 +44,35 @@ def protect_command(command: Command, secrets: SecretFilter) -> Command:
     if (args, kind, issued_by) == (command.args, command.kind, command.issued_by):
         return command
     return command.model_copy(update={"args": args, "kind": kind, "issued_by": issued_by})
+
+
+def protect_observed(observed: Observed, secrets: SecretFilter) -> Observed:
+    """Return an observed turn with nothing secret in its observations. An earlier version, or another policy, may have
+    written them; what this one wrote comes back as it is."""
+    kept = [protect_observation(each, secrets) for each in observed.observations]
+    if all(new is old for new, old in zip(kept, observed.observations, strict=True)):
+        return observed
+    return observed.model_copy(update={"observations": tuple(each for each in kept if each is not None)})
+
+
+def protect_observation(observation: Observation, secrets: SecretFilter) -> Observation | None:
+    """Return an observation as it may be kept: itself if nothing changes, None if its content may not be kept."""
+    content, subject = secrets.text(observation.content), secrets.text(observation.subject)
+    if content.dropped or subject.dropped:
+        return None
+    quote = secrets.mask(observation.evidence)
+    sensitivity = at_least(observation.sensitivity, highest(content.sensitivity, subject.sensitivity))
+    given = (observation.content, observation.subject, observation.evidence, observation.sensitivity)
+    if (content.text, subject.text, quote, sensitivity) == given:
+        return observation
+    return observation.model_copy(
+        update={
+            "content": content.text[:CONTENT_MAX],
+            "subject": subject.text[:SUBJECT_MAX],
+            "evidence": quote[:QUOTE_MAX],
+            "sensitivity": sensitivity,
+        }
+    )
 
 
 def _masked(record: Record, value: bytes | None, secrets: SecretFilter) -> Record:

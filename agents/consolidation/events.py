@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.episodes import EpisodesRecorded
 from ...schemas.recall import RecallReport
 from ...schemas.topics import COMMANDS, RECALLED
@@ -40,11 +41,11 @@ class RecallEvent:
 ConsolidationEvent = ReflectedTurn | OwnerCommand | RecallEvent
 
 
-def route_event(record: Record, *, partitions: int) -> RoutedEvent[ConsolidationEvent]:
+def route_event(record: Record, *, partitions: int, secrets: SecretFilter) -> RoutedEvent[ConsolidationEvent]:
     """Decode the event and put it into the lane of its owner. Raises Poison."""
     work: ConsolidationEvent
     if record.position.topic == COMMANDS.name:
-        work = decode_owner_command(record)
+        work = decode_owner_command(record, secrets)
     elif record.position.topic == RECALLED.name:
         recall = decode(record, RecallReport)
         work = RecallEvent(recall, recall.owner.key(recall.tenant_id))

@@ -1,6 +1,6 @@
 """Summaries of turns of a session, for the steps Summary and Compact: which turns a model may see, and its answer.
 
-Left out are secret messages, and turns of which a secret episode or fact was made.
+Left out are secret messages, and turns that have a label or of which a secret episode or fact was made.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from qdrant_client import models
 
 from ...adapters.vectors.conditions import any_of, equals
 from ...memory.policies import CapturePolicy
+from ...memory.secrets.secret_filter import at_least
 from ...memory.upkeep.digest import truncate_to_tokens
 from ...memory.upkeep.summaries import SummaryBacklog, SummaryTurn, to_summary_turns
 from ...schemas import ids
 from ...schemas.base import CONTENT_MAX
-from ...schemas.collections import EPISODES, FACTS, TURNS
+from ...schemas.collections import EPISODES, FACTS, LABELS, TURNS
 from ...schemas.commands import SummaryProposal
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import StoredFact
+from ...schemas.labels import TurnLabel
 from ...schemas.observations import TokenUsage
 from ...schemas.turns import SENSITIVITIES
 from ...schemas.working_set import StoredMessage
@@ -78,7 +80,8 @@ async def without_secrets(
 
 
 async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader: OwnerReader) -> frozenset[str]:
-    """Return the turns of which a secret episode or fact was made."""
+    """Return the turns that have a label or of which a secret episode or fact was made. The label is there before
+    consolidation knows of the turn; the session log may follow it later."""
     store, calls, tenant_id = reader.store, reader.calls, request.tenant_id
     secret = equals("sensitivity", "secret")
     of_episodes = models.Filter(must=[of_owner(request), secret, _of(session)])
@@ -87,8 +90,12 @@ async def _secret_turns(request: RunRequest, session: SummaryBacklog, *, reader:
     facts = await calls.call("store", lambda: store.select(FACTS, tenant_id=tenant_id, where=of_facts))
     secret_episodes = [StoredEpisode.from_payload(each.payload) for each in episodes]
     secret_facts = [StoredFact.from_payload(each.payload) for each in facts]
+    session_key = ids.session_key(tenant_id, *session.session)
+    label_ids = [ids.label_id(session_key, each) for each in session.turn_ids]
+    labels = await calls.call("store", lambda: store.get(LABELS, tenant_id=tenant_id, ids=label_ids))
     return frozenset(
-        [each.turn_id for each in secret_episodes if each.session_id == session.session_id]
+        [TurnLabel.from_payload(each.payload).turn_id for each in labels.values()]
+        + [each.turn_id for each in secret_episodes if each.session_id == session.session_id]
         + [each.turn_id for fact in secret_facts for each in fact.evidence if each.session_id == session.session_id]
     )
 
@@ -112,7 +119,9 @@ async def summarise_turns(
         content=text,
         began_at=shown[0].occurred_at,
         occurred_at=shown[-1].occurred_at,
-        sensitivity=max((each.sensitivity for each in shown), key=SENSITIVITIES.index),
+        sensitivity=at_least(
+            max((each.sensitivity for each in shown), key=SENSITIVITIES.index), caller.secrets.label(text)
+        ),
         trust=min((each.trust for each in shown), key=("assistant", "user").index),
         model=answer.model,
         prompt=prompt.name,

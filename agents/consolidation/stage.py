@@ -29,6 +29,7 @@ import structlog
 
 from ...adapters.ports import Completions, VectorStore
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
@@ -43,6 +44,7 @@ from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import ModelCaller, tenant_of_breaker
 from ..common.owner_routing import OwnerCommand
+from ..common.protection import keep_unread_record
 from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
@@ -94,6 +96,7 @@ class Consolidation:
         partitions: int,
         spending: TierSpending,
         now: Callable[[], datetime],
+        secrets: SecretFilter,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -103,10 +106,13 @@ class Consolidation:
         self._policy = policy.consolidation
         self._hygiene = policy.hygiene
         self._partitions = partitions
+        self._secrets = secrets
         self._spending = spending
         self._now = now
         self._pause = policy.observe.patience
-        caller = ModelCaller(completions=completions, calls=calls, spending=spending, patience=self._pause)
+        caller = ModelCaller(
+            completions=completions, calls=calls, spending=spending, patience=self._pause, secrets=secrets
+        )
         self._steps = Steps(OwnerReader(store, calls), caller, policy)
         self._runs = RunExecutor(self._steps.of, spending)
         self._recall_counters = RecallCounters(
@@ -121,7 +127,7 @@ class Consolidation:
         return topic != COMMANDS.name
 
     def route(self, record: Record) -> RoutedEvent[ConsolidationEvent]:
-        return route_event(record, partitions=self._partitions)
+        return route_event(record, partitions=self._partitions, secrets=self._secrets)
 
     def last(self, work: ConsolidationEvent, rows: Rows) -> StageDecision | None:
         if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
@@ -241,9 +247,8 @@ class Consolidation:
         dead_letters: tuple[OutRecord, ...] = ()
         if run.poison is not None:
             self._metrics.refused(record.position.topic, run.poison.reason)
-            dead_letters = (
-                dead_letter(record, stage=self.name, reason=run.poison.reason, error=run.poison, attempts=1),
-            )
+            kept = keep_unread_record(record, self._secrets)
+            dead_letters = (dead_letter(kept, stage=self.name, reason=run.poison.reason, error=run.poison, attempts=1),)
         self._report(made)
         sent = tuple(command_record(command, source=SOURCE) for command in commands)
         return RunConclusion(row, made, (*sent, *dead_letters), run.writes, run.why)

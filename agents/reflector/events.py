@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...memory.secrets.secret_filter import SecretFilter
 from ...schemas.observations import Observed
 from ...schemas.topics import COMMANDS
 from ...streams.engine.codec import decode
 from ...streams.engine.handler import RoutedEvent
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand, decode_owner_command, route_to_owner
+from ..common.protection import protect_observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,12 @@ class ObservedTurn:
 ReflectorEvent = ObservedTurn | OwnerCommand
 
 
-def route_event(record: Record, *, partitions: int) -> RoutedEvent[ReflectorEvent]:
+def route_event(record: Record, *, partitions: int, secrets: SecretFilter) -> RoutedEvent[ReflectorEvent]:
     """Decode a record; its lane is its owner key. Raises Poison."""
     work: ReflectorEvent
     if record.position.topic == COMMANDS.name:
-        work = decode_owner_command(record)
+        work = decode_owner_command(record, secrets)
     else:
-        observed = decode(record, Observed)
+        observed = protect_observed(decode(record, Observed), secrets)
         work = ObservedTurn(observed, observed.owner.key(observed.tenant_id))
     return route_to_owner(record, work, partitions=partitions)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...memory.facts.conflict import lookup_predicates
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement
 from ...memory.facts.transitions import Stamp, Transition
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter, at_least
 from ...schemas.facts import FactCause, StoredFact
 from .fact_overlay import FactOverlay, Vector
 
@@ -38,6 +39,7 @@ class FactChanger:
     stamp: Stamp
     policy: MemoryPolicy
     count: Callable[[str], None]
+    secrets: SecretFilter
 
     async def near(self, statement: Statement, vector: Vector | None) -> tuple[NearFact, ...]:
         """Return the facts that the conflict pipeline compares the statement with."""
@@ -48,10 +50,19 @@ class FactChanger:
     def change(
         self, transitions: Sequence[Transition], cause: FactCause, vectors: Mapping[str, Vector]
     ) -> tuple[FactChange, ...]:
-        """Put transitions over the stored facts. `vectors` has those of new texts."""
+        """Put transitions over the stored facts. `vectors` has those of new texts. A new text in which something is
+        labelled makes its fact secret."""
+        transitions = [self._labelled(each) for each in transitions]
         for each in transitions:
             self.overlay.change(each, vectors.get(each.fact.content) if _has_new_text(each) else None)
         return tuple(FactChange(each, cause) for each in transitions)
+
+    def _labelled(self, transition: Transition) -> Transition:
+        fact = transition.fact
+        sensitivity = at_least(fact.sensitivity, self.secrets.label(fact.content, fact.subject))
+        if not _has_new_text(transition) or sensitivity == fact.sensitivity:
+            return transition
+        return replace(transition, fact=fact.model_copy(update={"sensitivity": sensitivity}))
 
 
 def changed_ids(changes: Sequence[FactChange]) -> tuple[str, ...]:

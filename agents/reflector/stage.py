@@ -1,6 +1,6 @@
 """The reflector: observations become episodes and facts. The way of an event through it, from top to bottom:
 
-route    decode (events.py); one lane per owner, over both topics
+route    decode (events.py); mask what is secret (memory/secrets/); one lane per owner, over both topics
 decide   handled before? → nothing
          an observed turn   → episodes; changes of facts, by the conflict pipeline; a record for consolidation
          a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from ...adapters.ports import Embedder, VectorStore
 from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter, at_least
 from ...schemas import ids
 from ...schemas.base import REASON_MAX, explain
 from ...schemas.commands import (
@@ -38,6 +39,7 @@ from ...schemas.commands import (
     FactsApply,
     ResultError,
 )
+from ...schemas.episodes import StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
@@ -79,6 +81,7 @@ class Reflector:
         policy: MemoryPolicy,
         partitions: int,
         now: Callable[[], datetime],
+        secrets: SecretFilter,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -90,6 +93,7 @@ class Reflector:
         self._policy = replace(policy, conflict=replace(policy.conflict, lexical=lexical))
         self._episodes = Episodes(store, calls, policy.routing.episodes_kept, metrics.counted)
         self._partitions = partitions
+        self._secrets = secrets
         self._now = now
 
     # ------------------------------------------------------------------------------------------------ route
@@ -97,7 +101,7 @@ class Reflector:
         return True
 
     def route(self, record: Record) -> RoutedEvent[ReflectorEvent]:
-        return route_event(record, partitions=self._partitions)
+        return route_event(record, partitions=self._partitions, secrets=self._secrets)
 
     def last(self, work: ReflectorEvent, rows: Rows) -> StageDecision | None:
         return LedgerRow.last_decision(rows, work.owner_key)
@@ -225,6 +229,7 @@ class Reflector:
             new = await self._episodes.from_summaries(args, tenant_id=tenant_id, owner=command.owner, now=now)
         else:
             new = await self._episodes.from_working_set(args, tenant_id=tenant_id, owner=command.owner, now=now)
+        new = replace(new, episodes=tuple(self._labelled(each) for each in new.episodes))
         vectors = await self._embed(tenant_id, list(dict.fromkeys(each.content for each in new.episodes)))
         result = applied_result(
             command,
@@ -243,6 +248,11 @@ class Reflector:
         )
         return row.model_copy(update={"episodes": row.episodes + len(new.episodes)}).decision(owner_key, outcome)
 
+    def _labelled(self, episode: StoredEpisode) -> StoredEpisode:
+        """Return the episode of a command, secret if something in its text is labelled."""
+        label = self._secrets.label(episode.content, episode.subject, episode.evidence)
+        return episode.model_copy(update={"sensitivity": at_least(episode.sensitivity, label)})
+
     def _refuse(
         self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError
     ) -> StageDecision:
@@ -258,6 +268,7 @@ class Reflector:
             stamp=Stamp(now=self._now(), cause=cause, embedder=self._embedder.identity.name),
             policy=self._policy,
             count=self._metrics.counted,
+            secrets=self._secrets,
         )
 
     async def _embed(self, tenant_id: str, texts: Sequence[str]) -> Mapping[str, Vector]:

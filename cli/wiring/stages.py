@@ -140,6 +140,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             policy=ports.policy,
             partitions=partitions,
             now=utc_now,
+            secrets=ports.secrets,
         )
     if name == "consolidation":
         return Consolidation(
@@ -152,5 +153,6 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
             partitions=partitions,
             spending=ports.spending,
             now=utc_now,
+            secrets=ports.secrets,
         )
     raise Fatal(f"the stage {name} is not there yet")

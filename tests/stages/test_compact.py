@@ -34,7 +34,7 @@ from tests.support.reflector_world import reflector
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("digests", "procedures")
+    await bench.store.ensure("digests", "labels", "procedures")
     made = Consolidating(bench)
     made.model.answers["summary"] = lambda shown: {"text": f"Told of {shown.count('[t')} things"}
     made.build(consolidation=ConsolidationPolicy(summary_turns=0, trigger="manual"))

@@ -39,7 +39,7 @@ class Both:
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Both]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("archive", "digests", "procedures")
+    await bench.store.ensure("archive", "digests", "labels", "procedures")
     reflecting = Bench(store=bench.store, folder=tmp_path / "deaths", stage_name="reflector")
     reflecting.stage = reflector(reflecting)
     yield Both(Consolidating(bench), reflecting)

@@ -26,7 +26,7 @@ from tests.support.record_builders import NOW, episode, stored_fact
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("archive", "digests", "procedures")
+    await bench.store.ensure("archive", "digests", "labels", "procedures")
     yield Consolidating(bench)
     await bench.store.close()
 

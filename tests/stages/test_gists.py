@@ -90,7 +90,7 @@ class World(Consolidating):
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[World]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("archive", "digests", "procedures")
+    await bench.store.ensure("archive", "digests", "labels", "procedures")
     yield World(bench)
     await bench.store.close()
 

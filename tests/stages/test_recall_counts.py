@@ -17,6 +17,7 @@ from memstream.cli.wiring.worker import COLLECTIONS_OF
 from memstream.memory.policies import HygienePolicy, MemoryPolicy, RecallPolicy
 from memstream.memory.policies.budget import TIERS
 from memstream.memory.recall.links import Links
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.recall.request import RecallRequest
 from memstream.recall.service import RecallService
 from memstream.schemas import ids
@@ -52,6 +53,7 @@ class Recalled:
             partitions=PARTITIONS,
             spending=TierSpending(TIERS["standard"], completions_of=lambda task: cast(Completions, Scripted())),
             now=bench.now,
+            secrets=SecretFilter(),
         )
 
     async def fact(self, content: str, **changes: Any) -> StoredFact:

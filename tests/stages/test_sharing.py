@@ -46,7 +46,7 @@ class World:
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("archive", "digests", "procedures")
+    await bench.store.ensure("archive", "digests", "labels", "procedures")
     yield World(bench, Bench(store=bench.store, folder=tmp_path / "deaths", stage_name="reflector"))
     await bench.store.close()
 

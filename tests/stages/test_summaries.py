@@ -28,7 +28,7 @@ SAID = ("I joined Stripe.", "I moved to Oslo.", "I have a dog.", "I love jazz.",
 @pytest.fixture
 async def it(tmp_path: Path) -> AsyncIterator[Consolidating]:
     bench = await open_bench(tmp_path, "consolidation")
-    await bench.store.ensure("digests", "procedures")
+    await bench.store.ensure("digests", "labels", "procedures")
     made = Consolidating(bench)
     made.model.answers["summary"] = lambda shown: {"text": f"Told of {shown.count('[t')} things"}
     yield made

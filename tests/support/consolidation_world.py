@@ -15,6 +15,7 @@ from memstream.agents.consolidation.rows import ProgressRow
 from memstream.memory.effective_policy import without_disabled_tiers
 from memstream.memory.policies import MemoryPolicy, ObservePolicy
 from memstream.memory.policies.budget import TIERS, Tier, TierPolicy
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
 from memstream.schemas.commands import Change, Command, FactsApply
 from memstream.schemas.digests import StoredDigest
@@ -113,6 +114,7 @@ class Consolidating:
                 completions_of=lambda task: cast(Completions, self.model),
             ),
             now=self.bench.now,
+            secrets=SecretFilter(),
             monotonic=self.time,
         )
         self.bench.stage = self.stage

@@ -6,6 +6,7 @@ from typing import Any
 
 from memstream.agents.reflector import Reflector
 from memstream.memory.policies import MemoryPolicy
+from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas import ids
 from memstream.schemas.commands import Command
 from memstream.schemas.observations import Observation, Observed, ObservedBy
@@ -28,6 +29,7 @@ def reflector(bench: Bench, policy: MemoryPolicy | None = None) -> Reflector:
         policy=policy or MemoryPolicy(),
         partitions=PARTITIONS,
         now=bench.now,
+        secrets=SecretFilter(),
     )
 
 

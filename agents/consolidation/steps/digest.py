@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import DigestPolicy
+from ....memory.secrets.secret_filter import at_least
 from ....memory.upkeep.digest import basis_of, choose_episodes, choose_facts, is_due, truncate_to_tokens
 from ....schemas import ids
 from ....schemas.collections import DIGESTS
@@ -60,9 +61,12 @@ class DigestStep:
             text=text,
             at=request.now,
             basis=basis,
-            sensitivity=max(
-                (*(each.sensitivity for each in shown_facts), *(each.sensitivity for each in shown_episodes)),
-                key=SENSITIVITIES.index,
+            sensitivity=at_least(
+                max(
+                    (*(each.sensitivity for each in shown_facts), *(each.sensitivity for each in shown_episodes)),
+                    key=SENSITIVITIES.index,
+                ),
+                self.caller.secrets.label(text),
             ),
             model=answer.model,
             prompt=prompt.name,

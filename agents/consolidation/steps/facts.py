@@ -12,6 +12,7 @@ from ....adapters.ports import DenseRanking
 from ....adapters.vectors.conditions import equals, is_empty
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.consolidation import Counters, propose
+from ....memory.upkeep.one_audience import READABLE, of_one_audience
 from ....schemas.cloudevents import rfc3339
 from ....schemas.collections import EPISODES, FACTS
 from ....schemas.episodes import StoredEpisode
@@ -38,7 +39,10 @@ class FactsStep:
         episodes, waiting = await self._episodes(request)
         if not episodes:
             return StepResult("nothing", row.model_copy(update={"counters": Counters()}))
-        prompt = ConsolidatePrompt(episodes, await self._facts_near(request, episodes))
+        facts = await self._facts_near(request, episodes)
+        if episodes[0].sensitivity in READABLE:
+            facts = tuple(each for each in facts if each.sensitivity in READABLE)
+        prompt = ConsolidatePrompt(episodes, facts)
         counts = {"episodes": len(episodes), "facts_shown": len(prompt.facts)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
         answer = await self.caller.ask(request.tenant_id, question)
@@ -71,7 +75,8 @@ class FactsStep:
         )
 
     async def _episodes(self, request: RunRequest) -> tuple[tuple[StoredEpisode, ...], int]:
-        """Return the oldest episodes that no run has looked at, and how many there are in all."""
+        """Return the oldest episodes that no run has looked at, secret ones by themselves, and how many there are in
+        all."""
         where = models.Filter(must=[of_owner(request), is_empty("consolidated_at"), is_empty("deleted_at")])
         store, calls, tenant_id = self.reader.store, self.reader.calls, request.tenant_id
         found = await calls.call(
@@ -83,7 +88,7 @@ class FactsStep:
         if not found:
             return (), 0
         waiting = await calls.call("store", lambda: store.count(EPISODES, tenant_id=tenant_id, where=where))
-        return tuple(as_episode(each) for each in found), waiting
+        return of_one_audience([as_episode(each) for each in found], lambda each: each.sensitivity), waiting
 
     async def _facts_near(self, request: RunRequest, episodes: Sequence[StoredEpisode]) -> tuple[StoredFact, ...]:
         """Return all active facts when they fit into the prompt, else those nearest to any of the episodes.

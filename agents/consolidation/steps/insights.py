@@ -7,6 +7,7 @@ from typing import Final
 
 from ....memory.policies import ConsolidationPolicy
 from ....memory.upkeep.clusters import cluster_name, find_clusters
+from ....memory.upkeep.one_audience import READABLE
 from ....schemas.commands import Change
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode
@@ -32,7 +33,8 @@ class InsightsStep:
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.cluster:
             return StepResult("nothing", row)
-        found = await self.reader.episodes(request, with_dense=True)
+        every = await self.reader.episodes(request, with_dense=True)
+        found = [each for each in every if as_episode(each).sensitivity in READABLE]
         if len(found) < self.policy.cluster:
             return StepResult("nothing", row)
         found_clusters = find_clusters(

@@ -9,14 +9,18 @@ from datetime import datetime
 from ....memory.facts.pending import judge_without_model, more_trusted_rivals
 from ....memory.facts.trust_order import outranks
 from ....memory.policies import ConsolidationPolicy
+from ....memory.upkeep.one_audience import of_one_audience
 from ....schemas.commands import Change, Judgement
 from ....schemas.facts import StoredFact
+from ....schemas.turns import SENSITIVITIES, Sensitivity
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader
 from ..prompts.judge import SCHEMA, TASK, JudgePrompt, PendingPair, parse
 from ..rows import PartName, ProgressRow
 from .base import RunRequest, StepResult
 
+JUDGED = "judged by the model"
+"""The reason where one of the two facts is secret: the other one's event would repeat the model's words about both."""
 PENDING_READ = 200
 """Pending facts of an owner that one run reads."""
 
@@ -56,9 +60,11 @@ class JudgeStep:
     part: PartName
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
-        pairs = pairs_to_judge(await pending_facts(self.reader, request), request.now)[: self.policy.max_pairs]
-        if not pairs:
+        waiting = pairs_to_judge(await pending_facts(self.reader, request), request.now)
+        if not waiting:
             return StepResult("nothing", row)
+        pairs = of_one_audience(waiting, _sensitivity)[: self.policy.max_pairs]
+        is_secret = _sensitivity(pairs[0]) == "secret"
         prompt = JudgePrompt(pairs)
         counts = {"pairs": len(pairs)}
         question = ModelQuestion(TASK, prompt.name, prompt.messages(), SCHEMA, parse)
@@ -72,7 +78,8 @@ class JudgeStep:
             if pair is None or item.pair_id in changes:
                 unknown += 1
                 continue
-            changes[item.pair_id] = judge_change(pair.pending, pair.known, item.decision, item.reason)
+            reason = JUDGED if is_secret else item.reason
+            changes[item.pair_id] = judge_change(pair.pending, pair.known, item.decision, reason)
         dropped = {"unknown_pair": unknown, "invalid": answer.value.dropped}
         return StepResult(
             "done",
@@ -84,6 +91,10 @@ class JudgeStep:
             prompt=prompt.name,
             usage=token_usage(answer.usage),
         )
+
+
+def _sensitivity(pair: PendingPair) -> Sensitivity:
+    return max(pair.pending.sensitivity, pair.known.sensitivity, key=SENSITIVITIES.index)
 
 
 def pairs_to_judge(pairs: Sequence[tuple[StoredFact, StoredFact | None]], now: datetime) -> list[PendingPair]:

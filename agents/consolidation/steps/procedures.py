@@ -9,13 +9,15 @@ from typing import Final
 from qdrant_client import models
 
 from ....memory.policies import ConsolidationPolicy
+from ....memory.secrets.secret_filter import SecretFilter, at_least
 from ....memory.upkeep.clusters import cluster_name
+from ....memory.upkeep.one_audience import READABLE
 from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
 from ....schemas.outcomes import OutPoint, PutPoints
 from ....schemas.procedures import StoredProcedure
-from ....schemas.turns import SENSITIVITIES, up_to
+from ....schemas.turns import SENSITIVITIES
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode, of_owner
 from ..prompts.procedures import SCHEMA, TASK, ProcedureItem, ProceduresPrompt, parse
@@ -25,7 +27,6 @@ from .base import RunRequest, StepResult
 PROCEDURES_MAX: Final = 3
 KNOWN_MAX: Final = 50
 """Known procedures that the prompt names."""
-SHOWN: Final = up_to("internal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class ProceduresStep:
 
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         episodes = [as_episode(each) for each in await self.reader.episodes(request)]
-        shown = [each for each in episodes if each.sensitivity in SHOWN][-self.policy.max_episodes :]
+        shown = [each for each in episodes if each.sensitivity in READABLE][-self.policy.max_episodes :]
         if not self.policy.cluster or len(shown) < self.policy.cluster or cluster_name(shown) == row.mined:
             return StepResult("nothing", row)
         prompt = ProceduresPrompt(shown, await self._known(request))
@@ -49,7 +50,7 @@ class ProceduresStep:
         if isinstance(answer, CallStopped):
             return StepResult.stopped(answer, looked_at if answer.status == "failed" else row)
         found = [
-            _procedure(item, shown, request, model=answer.model, prompt=prompt.name)
+            _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
             for _, item in answer.value.items[:PROCEDURES_MAX]
         ]
         by_id = {each.procedure_id: each for each in found}
@@ -73,7 +74,13 @@ class ProceduresStep:
 
 
 def _procedure(
-    item: ProcedureItem, shown: Sequence[StoredEpisode], request: RunRequest, *, model: str, prompt: str
+    item: ProcedureItem,
+    shown: Sequence[StoredEpisode],
+    request: RunRequest,
+    secrets: SecretFilter,
+    *,
+    model: str,
+    prompt: str,
 ) -> StoredProcedure:
     return StoredProcedure(
         procedure_id=ids.procedure_id(request.owner_key, item.name),
@@ -84,7 +91,10 @@ def _procedure(
         trigger=item.trigger,
         steps=tuple(item.steps),
         at=request.now,
-        sensitivity=max((each.sensitivity for each in shown), key=SENSITIVITIES.index),
+        sensitivity=at_least(
+            max((each.sensitivity for each in shown), key=SENSITIVITIES.index),
+            secrets.label(item.name, item.trigger, *item.steps),
+        ),
         model=model,
         prompt=prompt,
         run_id=request.run_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....memory.policies import PrunePolicy
+from ....memory.upkeep.one_audience import READABLE
 from ....memory.upkeep.pruning import is_prune_due, prune_proposals, select_next_facts
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader
@@ -29,7 +30,7 @@ class PruneStep:
     async def run(self, request: RunRequest, row: ProgressRow) -> StepResult:
         if not self.policy.facts or (row.changed_facts < self.policy.changed and not request.forced):
             return StepResult("nothing", row)
-        facts = await self.reader.facts(request)
+        facts = [each for each in await self.reader.facts(request) if each.sensitivity in READABLE]
         if not is_prune_due(len(facts), self.policy.changed if request.forced else row.changed_facts, self.policy):
             return StepResult("nothing", row, {"facts": len(facts)})
         shown, pruned_to = select_next_facts(facts, after=row.pruned_to, policy=self.policy)
