@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .offline_objects import is_diet, is_marital, is_occupation, is_origin, is_pets
+from .offline_objects import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
 from .offline_text import sentences, without_tail
 from .offline_typing import plainly_spelt, with_names
 from .offline_words import CHILDREN, NUMBERS, OCCUPATIONS
@@ -99,7 +99,10 @@ def noted(sentence: str) -> list[str]:
     text = plainly_spelt(sentence)
     if text.count(",") + text.count(" / ") + text.count("|") == 0:
         return []
-    parts = [part.strip(" .!") for part in re.split(r",\s*(?:and )?|\s+/\s+|\s*\|\s*", _OPENING.sub("", text, count=1))]
+    parts = [
+        part.strip(" .!")
+        for part in re.split(r",\s*(?:and )?|\s+/\s+|\s*\|\s*| (?=from [A-Z])", _OPENING.sub("", text, count=1))
+    ]
     told = [_note(with_names(part)) for part in parts]
     read = [each for each in told if each is not None]
     return read if len(read) >= 2 and told[0] is not None else []
@@ -116,7 +119,7 @@ def _note(part: str) -> str | None:
     plain = without_tail(part)
     place = re.fullmatch(r"(?P<what>[\w -]+?) (?:at|in) .+", plain)
     what = place["what"] if place else plain
-    if is_occupation(what) and (len(what.split()) > 1 or what.lower() in OCCUPATIONS or what.lower().endswith("ist")):
+    if is_occupation(what) and (len(what.split()) > 1 or what.lower() in OCCUPATIONS or is_plain_trade(what)):
         return f"I am {'an' if part[0].lower() in 'aeiou' else 'a'} {part}"
     return f"I am {part}" if is_diet(part) or is_marital(part) or (is_origin(part) and " " not in part) else None
 

@@ -17,8 +17,10 @@ from .offline_words import (
     LANGUAGES,
     MADE,
     MARITAL,
+    MONTHS,
     NO_OCCUPATIONS,
     NO_TRADE,
+    NUMBERS,
     OCCUPATION_ENDINGS,
     OCCUPATIONS,
     ORGANISATIONS,
@@ -37,6 +39,7 @@ _DEICTIC: Final = re.compile(
     r"|if|so|not|no|nothing|something|anything|everything|someone|one|ones|some|any|such|more|less|i|we|he|she|they)(?!\w)",
     re.IGNORECASE,
 )
+_COUNTED: Final = re.compile(rf"(?:{NUMBERS}|many|several|various|different|both) ", re.IGNORECASE)
 _ADDRESSED: Final = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
 _DETERMINED: Final = re.compile(r"(?:the|an?|this|that|their|some|all|every|each|both) ", re.IGNORECASE)
 _MANNER: Final = re.compile(
@@ -76,7 +79,7 @@ def is_place(value: str) -> bool:
 
 def is_somewhere(value: str) -> bool:
     """Accept a place where one can live or come from."""
-    return is_place(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
+    return is_place(value) and not _COUNTED.match(value) and (_is_proper_or_bare(value) or _has_word(value, PLACES))
 
 
 def is_employer(value: str) -> bool:
@@ -117,7 +120,9 @@ def is_worn(value: str) -> bool:
 
 
 def is_subject_of_study(value: str) -> bool:
-    return not _DETERMINED.match(value) and not re.match(r"(?:for|hard|at night|with|from|how|in|on|to be)\b", value)
+    return (value.lower().startswith("the ") and is_played(value[4:])) or (
+        not _DETERMINED.match(value) and not re.match(r"(?:for|hard|at night|with|from|how|in|on|to be)\b", value)
+    )
 
 
 def is_aim(value: str) -> bool:
@@ -255,7 +260,7 @@ _ONE_THING: Final = re.compile(r"(?:an?|my|our|the|their|this) ", re.IGNORECASE)
 _KEPT: Final = re.compile(
     r"\b(?:house|flat|apartment|cottage|farm|boat|sailboat|van|car|motorbike|motorcycle|scooter|e-?bike|bike|bicycle|camper"
     r"|caravan|piano|violin|guitar|cello|bass|drums?|drum kit|trumpet|saxophone|harp|ukulele|accordion|allotment|garden"
-    r"|land|cabin|sewing machine|3d printer|telescope|camera|loom|kiln|kayak|canoe)$"
+    r"|land|cabin|sewing machine|3d printer|telescope|camera|loom|kiln|kayak|canoe)(?: in \w[\w -]+)?$"
 )
 
 
@@ -339,3 +344,8 @@ def is_written(value: str) -> bool:
 
 def is_project_name(value: str) -> bool:
     return last_word(value) in MADE
+
+
+def is_dated(value: str) -> bool:
+    """Accept a day of the year: "May 3"."""
+    return re.search(rf"\b(?:{MONTHS})\b", value.lower()) is not None

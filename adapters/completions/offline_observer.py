@@ -41,6 +41,7 @@ _GONE: Final = tuple(
 )
 _HAS_NAMED: Final = re.compile(r"Has an? (?P<kin>.+) named (?P<name>.+)")
 _HAS_ONE_NAMED: Final = re.compile(r"(Has an? .+) named .+")
+_OVER: Final = ("Broke up with", "Lost their", "No longer has")
 _GONE_FOR_GOOD: Final = re.compile(
     r"\b(?:any ?more|no longer|used to|stopped|quit|left|sold|resigned|fired|laid off|moved|gave up)\b", re.I
 )
@@ -216,10 +217,20 @@ def _without_doubles(found: Sequence[_Found]) -> list[_Found]:
     """Return each statement once. "Has a puppy" says nothing beside "Has a puppy named Truffle"."""
     seen: dict[tuple[str, str], _Found] = {}
     named = {match[1] for item in found if (match := _HAS_ONE_NAMED.fullmatch(item.statement.content))}
-    found = [item for item in found if item.statement.content not in named]
+    over = [each for each in (item.statement.content for item in found) if each.startswith(_OVER)]
+    found = [
+        item
+        for item in found
+        if item.statement.content not in named
+        and not ((match := _HAS_NAMED.fullmatch(item.statement.content)) and _is_over(match, over))
+    ]
     for item in found:
         seen.setdefault((item.statement.subject, item.statement.content.casefold()), item)
     return list(seen.values())
+
+
+def _is_over(relation: re.Match[str], over: Sequence[str]) -> bool:
+    return any(_mentions(each, relation["name"]) or each.endswith(f"their {relation['kin']}") for each in over)
 
 
 def _most_important(found: Sequence[_Found]) -> list[_Found]:

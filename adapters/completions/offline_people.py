@@ -2,6 +2,7 @@
 
 A `Talk` remembers who was mentioned, so that "her name is Truffle" and "she hates fish" find whom they are about.
 """
+# ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
 
@@ -58,6 +59,7 @@ _APPOSED: Final = tuple(
         rf"\b(?:my|our) {_KIN}(?:'s name is|,? (?:is )?(?:called|named)|(?:'s)?,|:)? \(?{_NAME}{_OLD}",
         rf"(?:^|[,.;:!(] ?|\band ){_NAME}{_OLD}(?:, who is|, that is| \(that is| \(| is| was|,| has become| became) "
         rf"(?:now |even )*(?:my|our) (?:new )?{_KIN}(?=$|[,.;:!?)]| and\b| now\b)",
+        rf"\b(?:the) (?P<kin>{'|'.join(sorted(PETS, key=len, reverse=True))}) \({_NAME}\)",
         rf"\b(?:got|adopted|have|bought|rescued) an? {_KIN}(?: too| as well)?, {_NAME}(?=$|[,.;!)])",
         rf"(?:^|[,.;:!(] ?|\band ){_NAME},? (?:is )?(?:the|our|my) {_KIN}(?=$|[,.;:!?)])",
     )
@@ -71,7 +73,7 @@ _ITEM: Final = re.compile(
     rf"(?:^|,? (?:and )|, ){_NAME}(?: ?\((?P<note>[^)]*)\)| (?P<age>\d{{1,2}}))?(?=$|[,.;:]| and\b| [a-z])"
 )
 _HIS_NAME: Final = re.compile(
-    rf"(?:^|[,.;!] ?|\band |\bbut )(?:(?:his|her|its|the) name is|(?:he|she|it) is (?:called|named)|name is|called) "
+    rf"(?:^|[,.;!] ?|\band |\bbut )(?:(?:his|her|its|the) name is|(?:he|she|it) is (?:called|named)|name is|called|(?:I|we) (?:have )?(?:named|called) (?:him|her|it)) "
     rf"(?P<name>{_CAPITAL}(?: {_CAPITAL})?)",
     re.IGNORECASE,
 )
@@ -80,7 +82,11 @@ _BECAME: Final = re.compile(
     re.I,
 )
 _MENTIONED: Final = re.compile(
-    rf"(?:\b(?:my|our|an?) |^|[,;:.!?] (?:and |but )?)(?P<kin>{_OF_KIN}[a-z-]+)\b", re.IGNORECASE
+    rf"(?:\b(?:my|our|(?:have|got|adopted|bought|rescued|getting|has) an?) |^|[,;:.!?] (?:and |but )?)(?P<kin>{_OF_KIN}[a-z-]+)\b",
+    re.IGNORECASE,
+)
+_NEW_PARTNER: Final = re.compile(
+    r"\b(?:met|seeing|dating) (?:someone|somebody)(?: new| special| nice)?(?=$|[!.,])", re.IGNORECASE
 )
 _WITHIN: Final = re.compile(
     r"(?<![.!?…] )(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bfrom )(?<!\bof )(?<=\w )(?-i:[A-Z][a-z]+)\b"
@@ -112,7 +118,9 @@ class Talk:
 def relations(plain: str, talk: Talk) -> list[SpokenStatement]:
     """Find who is who in a sentence, also in a question: "what could I give my wife Ada?". Remembers whom it names."""
     found = list(_relations(plain, talk))
-    if not found:
+    if not found and _NEW_PARTNER.search(plain):
+        talk.mention("partner", None)
+    elif not found:
         for match in _MENTIONED.finditer(plain):
             if is_kin(match["kin"]):
                 talk.mention(match["kin"].lower(), None)
@@ -183,7 +191,7 @@ def statements_about_people(
 
 
 def _of_unnamed(kin: str, rest: str) -> list[SpokenStatement]:
-    spoken = statements(_first_person(rest))
+    spoken = statements(_first_person(rest)) or statements(_first_person(re.split(r",? and ", rest)[0]))
     if not spoken or spoken[0].content.startswith("Name "):
         return []
     content = capitalised(f"{kin} {spoken[0].content[:1].lower()}{spoken[0].content[1:]}")

@@ -3,6 +3,7 @@
 The rules that read the positive statement find it here as well, and it is then stated as no longer true. The prompt
 does not have to show it, because it may have been said in an earlier session.
 """
+# ruff: noqa: E501 - a pattern stays on one line
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from .offline_attributes import Cardinality, attribute_of
+from .offline_attributes import Cardinality, Category, attribute_of
+from .offline_objects import is_plausible
 from .offline_rules import SpokenStatement, capitalised, statements
+from .offline_text import third_person, without_tail
 
 _BEGINS: Final = r"(?:i|we) (?:have )?"
 _MY_JOB: Final = r"(?:my|the|our) (?:job|position|role|post) (?:at|with|in)"
@@ -26,10 +29,13 @@ _OVER: Final = tuple(
         (r"(?:i|we) (?:am|are) not (?P<x>.+?) any ?(?:more|longer)(?:,.*)?", "I am {x}"),
         (rf"{_BEGINS}(?:stopped|quit) (?P<x>(?:work|liv|study)ing .+)", "I am {x}"),
         (rf"{_BEGINS}(?:left|quit|resigned from) {_MY_JOB} (?P<x>.+)", "I work at {x}"),
-        (rf"{_BEGINS}(?:left|quit|resigned from) {_NAMED}", "I work at {x}"),
+        (rf"{_BEGINS}(?:left|quit|resigned from) (?!.+ for ){_NAMED}", "I work at {x}"),
         (rf"{_BEGINS}(?:(?:got|was|been) )?(?:fired|laid off) (?:from|by) (?:{_MY_JOB} )?(?P<x>.+)", "I work at {x}"),
         (rf"{_BEGINS}(?:given|gave) up (?P<x>(?:the )?[\w-]+)", "I play {x}"),
-        (rf"{_BEGINS}moved (?:away from|out of) (?P<x>.+)", "I live in {x}"),
+        (
+            rf"{_BEGINS}moved (?:away from|out of) (?P<x>[^,]+?)(?:,.*| and .*| (?:in|last|this) \w+(?: and .*)?)?",
+            "I live in {x}",
+        ),
         (rf"{_BEGINS}(?:sold|lost|gave away|got rid of) (?:my|our) (?P<x>.+)", "I have a {x}"),
         (
             r"(?:my|our) (?P<x>(?:[\w-]+ )?[\w-]+)(?:,? [A-Z]\w+,?)? (?:has )?(?:died|passed away|ran away)(?: .+)?",
@@ -37,6 +43,34 @@ _OVER: Final = tuple(
         ),
     )
 )
+_OWN_WORDS: Final[tuple[tuple[re.Pattern[str], str, Category], ...]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), content, category)
+    for pattern, content, category in (
+        (r"(?:i|we) (?:have )?(?:quit|left|lost|resigned from|walked out of) (?:my|the|that) (?:(?:[\w-]+ )?job|position|gig)\b.*",
+         "Quit their job", "profession"),
+        (r"(?:i|we) (?:have )?(?:handed in|gave|given) (?:my )?(?:notice|resignation)(?: (?:at|to) (?P<x>[^,]+))?.*", "Quit their job", "profession"),
+        (r"(?:i|we) (?:got|was|were|have been) (?:fired|laid off|made redundant|let go|sacked)\b.*", "Lost their job", "profession"),
+        (r"they (?:have )?(?:fired me|let me go|laid me off|sacked me)\b.*", "Lost their job", "profession"),
+        (r"i (?:have )?(?:quit|resigned)", "Quit their job", "profession"),
+        (r"(?:i|we) (?:have )?(?:quit|resigned from) (?P<x>the (?:[\w'-]+ )?[\w'-]+)", "Quit {x}", "profession"),
+        (r"(?:i|we) (?:have )?left (?P<x>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)*) for .+", "Left {x}", "attribute"),
+        (r"(?:we|me and (?:him|her)) (?:have )?(?:broke|broken|split) up\b.*", "Broke up with their {partner}", "relationship"),
+        (r"(?:i|we) (?:have )?(?:broke|broken|split) up with (?P<x>[^,]+)", "Broke up with {x}", "relationship"),
+        (r"my (?P<x>husband|wife|boyfriend|girlfriend|partner|fianc[eé]e?) (?:has )?(?:left|dumped) me\b.*", "Broke up with their {x}", "relationship"),
+        (r"i am single(?: again| now)?", "Is single", "relationship"),
+        (r"(?:i|we) (?:have )?(?:sold|scrapped|gave away|got rid of) (?:my|our|the) (?P<x>[\w -]+)", "Sold their {x}", "attribute"),
+        (r"(?:i|we) (?:have )?cancel(?:l)?ed (?:my|our|the) (?P<x>[\w -]+)", "Cancelled their {x}", "attribute"),
+        (r"(?:my|our) (?P<x>[\w -]{2,30}) (?:was|got|has been) stolen", "Lost their {x}", "attribute"),
+        (r"(?:i|we) (?:have )?(?:gave|given) up (?P<x>[\w -]+)", "Gave up {x}", "pattern"),
+        (r"(?:i|we) (?:have )?stopped (?P<x>(?:going|eating|drinking|playing|using|doing|smoking|taking|seeing|learning|working)(?: [\w' -]+)?)",
+         "Stopped {x}", "pattern"),
+        (r"(?P<x>my (?:[\w-]+ ){0,2}[\w-]+|(?-i:[A-Z])[\w-]+) and i (?:have |are |got )?(?:broke|broken|split|separated|divorced|no longer)\b.*",
+         "Broke up with {x}", "relationship"),
+        (r"(?P<x>(?-i:[A-Z])[\w-]+) (?:has )?(?:died|passed away)\b.*", "{x} died", "relationship"),
+        (r"(?:(?:i|we) )?(?:had to |have )?put (?:my|our) (?P<x>[\w-]+(?: [A-Z][\w-]+)?) (?:down|to sleep)", "Lost their {x}", "relationship"),
+    )
+)  # fmt: skip
+"""Ends for which no positive statement has to be known: the conflict pipeline finds what they end."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE
 )
@@ -45,7 +79,24 @@ _STOPPED: Final = re.compile(
 def endings(clause: str, *, beside: Sequence[SpokenStatement] = ()) -> list[SpokenStatement]:
     """Return what a clause without hedges says is no longer true; empty when no rule fits. If a statement in `beside`
     gives the new value, that statement replaces the old one instead: "I left Acme and joined Globex"."""
-    return [each for each in _over(clause) if not any(_same_attribute(each, said) for said in beside)]
+    return [
+        each
+        for each in _over(clause) or _in_own_words(clause, beside)
+        if not any(_same_attribute(each, said) for said in beside)
+    ]
+
+
+def _in_own_words(clause: str, beside: Sequence[SpokenStatement]) -> list[SpokenStatement]:
+    short = without_tail(clause)
+    for pattern, content, category in _OWN_WORDS:
+        if match := pattern.fullmatch(short):
+            if any(said.category == category and said.subject == "user" for said in beside):
+                return []  # the new value says that the old one is over
+            words = {name: third_person(value) for name, value in match.groupdict().items() if value is not None}
+            if "x" in words and not is_plausible(words["x"]):
+                return []
+            return [SpokenStatement("user", content.format(**{"partner": "partner", **words}), category)]
+    return []
 
 
 def _over(clause: str) -> list[SpokenStatement]:

@@ -20,6 +20,7 @@ from .offline_objects import (
     is_ambition,
     is_business,
     is_condition,
+    is_dated,
     is_diet,
     is_employer,
     is_field,
@@ -87,16 +88,19 @@ class SentenceRule:
     accept: Accept = _always
     permanent: bool = False
     keep_tail: bool = False
+    own: bool = False
+    """Its clauses begin with "I" or "we"."""
 
 
 # ------------------------------------------------------------------------------------------------ rules
 _I: Final = r"(?:i|we)"
-_AM: Final = r"(?:i|we) (?:am|are|have been|was|were)"
+_AM: Final = r"(?:i|we) (?:am|are|have been)"
 _WORK: Final = rf"(?:{_I} (?:work|am working|are working|have been working|have worked))"
 _HABITS: Final = (
     r"go|get up|wake up|run|swim|cycle|walk|jog|meditate|read|cook|bake|train|exercise|practise|practice|paint|fast"
 )
 _HOUR: Final = r"(?:[0-9]{1,2}(?:[:.][0-9]{2})? ?(?:am|pm)?|(?:half past )?(?:five|six|seven|eight|nine|ten|eleven|twelve|one|two|three|four)|noon|midnight)"
+_OWN: Final = re.compile(r"(?:i|we)\b", re.IGNORECASE)
 _KIND: Final = r"(?:(?:new|small|little|big|own|local|family|second|first|part-time|full-time|permanent|great|dream) )*"
 
 
@@ -109,7 +113,8 @@ def _rule(
     permanent: bool = False,
     keep_tail: bool = False,
 ) -> SentenceRule:
-    return SentenceRule(re.compile(pattern, re.IGNORECASE), content, category, accept, permanent, keep_tail)
+    own = pattern.startswith(("i ", _I))
+    return SentenceRule(re.compile(pattern, re.IGNORECASE), content, category, accept, permanent, keep_tail, own)
 
 
 _RULES: Final = (
@@ -145,6 +150,8 @@ _RULES: Final = (
     _rule(rf"{_WORK} (?:at|for) (?P<x>.+)", "Works at {x}", "profession", is_employer),
     _rule(rf"{_WORK} in (?P<x>.+)", "Works in {x}", "profession", is_place),
     _rule(rf"{_AM} (?P<x>an? .+)", "Is {x}", "profession", is_past_occupation),
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>[^,]+?),? (?:working|specialising|specializing|who|that|but|currently|mostly|mainly|doing|since|,) .+", "Works as {z} {x}", "profession", is_occupation),
+    _rule(rf"{_AM} (?P<z>an?) (?P<x>[^,]+?),? (?:based|living) in (?P<y>.+)", "Works as {z} {x}|Lives in {y}", "profession", is_occupation),
     _rule(rf"{_AM} (?P<z>an?) (?P<x>.+?) (?:at|for|with) (?P<y>.+)", "Works as {z} {x}|Works at {y}", "profession", is_occupation),
     _rule(rf"{_AM} (?P<z>an?) (?P<x>.+)", "Works as {z} {x}", "profession", is_occupation),
     _rule(rf"{_I} (?:have )?(?:joined|started (?:working )?(?:at|with|for))(?: the team at)? (?P<x>.+)", "Works at {x}", "profession", is_employer),
@@ -164,6 +171,9 @@ _RULES: Final = (
     _rule(r"i own (?P<x>an? .+)", "Owns {x}", "attribute"),
     _rule(r"i (?:teach|am teaching) (?P<x>.+)", "Teaches {x}", "profession"),
     _rule(r"i (?:am|have been) (?P<x>retired|self-employed|unemployed|freelancing)", "Is {x}", "profession"),
+    _rule(r"i am (?:between|out of|without) (?:jobs|work|a job)(?: .+)?", "Is unemployed", "profession"),
+    _rule(r"i am self employed(?:,? .+)?", "Is self-employed", "profession"),
+    _rule(r"i am (?:a )?stay[- ]at[- ]home (?P<x>mum|mom|mother|dad|father|parent)", "Is a stay-at-home {x}", "profession"),
     _rule(r"i am (?P<x>[\w-]+?)(?: (?:in|at) .+)?", "Works as a {x}", "profession", is_plain_trade),
     _rule(r"my (?P<x>phd|doctorate|thesis|dissertation|master's thesis|apprenticeship) is .+", "Is working on their {x}", "attribute"),
     _rule(rf"{_I} (?:have )?enrolled (?:in|for|on) (?P<x>.+)", "Is enrolled in {x}", "attribute"),
@@ -173,7 +183,7 @@ _RULES: Final = (
     _rule(rf"(?:{_I} am )?(?:back )?(?:at )?home (?:again )?in (?P<x>[A-Z][\w' -]*?)(?: (?:again|now|at last|finally))?(?: i .+)?", "Lives in {x}", "attribute", is_somewhere),
     _rule(rf"{_I} am (?:\w+ )?in an? (?:[\w-]+ ){{0,4}}(?:flat|apartment|house|studio|bedsit|cottage) in (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),
     _rule(rf"{_I} (?:have )?moved in(?:to (?:an?|the) .+)? with (?P<x>.+)", "Lives with {x}", "attribute"),
-    _rule(rf"{_I} (?:live|am living|are living) (?P<x>alone|on my own)", "Lives alone", "attribute"),
+    _rule(rf"{_I} (?:live|am living|are living) (?P<x>alone|on my own)(?: (?:with|in) .+)?", "Lives alone", "attribute"),
     _rule(rf"{_I} (?:rent|am renting|are renting) (?P<x>an? (?:[\w-]+ )?(?:flat|apartment|house|room|studio)(?: .+)?)", "Rents {x}", "attribute"),
     _rule(rf"{_I} (?:live|am living|are living|have been living|have lived|am based|are based|reside|have settled) in (?P<x>.+?)(?: with .+)?", "Lives in {x}", "attribute", is_somewhere),
     _rule(rf"{_I} (?:live|am living|are living) (?P<y>on|near|at|by) (?P<x>.+?)(?: with .+)?", "Lives {y} {x}", "attribute", is_somewhere),
@@ -210,15 +220,22 @@ _RULES: Final = (
     # the rest of a person
     _rule(rf"{_I} (?:am|are|have been) (?P<y>building|restoring|renovating|making|sewing|knitting|designing|developing|converting|recording) (?P<x>.+)", "Is {y} {x}", "attribute", is_project),
     _rule(rf"{_I} (?:have )?(?:bought|got|inherited|own) (?:myself |ourselves )?(?P<x>an? .+)", "Has {x}", "attribute", is_possession),
-    _rule(rf"{_I} (?:have )?(?:adopted|rescued|bought|got) (?P<x>an? (?:[\w-]+ ){{0,2}}?[\w-]+?)(?:,? (?:too|as well|to|from|at|for|because|so|called|and|in) ?.*)?", "Has {x}", "relationship", is_pets),
+    _rule(rf"{_I} (?:have )?(?:adopted|rescued|bought|got) (?P<x>an? (?:[\w-]+ ){{0,2}}?[\w-]+?)(?:,? (?:too|as well|to|from|at|for|because|so) ?.*)?", "Has {x}", "relationship", is_pets),
+    _rule(rf"{_I} (?P<v>keep|track|store|take|write) (?P<x>(?:everything|(?:all )?my [\w ]+?|notes) (?:in|with|on) [A-Z].*)", "{v} {x}", "attribute"),
     _rule(rf"{_I} use (?P<x>.+)", "Uses {x}", "attribute", is_tool),
     _rule(r"i am (?P<x>(?:certified|licensed|qualified|trained) (?:in|as|to|for) .+)", "Is {x}", "knowledge"),
-    _rule(r"i (?:have )?(?P<v>passed) my (?P<x>.+)", "Passed their {x}", "knowledge", is_level),
+    _rule(r"i (?:have )?passed my (?P<x>.+)", "Passed their {x}", "knowledge", is_level),
+    _rule(r"i (?:have )?got my (?P<x>.+)", "Has their {x}", "knowledge", is_level),
+    _rule(rf"{_I} (?:code|program|develop) (?:mostly |mainly |only )?in (?P<x>[\w+#. ]+)", "Codes in {x}", "attribute"),
+    _rule(rf"{_I} am on (?P<x>linux|windows|macos|mac os|a mac|ubuntu|debian|fedora|arch|android|ios|an iphone)", "Uses {x}", "attribute"),
+    _rule(rf"{_I} use (?P<x>.+ (?:for (?:everything|work|notes|my notes|all my .+)|at work|every day|daily))", "Uses {x}", "attribute", keep_tail=True),
+    _rule(rf"{_I} (?P<v>hike|swim|run|cycle|climb|paint|knit|sew|draw|dance|sail|fish|ski|surf|garden|bake|travel) (?P<x>a lot|all the time|competitively|semi-professionally)", "{v} {x}", "pattern", keep_tail=True),
+    _rule(r"my (?P<y>[\w-]+'s) birthday is (?P<x>[\w ]*[0-9][\w ]*)", "{y} birthday is {x}", "relationship", is_dated, keep_tail=True),
     _rule(r"my (?:native|first|mother) (?:language|tongue) is (?P<x>\w+)", "Speaks {x} natively", "knowledge", is_language),
     _rule(r"i am (?:an? )?(?:native|fluent|bilingual)(?: (?:speaker of|in))? (?P<x>.+?)(?: speaker)?", "Speaks {x}", "knowledge", is_language),
     _rule(r"i am (?P<x>(?:deaf|blind|hard of hearing|colou?r-?blind)(?: (?:in|on) .+)?)", "Is {x}", "attribute"),
     _rule(r"i am (?P<x>(?:a |an )?(?:coeliac|celiac|diabetic|asthmatic|epileptic|dyslexic|insomniac))", "Is {x}", "attribute"),
-    _rule(r"i have (?P<x>(?:type [12] )?[\w -]*(?:allergy|intolerance|disease|syndrome|disorder|diabetes|asthma))", "Has {x}", "attribute"),
+    _rule(r"i have (?:got )?(?P<x>(?:type [12] )?[\w -]*(?:allergy|intolerance|disease|syndrome|disorder|diabetes|asthma))", "Has {x}", "attribute"),
     _rule(r"i am (?P<x>\w+ (?:weeks|months) pregnant)", "Is pregnant", "attribute"),
     _rule(r"(?:my|our) (?P<y>(?:shoe|ring|shirt|dress) size|blood type|star sign|middle name|wedding anniversary|anniversary) is (?:on )?(?P<x>.+)", "{y} is {x}", "identity", keep_tail=True),
     _rule(r"i am not allergic to (?P<x>.+?)(?: after all)?", "Is not allergic to {x}", "attribute"),
@@ -226,11 +243,11 @@ _RULES: Final = (
     _rule(r"my (?:new )?(?P<y>doctor|dentist|gp|therapist|physiotherapist|optician|vet|boss|manager|landlord|landlady|teacher|tutor|coach|hairdresser|accountant|lawyer) is (?:called |named )?(?P<x>(?:Dr\.?|Mr\.?|Mrs\.?|Ms\.?|Professor) [^\W\d_]+)", "{y} is {x}", "relationship"),
     _rule(r"i (?P<v>play|sing|dance|act) in (?P<x>(?:an?|the|my|our) (?:[\w-]+ )*(?:band|choir|orchestra|quartet|ensemble|group|team|theatre|theater))", "{v} in {x}", "attribute"),
     _rule(r"i (?:am|have been) (?P<x>(?:severely |deathly |very |slightly )?allergic to .+)", "Is {x}", "attribute"),
-    _rule(r"i have (?P<x>(?:an? )?(?:[\w-]+ )?[\w-]+)", "Has {x}", "attribute", is_condition),
+    _rule(r"i (?:have (?:got )?|suffer from |was diagnosed with |have been diagnosed with |got diagnosed with )(?P<x>(?:an? )?(?:[\w-]+ )?[\w-]+)", "Has {x}", "attribute", is_condition),
     _rule(r"i am (?P<x>(?:left|right)-handed|colou?r-?blind|deaf|blind|dyslexic|diabetic|autistic|pregnant|an introvert|an extrovert)", "Is {x}", "attribute"),
     _rule(r"i am (?P<x>[0-9][0-9.,]* ?(?:m|cm|ft|feet|metres?|meters?)(?: [0-9]+)? tall)", "Is {x}", "attribute"),
     _rule(rf"{_I} (?:can )?speak (?P<x>.+)", "Speaks {x}", "knowledge", is_language),
-    _rule(r"i play (?P<x>.+)", "Plays {x}", "attribute", is_played),
+    _rule(r"i (?:play|have been playing) (?P<x>.+)", "Plays {x}", "attribute", is_played),
     _rule(r"i wear (?P<x>.+)", "Wears {x}", "attribute", is_worn),
     _rule(r"i drive (?P<x>an? .+)", "Drives {x}", "attribute"),
     _rule(r"i (?P<v>collect|coach|practise|practice|brew) (?P<x>.+)", "{v} {x}", "attribute"),
@@ -238,7 +255,7 @@ _RULES: Final = (
     _rule(r"i (?:study|am studying|have been studying) (?P<x>.+)", "Studies {x}", "attribute", is_subject_of_study),
     _rule(r"i (?:have )?(?:switched|changed) (?:my )?(?:major|degree|studies|course|subject)(?: from .+?)? to (?P<x>.+)", "Studies {x}", "attribute"),
     _rule(r"i am (?P<x>an? (?:[\w-]+ ){0,3}student(?: (?:at|of|in) .+)?)", "Is {x}", "attribute"),
-    _rule(r"i am (?P<y>doing|taking) (?P<x>(?:an?|my) (?:[\w-]+ )*(?:phd|doctorate|master's|masters|bachelor's|mba|degree|apprenticeship|internship|class|course)(?: in .+| at .+)?)", "Is {y} {x}", "attribute"),
+    _rule(r"i am (?P<y>doing|taking) (?P<x>(?:an?|my) (?:[\w-]+ )*(?:phd|doctorate|master's|masters|bachelor's|mba|degree|apprenticeship|internship|class|course)(?: in .+| at .+| as .+)?)", "Is {y} {x}", "attribute"),
     _rule(r"i have (?P<x>an? (?:[\w'-]+ )?(?:degree|phd|doctorate|master's|diploma|mba) in .+)", "Has {x}", "knowledge"),
     _rule(r"i (?:have )?(?P<y>graduated from|majored in) (?P<x>.+)", "{y} {x}", "knowledge", permanent=True),
     _rule(r"i (?:am learning|have been learning|learn) (?P<x>.+)", "Is learning {x}", "attribute", is_subject_of_study),
@@ -254,7 +271,7 @@ _RULES: Final = (
     # relations and animals
     _rule(rf"{_I} (?:have )?(?:got|gotten|became|become) (?P<x>married|engaged|divorced|separated|widowed)(?: .+)?", "Is {x}", "relationship"),
     _rule(rf"{_I} are (?P<x>expecting(?: (?:a baby|twins|a boy|a girl|our .+ child))?)(?: in .+)?", "Is expecting a baby", "relationship"),
-    _rule(r"i am (?:an? )?(?P<x>(?:proud |single |new )?(?:mum|mom|mother|dad|father|parent|grandmother|grandfather)) of (?P<y>.+)", "Is a {x} of {y}", "relationship"),
+    _rule(r"i am (?:an? )?(?P<x>(?:proud |single |new )?(?:mum|mom|mother|dad|father|parent|grandmother|grandfather)) of (?P<y>[^,]+?)(?:, .+)?", "Is a {x} of {y}", "relationship"),
     _rule(rf"{_I} (?:am|are|got|have got|have been|was|were) (?P<x>(?:happily )?(?:married|engaged|divorced|widowed|separated)(?: to .+)?)", "Is {x}", "relationship", is_marital),
     _rule(r"i (?:have )?married (?P<x>.+)", "Is married to {x}", "relationship", is_name),
     _rule(rf"{_I} (?:have|have got|got|adopted|own|bought)(?: also)? (?P<z>an?) (?P<x>.+?)[, ]+(?:named|called|whose name is|(?:his|her|its) name is) (?P<y>.+)", "Has {z} {x} named {y}", "relationship", is_kin),
@@ -274,7 +291,10 @@ def statements(clause: str, *, introduces: bool = False) -> list[SpokenStatement
     ):
         return [SpokenStatement(subject="user", content=f"Name is {match['x']}", category="identity", permanent=True)]
     short = without_tail(clause)
+    own = _OWN.match(clause) is not None
     for rule in _RULES:
+        if rule.own and not own:
+            continue
         if (match := rule.pattern.fullmatch(clause if rule.keep_tail else short)) and (found := _filled(rule, match)):
             return found
     return []
@@ -290,7 +310,7 @@ def _filled(rule: SentenceRule, match: re.Match[str]) -> list[SpokenStatement]:
         groups[name] = third_person(value)
         if not is_plausible(groups[name]):
             return []
-    if not rule.accept(groups["x"]):
+    if "x" in groups and not rule.accept(groups["x"]):
         return []
     if "named" in rule.content and not is_name(groups["y"]):
         return []

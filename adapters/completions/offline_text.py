@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from .offline_typing import FACE, PICTURE, plainly_spelt
@@ -13,6 +14,8 @@ from .offline_words import MONTHS, NUMBERS, RELATIONS
 
 MAX_LOOK: Final = 16_384
 """Code points of a message that are searched for signs of fiction."""
+MAX_SENTENCES: Final = 60
+"""Sentences of a message that are read. A longer message is a document, and no more than a few statements are kept."""
 MAX_SENTENCE: Final = 400
 """Code points. Evidence holds 500, and a longer sentence is not simple."""
 
@@ -77,13 +80,14 @@ _OTHERS: Final = (
 _BLOCKED: Final = re.compile(
     r"\?\s*[\"'”’)]*$"
     r"|\bif (?:i|we|you|he|she|they|my|it)\b|\bwhether\b|\bunless\b"
-    r"|\b(?:wish|maybe|perhaps|guess(?! what\b)|supposedly|allegedly|dream(?:ed|t) (?:that|of|i|about)|had a dream)\b"
+    r"|\b(?:wish|guess(?! what\b)|supposedly|allegedly|dream(?:ed|t) (?:that|of|i|about)|had a dream)\b"
     rf"|\b{_OTHERS}\s*(?:often |always |once |also |just |usually |really |kindly )?"
     r"(?:say|says|said|tell|tells|told|think|thinks|thought|claim|claims|claimed|believe|believes|believed|suggests?"
     r"|insists?|ask|asks|asked|wrote|writes|reads|joke[sd]?|assumes?|swears?|reckons?|heard)\b"
+    rf"|\b{_OTHERS}\s*(?:goes|went|(?:is|was|are|were) (?:all )?like|be like)\s*[:,…]"
     r"|\baccording to\b|\bi (?:never|did not|do not) (?:said|say|tell|told|claim|claimed|think|believe)\b"
     r"|\bin (?:the|my|a|this|that|our) (?:film|movie|book|novel|story|game|play|series|show|song|poem|video|dream)\b"
-    r"|\bmy (?:[\w-]+ )?character\b|\blast night i dream",
+    r"|\bcharacter\b|\blast night i dream",
     re.IGNORECASE,
 )
 """Questions, conditions, hearsay, fiction: a sentence with one of these is ignored."""
@@ -97,7 +101,7 @@ _LEAD: Final = re.compile(
 """A statement that leads to a question: "I'm allergic to nuts, can I eat this?"."""
 
 _HEDGED: Final = re.compile(
-    r"\b(?:would|could|might|(?<!of )(?<!in )(?<!since )(?<!from )(?<!until )(?<!\d )may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
+    r"\b(?:would|could|might|maybe|perhaps|(?<!of )(?<!in )(?<!since )(?<!from )(?<!until )(?<!\d )may (?!\d)|should|probably|possibly|likely|almost|nearly|kind of|sort of|not sure|unsure"
     r"|think(?:ing)? (?:about|of)|consider(?:ing)?|plan(?:s|ning)? (?:to|on|for)|hop(?:e|es|ing) (?:to|for)"
     r"|(?:am|are|is|was|were) (?:going|about|supposed|meant) to|gonna|will|wanna|tempted|used to be able"
     r"|someday|some day|one day|next (?:week|month|year|spring|summer|autumn|fall|winter)|tomorrow"
@@ -138,7 +142,7 @@ _CONTRACTIONS: Final = tuple(
 )
 
 _FLUFF: Final = re.compile(
-    r"^(?:(?:(?:hi|hiya|hey|hello|good (?:morning|evening|afternoon|day))(?: there| everyone| all| again| folks)?"
+    r"^(?:(?:(?:hi|hiya|hey|hello|helo|hallo|heya|yo|howdy|greetings|good (?:morning|evening|afternoon|day))(?: there| everyone| all| again| folks)?"
     r"|oh|ah|um|uh|ok|okay|well|so"
     r"|and|but|or|anyway|anyways|by the way|btw|fyi|for the record|actually|also|plus|yes|yeah|yep|no|nope|sorry|wait"
     r"|o+ps|correction|please|honestly|to be honest|tbh|in fact|you know|as you know|just so you know"
@@ -179,7 +183,7 @@ _TAIL: Final = re.compile(
     rf"|in (?:the )?(?:early |late )?(?:spring|summer|autumn|fall|winter|{MONTHS}|[12][0-9]{{3}})(?: [12][0-9]{{3}})?"
     r"|on (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)|because .*|full[- ]time|part[- ]time"
     r"|originally|sometimes|occasionally|every .+|most days|on (?:week|mon|tues|wednes|thurs|fri|satur|sun)\w*days?"
-    r"|which .*|and (?:i|it|that|we) .*|until .*|,? so (?!much|far|many|little|often|that)[a-z].*"
+    r"|which .*|and (?:i|it|that|we) .*|until .*|so (?!much|far|many|little|often|that)[a-z].*"
     r"|and (?:very |so |really |quite |pretty |super )(?:happy|glad|proud|tired|busy|excited|lucky|content|pleased)(?: .*)?"
     r"|at last|for once|obviously|though|tbh|mostly|mainly|basically|currently|lol|haha)$",
     re.IGNORECASE,
@@ -188,6 +192,8 @@ _TAIL: Final = re.compile(
 _WRONG_AFTER: Final = re.compile(
     r"(?:,\s*|\s+(?=and |but ))(?:and |but )?not (?:at |in |with |for |to )?(?P<wrong>[^,.;!?]{1,60})$", re.I
 )
+_THIS_NOT_THAT: Final = re.compile(r"(?P<right>.*?(?-i:[A-Z]\w*|\d+)) not (?P<wrong>(?-i:[A-Z]\w*|\d+))")
+"""A correction without a comma: "it's Leeds not Luton"."""
 _NO_LONGER_AFTER: Final = re.compile(
     r",\s*(?:(?:and |but )?no longer (?:at|in|with|for|on) [^,.;!?]{1,60}"
     r"|(?:and |but )?not (?:at|in|with|for|on) [^,.;!?]{1,60}? any ?more)$",
@@ -216,6 +222,7 @@ _SPLIT: Final = re.compile(
     rf"|\s+(?:and|but|so|because|while)\s+(?={_PERSON_DOES})"
     rf"|,\s*(?:(?:and|but|so|then)\s+)*(?:{_ADVERB}\s+)*(?=(?P<past>{_PAST}|(?:live|work|love|hate|speak|teach|own)\b))"
     rf"|\s+(?:and|but)\s+(?:{_ADVERB}\s+)*(?=(?P<past2>{_PAST}))"
+    rf"|,\s*(?=still\b)"
     rf"|,\s*(?:(?:and|but|so)\s+)?(?:{_ADVERB}\s+)*(?=(?P<going>(?:baking|cooking|learning|studying|teaching|coaching|working"
     r" (?:as|at|for)|living (?:in|with)|building|restoring|training for|volunteering)\b))"
     rf"|\s*[,;:–—]+\s*(?:(?:and|but|so|because|while|then|since|though)\s+)?(?=(?:now |currently |also )?{_SUBJECTS})"
@@ -224,19 +231,28 @@ _SPLIT: Final = re.compile(
     rf"|,?\s+(?:and|but)\s+(?:(?:also|now|then)\s+)?(?=(?P<verb>{_FIRST_VERBS}))",
     re.IGNORECASE,
 )
+_OWN: Final = re.compile(
+    r"(?:(?:and|but|so|oh|also|yes|yeah|well) )*(?:i|we)\b|(?!(?:my|our|the|his|her|their)\b)[a-z]+\b", re.IGNORECASE
+)
 _NO_SUBJECT: Final = re.compile(
     rf"(?:{_PAST}|(?:live|lived) (?:in|with|alone)\b|work (?:as|at|for|from home)\b|(?:love|hate|own|prefer|speak|teach"
-    r"|can not stand|do not (?:like|eat|drink|smoke))\b|have (?:an?|two|three|four) |been \w+ing\b"
+    r"|can not stand|do not (?:like|eat|drink|smoke))\b|have (?:an?|two|three|four) |"
+    r"(?P<been>been \w+ing\b)|(?P<was>(?:promoted to|diagnosed with|hired (?:by|at)|born (?:and raised )?in)\b)"
     r"|(?P<ongoing>(?:working (?:as|at|for)|living (?:in|with)|learning|studying|teaching|coaching|training for|building"
-    r"|restoring|renovating|baking|allergic to|addicted to|obsessed with|married|divorced|originally from|still (?:at|with|in|working|living))\b))",
+    r"|restoring|renovating|baking|allergic to|addicted to|obsessed with|married|divorced|originally from|no longer|not [\w-]+ any ?more|not an? (?:big |huge )?fan of|self-employed|unemployed|still (?:at|with|in|working|living))\b))",
     re.IGNORECASE,
 )
 _NO_POSSESSIVE: Final = re.compile(
-    rf"(?:{'|'.join(sorted(RELATIONS, key=len, reverse=True))}) (?:is|has|does|works|lives|loves|likes|hates|plays|can not)\b",
+    rf"(?:{'|'.join(sorted(RELATIONS, key=len, reverse=True))}) (?:is|has|does|works|lives|loves|likes|hates|plays|can not)\b"
+    r"|(?:shoe size|ring size|blood type|birthday|native language|mother tongue|favourite [\w-]+) is\b",
     re.IGNORECASE,
 )
 """Family without "my": "husband is a bricklayer"."""
-_TOGETHER: Final = re.compile(r"^(?P<who>(?:my|our) [^,]{1,40}?) and (?P<rest>i (?!.*\band i\b).+)$", re.IGNORECASE)
+_AT_HOME: Final = re.compile(r"(?P<home>(?:back )?home in (?-i:[A-Z])[\w'-]+)(?= (?:i|we|it)\b)", re.IGNORECASE)
+_TOGETHER: Final = re.compile(
+    r"^(?P<who>(?:my|our) [^,]{1,40}?) and (?P<rest>i (?!.*\band i\b|(?:have )?(?:broke|broken|split|separated|divorced|are no longer)\b).+)$",
+    re.IGNORECASE,
+)
 _AS_A: Final = re.compile(r"^(?:speaking )?as (?P<what>an? [\w\s-]{2,30}?),? (?P<rest>i\b.*)$", re.IGNORECASE)
 _WITH_CHILDREN: Final = re.compile(
     rf"^(?P<head>i am .+?),? with (?P<rest>(?:an?|{NUMBERS}) (?:[\w-]+ )?"
@@ -288,7 +304,7 @@ def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
     if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
         return
     corrects, opens = False, True
-    for sentence, said in _own_lines(message):
+    for sentence, said in islice(_own_lines(message), MAX_SENTENCES):
         if len(sentence) > MAX_SENTENCE:
             continue
         if _TEXT_WORK.match(sentence):
@@ -296,7 +312,8 @@ def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
         plain = unfolded(_QUOTED.sub(" … ", said))
         asks = _ASKS.search(plain) is not None
         corrects = corrects or _CORRECTS.search(plain) is not None
-        told = plain if (lead := _LEAD.match(plain)) is None else lead["told"]
+        lead = _LEAD.match(plain) or _LEAD.match(_FLUFF.sub("", plain))
+        told = plain if lead is None else lead["told"]
         found: list[SpokenClause] = []
         if not _BLOCKED.search(told):
             for text, wrong in _parts(told):
@@ -339,9 +356,13 @@ def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
     wrong: str | None = None
     if match := _WRONG_AFTER.search(text):
         wrong, text = match["wrong"].strip(), text[: match.start()]
+    elif match := _THIS_NOT_THAT.fullmatch(text):
+        wrong, text = match["wrong"], match["right"]
     text = _bare(text)
     if wrong is None and (match := _WRONG_BEFORE.match(text)):
         wrong, text = match["wrong"].strip(), text[match.end() :]
+    if match := _AT_HOME.match(text):
+        yield match["home"], wrong
     for part in _split(text):
         bare = _with_subject(_bare(part))
         if bare and not _HEDGED.search(bare):
@@ -361,6 +382,8 @@ def _split(text: str) -> Iterator[str]:
     for match in _SPLIT.finditer(text):
         yield from _with_children(prefix + text[start : match.start()])
         left_out = match["verb"] or match["past"] or match["past2"]
+        if (left_out or match["going"]) and not _OWN.match(prefix + text[start:]):
+            continue
         start, prefix = match.end(), "I am " if match["going"] else "I " if left_out else ""
     yield from _with_children(prefix + text[start:])
 
@@ -368,7 +391,8 @@ def _split(text: str) -> Iterator[str]:
 def _with_subject(text: str) -> str:
     """Add the "I" that people leave out: "moved to Lisbon" → "I moved to Lisbon"."""
     if match := _NO_SUBJECT.match(text):
-        return f"I am {text}" if match["ongoing"] else f"I {text}"
+        verb = "am " if match["ongoing"] else "have " if match["been"] else "was " if match["was"] else ""
+        return f"I {verb}{text}"
     return f"my {text}" if _NO_POSSESSIVE.match(text) else text
 
 

@@ -17,7 +17,7 @@ FACE: Final = r"(?<![\w:;])(?:[:;=]-?['’]?[()DPpO/|\\*3]+|\^\^|<3|xD+|XD+)(?!\
 
 _SHORT: Final = {
     "im": "I am", "ive": "I have", "iam": "I am", "dont": "do not", "doesnt": "does not", "didnt": "did not",
-    "isnt": "is not", "arent": "are not", "wasnt": "was not", "werent": "were not", "cant": "can not",
+    "dev": "developer", "isnt": "is not", "arent": "are not", "wasnt": "was not", "werent": "were not", "cant": "can not",
     "wont": "will not", "couldnt": "could not", "wouldnt": "would not", "shouldnt": "should not",
     "havent": "have not", "hasnt": "has not", "hadnt": "had not", "shes": "she is", "hes": "he is",
     "theyre": "they are", "theyve": "they have", "weve": "we have", "youre": "you are", "youve": "you have",
@@ -69,7 +69,7 @@ _NAME_FOLLOWS: Final = tuple(
         rf"^{_SMALL}(?= (?:is|=) (?:my|our) (?:[\w-]+ )?(?:{_KIN_WORDS})\b)",
         rf"\b(?:live|living|based|move|moved|moving|relocated|home|house|flat|place|born|raised|grew up) (?:back |over )?"
         rf"(?:in|to) {_SMALL}(?=$|\s*[,.!?;()/…-]|\s+(?:[a-z]+\s*)?$|\s+(?:and|with|now|since|last|for|but|because|though)\b)",
-        rf"^(?:(?:hi|hey|hello|hiya|yo|heya)[ ,!.]*(?:there|all|everyone)?[ ,!.]*)?(?:I am|this is) {_SMALL}"
+        rf"^(?:(?:hi|hey|hello|hiya|yo|heya)[ ,!.]*(?:there|all|everyone)?[ ,!.]*)?(?:I am|this is|it is) {_SMALL}"
         rf"(?=$|\s*[,.!;(…]|\s+(?:and|from|here)\b)",
     )
 )

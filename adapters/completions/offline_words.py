@@ -92,13 +92,13 @@ ORIGINS: Final = _words(
 
 OCCUPATIONS: Final = _words(
     """
-    accountant actress agent architect astronaut attorney baker barista biologist businessman businesswoman
-    butcher cameraman carpenter cashier chef clerk coach consultant cook dentist detective developer doctor
-    economist electrician farmer firefighter fisherman freelancer gp hairdresser handyman intern janitor judge
-    lecturer librarian locksmith manager masseuse mechanic midwife model monk nanny nurse optician paediatrician
-    paramedic pediatrician pharmacist physician pilot poet policeman policewoman politician postman priest
-    principal professor psychologist salesman saleswoman seamstress secretary soldier surgeon tailor technician
-    vet veterinarian waitress
+    accountant actress agent architect astronaut attorney baker barista biologist businessman businesswoman butcher
+    cameraman carpenter cashier chef clerk coach consultant cook dentist detective developer doctor economist
+    electrician farmer firefighter fisherman freelancer gp hairdresser handyman intern janitor judge lecturer librarian
+    locksmith manager masseuse mechanic midwife model monk nanny nurse optician paediatrician paramedic physio sysadmin
+    bartender pediatrician pharmacist physician pilot poet policeman policewoman politician postman priest principal
+    professor psychologist salesman saleswoman seamstress secretary soldier surgeon tailor technician vet veterinarian
+    waitress
     """
 )
 
@@ -175,7 +175,11 @@ WORN: Final = _words(
 )
 
 CONDITIONS: Final = _words(
-    "allergy allergies intolerance asthma diabetes epilepsy dyslexia adhd migraines arthritis eczema tinnitus"
+    """
+    allergy allergies alzheimer's anaemia anxiety arthritis asthma autism cancer celiac coeliac dementia depression
+    diabetes dyslexia eczema endometriosis epilepsy fibromyalgia insomnia intolerance lupus adhd add ms migraines
+    narcolepsy ocd parkinson's pcos ptsd psoriasis rheumatism scoliosis tinnitus vertigo
+    """
 )
 
 NO_TRADE: Final = _words(
@@ -210,8 +214,9 @@ COMMON_WORDS: Final = _words(
     aged almost abroad bound downstairs upstairs overseas uptown downtown town city village countryside country suburbs
     apartment house flat studio loft basement cabin caravan somewhere anywhere nowhere everywhere drives drive sells
     runs run thinks wont gets says need needs cant cooks comes came turns turned died passed stopped started quit wants
-    asked told keeps snores sleeps sings eats bought brought gave found thought took makes plus minus loves hi hello hey
-    thanks thank please ok yep nope yeah btw lol anyway per via versus cause during except like monday tuesday wednesday
+    asked told keeps snores sleeps sings eats bought brought gave found thought took makes plus minus place places
+    birthday wedding party car room phone number gift present stuff side funeral graduation loves hi hello hey thanks
+    thank please ok yep nope yeah btw lol anyway per via versus cause during except like monday tuesday wednesday
     thursday friday saturday sunday january february march april june july august september october november december
     spring summer autumn winter weekend week month year day morning evening night school
     """
