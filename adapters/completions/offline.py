@@ -1,4 +1,4 @@
-"""Offline model: rules that understand simple English sentences and ignore everything else.
+"""Offline model: rules that understand plain English as people type it, and ignore everything else.
 
 It answers from the same prompt text as any model, through the same parser, so everything behind it works as in
 production. tests/data/offline.jsonl measures its quality. It lets a user try the pipeline without a key, and does not
@@ -7,28 +7,35 @@ replace a language model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
+import structlog
 from pydantic import JsonValue
 
 from ...schemas.errors import Poison
 from ..ports import Completion, CompletionRequest, Usage, UsageSink
 from .offline_consolidator import consolidate
-from .offline_observer import observe
+from .offline_observer import Reading, observe
 from .offline_prompt import read_prompt
 from .offline_upkeep import digest, judge, prune, read_pairs, summary
 
 A = TypeVar("A")
 
+log = structlog.get_logger(__name__)
+
 NAME: Final = "offline-rules/1"
+TOLD_EVERY: Final = 600.0
+"""Seconds between two sentences in the log about how much was read."""
 
 
 class OfflineCompletions:
     """`Completions` for the tasks of the stages. Any other task is refused by name."""
 
-    def __init__(self, *, sink: UsageSink) -> None:
+    def __init__(self, *, sink: UsageSink, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
+        self._read = _ReadCount(clock)
 
     @property
     def model(self) -> str:
@@ -45,7 +52,9 @@ class OfflineCompletions:
         answer: JsonValue
         match request.task:
             case "observations":
-                answer = {"observations": observe(prompt)}
+                reading = observe(prompt)
+                self._read.add(reading)
+                answer = {"observations": reading.observations}
             case "consolidation":
                 answer = {"facts": consolidate(prompt)}
             case "judge":
@@ -55,7 +64,7 @@ class OfflineCompletions:
             case "digest":
                 answer = {"text": digest(prompt)}
             case "summary":
-                answer = {"text": summary(_statements(observe(prompt)))}
+                answer = {"text": summary(_statements(observe(prompt).observations))}
             case "insights":  # the rules infer nothing
                 answer = {"insights": []}
             case "procedures":
@@ -70,7 +79,33 @@ class OfflineCompletions:
             raise Poison("refused_by_model", f"{NAME} gave no usable answer for {request.task}: {error}") from error
 
     async def close(self) -> None:
-        return None
+        self._read.tell()
+
+
+class _ReadCount:
+    """Tells in the log how much the rules leave unread: counts only, at most once in `TOLD_EVERY` and at the end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._statements = self._understood = 0
+        self._told = clock()
+
+    def add(self, reading: Reading) -> None:
+        self._statements += reading.statements
+        self._understood += reading.read
+        if self._clock() - self._told >= TOLD_EVERY:
+            self.tell()
+
+    def tell(self) -> None:
+        if self._statements:
+            log.info(
+                "offline_model_read",
+                read=self._understood,
+                statements=self._statements,
+                note=f"offline model read {self._understood} of {self._statements} statements",
+            )
+        self._statements = self._understood = 0
+        self._told = self._clock()
 
 
 def _statements(observations: Iterable[JsonValue]) -> Iterator[tuple[str, str]]:

@@ -67,21 +67,34 @@ class _Found:
     """True for an observation that only ends what it replaces: an event of this session, not a fact."""
 
 
-def observe(prompt: Prompt) -> list[JsonValue]:
-    """Return the observations of all turns, in order. `replaces` may name an earlier one (`o1`) of the same answer."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a prompt's turns. `statements` counts the user's sentences that ask nothing; of `read` of them
+    the rules understood something."""
+
+    observations: list[JsonValue]
+    statements: int
+    read: int
+
+
+def observe(prompt: Prompt) -> Reading:
+    """Read all turns, in order. In an observation `replaces` may name an earlier one (`o1`) of the same answer."""
     # The latest statement comes first: own observations, then working entries, which are shown by salience.
     held = [_Held(item.id, item.subject, item.content, attribute_of(item.content)) for item in prompt.working]
     answer: list[JsonValue] = []
     talk = _talk_before(prompt)
+    statements = read = 0
     for turn in prompt.turns:
-        for found in _most_important(_of_turn(turn, held, talk)):
+        told, every = _of_turn(turn, held, talk)
+        statements, read = statements + len(told), read + len(told & {item.clause.sentence for item in every})
+        for found in _most_important(every):
             answer.append(_observation(turn.id, found))
             if found.replaces is not None and found.replaces in held:
                 held.remove(found.replaces)
             if not found.ends:
                 said = found.statement
                 held.insert(0, _Held(f"o{len(answer)}", said.subject, said.content, attribute_of(said.content)))
-    return answer
+    return Reading(answer, statements, read)
 
 
 def _talk_before(prompt: Prompt) -> Talk:
@@ -97,10 +110,13 @@ def _talk_before(prompt: Prompt) -> Talk:
     return talk
 
 
-def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> list[_Found]:
+def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[set[str], list[_Found]]:
+    """Return the sentences of a turn that ask nothing, and what the rules found."""
+    told: set[str] = set()
     found: list[_Found] = []
     for message in turn.messages:
         said = list(spoken_sentences(message.text))
+        told |= {sentence.verbatim for sentence in said if not sentence.asks and " " in sentence.verbatim}
         parts = [clause for sentence in said for clause in sentence.clauses]
         for text, verbatim in answered(message.text, message.asked):
             clause = SpokenClause(text=text, sentence=verbatim)
@@ -123,7 +139,7 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> list[_Fo
             if clause not in shown:
                 spoken = endings(clause.text, beside=[item.statement for item in found])
                 found += [_Found(statement, clause) for statement in spoken]
-    return _without_doubles(found)
+    return told, _without_doubles(found)
 
 
 def _statements_in(clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[SpokenStatement]:

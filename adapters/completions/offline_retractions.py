@@ -43,9 +43,7 @@ _OVER: Final = tuple(
         ),
     )
 )
-_OWN_WORDS: Final[tuple[tuple[re.Pattern[str], str, Category], ...]] = tuple(
-    (re.compile(pattern, re.IGNORECASE), content, category)
-    for pattern, content, category in (
+_IN_OWN_WORDS: Final[tuple[tuple[str, str, Category], ...]] = (
         (r"(?:i|we) (?:have )?(?:quit|left|lost|resigned from|walked out of) (?:my|the|that) (?:(?:[\w-]+ )?job|position|gig)\b.*",
          "Quit their job", "profession"),
         (r"(?:i|we) (?:have )?(?:handed in|gave|given) (?:my )?(?:notice|resignation)(?: (?:at|to) (?P<x>[^,]+))?.*", "Quit their job", "profession"),
@@ -68,8 +66,10 @@ _OWN_WORDS: Final[tuple[tuple[re.Pattern[str], str, Category], ...]] = tuple(
          "Broke up with {x}", "relationship"),
         (r"(?P<x>(?-i:[A-Z])[\w-]+) (?:has )?(?:died|passed away)\b.*", "{x} died", "relationship"),
         (r"(?:(?:i|we) )?(?:had to |have )?put (?:my|our) (?P<x>[\w-]+(?: [A-Z][\w-]+)?) (?:down|to sleep)", "Lost their {x}", "relationship"),
-    )
 )  # fmt: skip
+_OWN_WORDS: Final = tuple(
+    (re.compile(pattern, re.I), content, category) for pattern, content, category in _IN_OWN_WORDS
+)
 """Ends for which no positive statement has to be known: the conflict pipeline finds what they end."""
 _STOPPED: Final = re.compile(
     rf"{_BEGINS}(?:stopped|quit|given up|gave up) (?P<doing>[a-z]{{2,}})ing(?P<x> .+)?", re.IGNORECASE

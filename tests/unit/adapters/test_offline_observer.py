@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import NAMESPACE_OID, uuid5
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -325,3 +326,21 @@ async def test_long_texts_are_read_in_no_time() -> None:
         await answer(f"user: {text}")
         await answer("user: " + "\n".join(text[at : at + 390] for at in range(0, 65_000, 391)))
     assert time.process_time() - started < 10
+
+
+async def test_the_log_says_how_much_was_left_unread_at_most_every_ten_minutes() -> None:
+    now = 0.0
+    model = OfflineCompletions(sink=Ledger(), clock=lambda: now)
+    with structlog.testing.capture_logs() as told:
+        await model.complete(observe("user: I live in Rome. The weather is odd today. What is that?"))
+        assert told == []
+        now = 600.0
+        await model.complete(observe("user: I work at Acme."))
+        await model.complete(observe("user: Nothing to say here."))
+        await model.close()
+        await model.close()
+    assert [(each["event"], each["read"], each["statements"]) for each in told] == [
+        ("offline_model_read", 2, 3),
+        ("offline_model_read", 0, 1),
+    ]
+    assert not any("Rome" in str(each) or "weather" in str(each) for each in told)
