@@ -19,6 +19,10 @@ from .settings import Settings
 
 DEFAULT_SERVER = "https://api.openai.com/v1"
 FIRST = "first"
+BETTER = (
+    "for a model set OPENAI_API_KEY; for one of your own (Ollama, llama.cpp, vLLM) set "
+    "OPENAI_BASE_URL=http://host:port/v1 and MEMSTREAM_MODEL (docs/how-to/local-models.md)"
+)
 NAMED = 5
 """Models of a server that a failed check names."""
 
@@ -72,7 +76,7 @@ async def check_models(settings: Settings, of_tasks: Mapping[Task, str]) -> list
 def _checked(model: ConfiguredModel, server: _Server, check: str) -> Check:
     uses = ", ".join(model.uses)
     if model.name == OFFLINE:
-        better = "; set OPENAI_API_KEY for a model" if FIRST in model.uses else ""
+        better = f"; {BETTER}" if FIRST in model.uses else ""
         return Check(check, True, f"offline ({uses}): rules for simple English{better}")
     if server.trouble:
         return Check(check, False, f"{model.name} ({uses}): {server.trouble}", server.fix)
