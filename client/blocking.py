@@ -16,7 +16,7 @@ from ..schemas.turns import Owner
 from ..streams.log.port import Position
 from .http_client import Context, Recalled, Verbatim
 from .memory import TIMEOUT, Memory, connect
-from .turns import TurnLike
+from .turns import Privacy, TurnLike
 from .updates import NOW, Update
 
 T = TypeVar("T")
@@ -72,7 +72,12 @@ class BlockingMemory:
 
 @contextmanager
 def connect_blocking(
-    address: str, *, api: str | None = None, token: str | None = None, timeout: float = TIMEOUT
+    address: str,
+    *,
+    api: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+    privacy: Privacy = "default",
 ) -> Iterator[BlockingMemory]:
     """Open a blocking client; see `connect`."""
     loop = asyncio.new_event_loop()
@@ -83,7 +88,9 @@ def connect_blocking(
         return asyncio.run_coroutine_threadsafe(call, loop).result()
 
     try:
-        opened: AbstractAsyncContextManager[Memory] = connect(address, api=api, token=token, timeout=timeout)
+        opened: AbstractAsyncContextManager[Memory] = connect(
+            address, api=api, token=token, timeout=timeout, privacy=privacy
+        )
         memory = wait(opened.__aenter__())
         try:
             yield BlockingMemory(memory, loop)

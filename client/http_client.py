@@ -31,7 +31,7 @@ from .errors import (
     Unavailable,
     translate_errors,
 )
-from .turns import TurnLike, encode_turn
+from .turns import Privacy, TurnLike, encode_turn
 
 WAIT_FIRST, WAIT_MAX = 0.2, 5.0
 """Seconds between two tries, doubled each time, with full jitter. A server's Retry-After counts up to WAIT_MAX."""
@@ -83,16 +83,18 @@ class Api:
     Args:
         http: HTTP client with base address and credential.
         timeout: seconds for one call including its retries.
+        privacy: what is masked in turns before they are sent.
     """
 
-    def __init__(self, *, http: httpx.AsyncClient, timeout: float) -> None:
+    def __init__(self, *, http: httpx.AsyncClient, timeout: float, privacy: Privacy = "default") -> None:
         self.http = http
+        self._privacy = privacy
         self.timeout = timeout
 
     async def produce(self, turn: TurnLike) -> Position:
         """See `Turns.produce`."""
         with translate_errors():
-            _, value = encode_turn(turn)
+            _, value = encode_turn(turn, self._privacy)
         answer = await self.call("POST", "/v1/turns", content=value, headers={"content-type": "application/json"})
         written = decode(_Written, answer)
         return Position(written.topic, written.partition, written.offset)

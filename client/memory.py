@@ -15,7 +15,7 @@ from ..streams.log.port import Log, Position
 from .errors import Misconfigured, translate_errors
 from .http_client import Api
 from .sse_updates import HttpUpdates
-from .turns import LogTurns, TurnLike, Turns
+from .turns import LogTurns, Privacy, TurnLike, Turns
 from .updates import BEGINNING, NOW, Group, Handler, LogUpdates, Update, Updates
 
 TIMEOUT = 10.0
@@ -75,7 +75,12 @@ class Memory:
 
 @asynccontextmanager
 async def connect(
-    address: str, *, api: str | None = None, token: str | None = None, timeout: float = TIMEOUT
+    address: str,
+    *,
+    api: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+    privacy: Privacy = "default",
 ) -> AsyncIterator[Memory]:
     """Open one client. A service opens one and keeps it as long as it runs.
 
@@ -86,6 +91,8 @@ async def connect(
         api: address of the server that `Memory.api` calls; by default `address`, if that is a server.
         token: the server's bearer token.
         timeout: seconds for each call including its retries.
+        privacy: what is masked in a turn before it is sent: passwords, keys, cards … by default. `off` sends
+            turns as they are; a `PrivacyPolicy` says it by kind.
 
     Raises:
         Misconfigured: an address or the token is wrong, or an extra of the package is not installed.
@@ -96,7 +103,7 @@ async def connect(
         calls = None
         if server is not None:
             http = await stack.enter_async_context(_http(server, token, timeout))
-            calls = Api(http=http, timeout=timeout)
+            calls = Api(http=http, timeout=timeout, privacy=privacy)
             if server == address:
                 yield Memory(turns=calls, updates=HttpUpdates(api=calls), groups=_no_groups, api=calls)
                 return
@@ -104,7 +111,7 @@ async def connect(
             log = _log(address, timeout)
             await log.start()
         stack.push_async_callback(log.close)
-        turns, updates = LogTurns(log=log), LogUpdates(log=log)
+        turns, updates = LogTurns(log=log, privacy=privacy), LogUpdates(log=log)
         yield Memory(turns=turns, updates=updates, groups=_groups(address, log, timeout), api=calls)
 
 

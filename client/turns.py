@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ..schemas.errors import Poison
 from ..schemas.turns import Turn, turn_value
@@ -12,10 +12,17 @@ from ..streams.engine.turn_sender import TurnSender, read_turn
 from ..streams.log.port import Log, Position
 from .errors import translate_errors
 
+if TYPE_CHECKING:
+    from ..memory.policies import PrivacyPolicy
+
 TurnLike = Turn | Mapping[str, Any]
 """A turn of the contract (docs/reference/records.md). Unknown fields are sent along."""
 UNACKED_MAX = 1_000
 """Turns that may wait for their acknowledgement at once. Further calls wait for a free place."""
+
+
+Privacy: TypeAlias = "PrivacyPolicy | Literal['default', 'off']"
+"""What a client masks before it sends a turn. `default`: what `PrivacyPolicy()` masks; `off`: nothing."""
 
 
 class Turns(Protocol):
@@ -36,21 +43,35 @@ class LogTurns:
     """`Turns` on the log itself. An idempotent producer writes them, all replicas acknowledge them, and murmur2 of the
     session's key chooses the partition. Turns of one session keep the order of the calls."""
 
-    def __init__(self, *, log: Log) -> None:
+    def __init__(self, *, log: Log, privacy: Privacy = "default") -> None:
+        self._privacy = privacy
         self._sender = TurnSender(log, "client")
         self._places = asyncio.Semaphore(UNACKED_MAX)
 
     async def produce(self, turn: TurnLike) -> Position:
         with translate_errors():
-            validated, value = encode_turn(turn)
+            validated, value = encode_turn(turn, self._privacy)
             async with self._places:
                 return await self._sender.send(validated, value)
 
 
-def encode_turn(turn: TurnLike) -> tuple[Turn, bytes]:
-    """Validate a turn and encode it as the topic will hold it. Raises Poison."""
+def encode_turn(turn: TurnLike, privacy: Privacy = "default") -> tuple[Turn, bytes]:
+    """Validate a turn, mask its secrets, and encode it as the topic will hold it. Raises Poison.
+
+    A turn in which nothing is masked is encoded as it was given.
+    """
     try:
         value = turn.to_bytes() if isinstance(turn, Turn) else turn_value(dict(turn))
     except (TypeError, ValueError, RecursionError) as error:  # a set, a lone surrogate, a circular reference
         raise Poison("undecodable", f"the turn cannot be written as JSON: {error}") from None
-    return read_turn(value), value
+    read = read_turn(value)
+    if privacy == "off":
+        return read, value
+    from ..memory.secrets.secret_filter import SecretFilter  # slow to import: policies, and rules that are compiled
+    from ..memory.secrets.turns import protect_turn
+
+    protected = protect_turn(read, SecretFilter() if privacy == "default" else SecretFilter(privacy))
+    if not protected.changed:
+        return read, value
+    masked = protected.turn.to_bytes()
+    return read_turn(masked), masked

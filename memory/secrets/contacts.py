@@ -89,6 +89,7 @@ _DATE: Final = re.compile(
     r"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ]\d{1,2}(?:\D|$)|\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)?\d\d$|"
     r"(?:19|20)\d\d ?- ?(?:19|20)\d\d"
 )
+_LONG_NUMBER: Final = re.compile(r"\d(?:[ ()./\u00b7-]{0,3}\d){6}")
 _NEAR: Final = 48
 _DIGITS_MIN, _DIGITS_MAX = 7, 12
 
@@ -116,6 +117,8 @@ def phones(text: str) -> Iterator[Finding]:
         for match in form.finditer(text):
             if not _names_another_number(text, match.start()):
                 yield Finding("phone", *match.span())
+    if not _LONG_NUMBER.search(text):
+        return
     near = 0
     for word in _PHONE_WORD.finditer(text):
         if word.end() < near:

@@ -187,7 +187,9 @@ QUALITIES: Final = _words(
     "anywhere everywhere nowhere "
     "broken useless worthless garbage rubbish crap shared case top sort kind part full half ready available "
     "active inactive off "
-    "reset change policy manager expired stored leaked ours up-to-date "
+    "reset change policy manager expired stored leaked ours up-to-date told said read "
+    "put let cut bought thought felt left met "
+    "paid sold built stolen chosen frozen forgotten spoken worn mask label drop allow "
     # German
     "der die das den dem des ein eine einer einem einen eines mein meine meinem dein deine sein seine ihr "
     "ihre unser unsere kein "

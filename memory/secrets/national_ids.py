@@ -20,7 +20,10 @@ from .checksums import (
     rijksregister,
 )
 from .findings import Finding
+from .text_view import lowered
 
+_STEM: Final = re.compile(r"\\b|.\?.*|[\[(].*")
+"""What is no fixed beginning of a name."""
 _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -31,19 +34,22 @@ class _IdForm:
     """Of the letters and digits alone, in capitals."""
     name: re.Pattern[str] | None = None
     """What has to stand before it."""
+    stems: tuple[str, ...] = ()
+    """Pieces of the name: a text without any of them, in small letters, does not have the name."""
 
 
 def _form(shape: str, check: Callable[[str], bool] | None = None, name: str | None = None) -> _IdForm:
     return _IdForm(
         re.compile(rf"(?<![A-Za-z0-9.,$-])(?:{shape})(?![A-Za-z0-9]|[.,-]\d)", re.IGNORECASE),
         check,
-        re.compile(rf"(?:{name})", re.IGNORECASE) if name else None,
+        re.compile(rf"(?:{name})") if name else None,
+        tuple(_STEM.sub("", each) for each in name.split("|")) if name else (),
     )
 
 
 _PERSON_WORDS: Final = (
-    r"\bpassport|\bpasaporte|\bpasseport|\breisepass|\bpassnummer|ausweis|\bdriv(?:er'?s|ing)[ "
-    r"-]?licen[cs]e|\bdriver licen[cs]e|"
+    r"\bpassport|\bpasaporte|\bpasseport|\breisepass|\bpassnummer|ausweis|"
+    r"\bdriver'?s[ -]?licen[cs]e|\bdriving[ -]?licen[cs]e|\bdriver licen[cs]e|"
     r"fuhrerschein|permiso de conducir|permis de conduire|carte d'identite|identity card|\bid card|national "
     r"id|documento de identidad|"
     r"\bcarnet de conducir|\bcni\b|resident(?:ial)? permit|aufenthaltstitel|green card|alien (?:registration )?number"
@@ -94,6 +100,7 @@ def national_ids(text: str) -> Iterator[Finding]:
     """Yield national ids."""
     if not any(map(str.isdigit, text)):
         return
+    small = lowered(text)
     for form in _FORMS:
         if form.name is None:
             for match in form.shape.finditer(text):
@@ -102,8 +109,10 @@ def national_ids(text: str) -> Iterator[Finding]:
                 ):
                     yield Finding("national_id", *match.span())
             continue
+        if not any(stem in small for stem in form.stems):
+            continue
         read = 0
-        for name in form.name.finditer(text):
+        for name in form.name.finditer(small):
             if name.end() < read:
                 continue
             match_after = form.shape.search(text, name.end(), min(len(text), name.end() + _NEAR + 24))

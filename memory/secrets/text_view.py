@@ -69,3 +69,11 @@ class TextView:
     def _origin(self, place: int) -> int:
         before = bisect_right(self._starts, place)
         return place + (self._shifts[before - 1] if before else 0)
+
+
+def lowered(text: str) -> str:
+    """Return the text in small letters, each sign at its place."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)

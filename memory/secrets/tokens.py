@@ -27,7 +27,7 @@ _URL: Final = re.compile(
 _VARIABLE: Final = re.compile(r"\$[A-Za-z_{(]|\{\{|<|%[A-Za-z_]+%|\[[a-z_]+\]|[*x.\u2022]+$")
 """What stands for a password: a variable or a placeholder."""
 _JDBC: Final = re.compile(r"(?<![a-z])jdbc:[^\s\"'<>`]{1,512}?[?;&](?:password|pwd)=[^\s\"'<>`]{1,512}", re.IGNORECASE)
-_SETTINGS: Final = re.compile(r"[^\n;]*;[^\n]*")
+_SECRET_SETTING: Final = re.compile(r"(?:password|passwd|pwd|key|signature|secret) ?=", re.IGNORECASE)
 _SETTING: Final = re.compile(
     r"(?P<name>(?:data source|initial catalog|user id|user name|persist security info|integrated security|"
     r"[a-z_][\w.-]{0,40}))"
@@ -88,8 +88,13 @@ def connection_strings(text: str) -> Iterator[Finding]:
         for match in _JDBC.finditer(text):
             yield Finding("connection_string", match.start(), match.start() + len(match[0].rstrip(_TRAILING)))
     if ";" in text and "=" in text:
-        for line in _SETTINGS.finditer(text):
-            yield from _settings(text, *line.span())
+        read = 0
+        for name in _SECRET_SETTING.finditer(text):
+            if name.start() < read:
+                continue
+            start = text.rfind("\n", 0, name.start()) + 1
+            read = end if (end := text.find("\n", name.end())) != -1 else len(text)
+            yield from _settings(text, start, read)
 
 
 def _settings(text: str, start: int, end: int) -> Iterator[Finding]:

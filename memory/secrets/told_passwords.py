@@ -13,6 +13,7 @@ from typing import Final
 from ..policies.privacy import SecretKind
 from . import lexicon
 from .findings import PLACEHOLDER, Finding
+from .text_view import lowered
 
 _NOUN: Final = re.compile(
     "(?:" + "|".join(f"(?P<{kind}>{words})" for kind, words in lexicon.NOUNS) + r")(?![a-z0-9\u00df-\uffff])"
@@ -50,7 +51,7 @@ _BEFORE: Final = 120
 
 def told_passwords(text: str) -> Iterator[Finding]:
     """Yield the values of passwords, PINs, passphrases, keys and tokens that are told."""
-    small = _in_small_letters(text)
+    small = lowered(text)
     if not any(stem in small for stem in lexicon.STEMS):
         return
     has_password = False
@@ -71,13 +72,6 @@ def told_passwords(text: str) -> Iterator[Finding]:
             if place is not None:
                 yield Finding("password", *place)
     yield from _beside_names(text, small)
-
-
-def _in_small_letters(text: str) -> str:
-    small = text.lower()
-    return (
-        small if len(small) == len(text) else "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
-    )
 
 
 def _stands_alone(small: str, noun: re.Match[str]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from ..policies.privacy import SecretKind
@@ -176,8 +177,8 @@ _INNER: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", ".webhook.office.com/", r"https://[a-z0-9]{1,64}\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{60,250}"),
     ("api_key", "_mmk", rf"(?<![A-Za-z0-9]){_AN}{{6}}_{_AN}{{29}}_mmk"),  # MaxMind
 )
-_BY_PREFIX: Final = tuple((kind, prefix, re.compile(body)) for kind, prefix, body in _PREFIXED)
-_BY_INNER: Final = tuple((kind, inner, re.compile(whole)) for kind, inner, whole in _INNER)
+_compiled = cache(re.compile)
+"""Shapes are compiled when a text has their beginning: most are never needed."""
 _LINE_BREAK: Final = re.compile(r"[ \t]*=?\r?\n[ \t>|]*")
 _WINDOW: Final = 400
 _SIGNS_MIN: Final = 6
@@ -186,16 +187,16 @@ _SIGNS_MIN: Final = 6
 
 def vendor_keys(text: str) -> Iterator[Finding]:
     """Yield keys and tokens of known vendors."""
-    for kind, prefix, body in _BY_PREFIX:
+    for kind, prefix, body in _PREFIXED:
         place = text.find(prefix)
         while place != -1:
-            end = _end_of_key(text, place, place + len(prefix), body)
+            end = _end_of_key(text, place, place + len(prefix), _compiled(body))
             if end is not None:
                 yield Finding(kind, place, end)
             place = text.find(prefix, place + len(prefix) if end is None else end)
-    for kind, inner, whole in _BY_INNER:
+    for kind, inner, whole in _INNER:
         if inner in text:
-            yield from (Finding(kind, *match.span()) for match in whole.finditer(text) if _is_made(match[0]))
+            yield from (Finding(kind, *match.span()) for match in _compiled(whole).finditer(text) if _is_made(match[0]))
 
 
 def _end_of_key(text: str, start: int, after_prefix: int, body: re.Pattern[str]) -> int | None:
