@@ -14,10 +14,12 @@ from .locales import Locale
 from .markers import MarkedClause
 from .phrase_index import PhraseMatch, index_phrases, match_phrase
 from .tokenizer import Segment, Token, counted, counts, says_how, segments, tells_when
+from .word_order import prepositions_first
 
 
 def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], pack: Locale) -> list[Claim]:
-    found, shelves = clause.tokens, index_phrases(pack)
+    found = clause.tokens = _best_order(clause.tokens, pack)
+    shelves = index_phrases(pack)
     ruled = rule_of(found, pack)
     if _tells_of_an_end(found, pack):
         ended = match_phrase(found, shelves.ends, pack)
@@ -38,6 +40,25 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
     value = rule.absent if rule.absent and _names_nothing(ruled.object, pack) else rule.value
     after, implied = _role_and_employer(clause, whose, rule.predicate, ruled.object, pack)
     return [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value), *implied]
+
+
+def _best_order(found: list[Token], pack: Locale) -> list[Token]:
+    """Return the order of prepositional phrases in which the longest phrase of the pack matches.
+
+    Of equals it is one with a rule that needs a name, else the given order. Where word order is free, `zieht mit Ana
+    nach Köln` and `zieht nach Köln mit Ana` say the same.
+    """
+    if pack.word_order is None:
+        return found
+    shelves = index_phrases(pack)
+
+    def matched(order: list[Token]) -> tuple[int, bool]:
+        ends = match_phrase(order, shelves.ends, pack) if _tells_of_an_end(order, pack) else None
+        ruled = rule_of(order, pack)
+        rule = ruled.phrase.rule if ruled is not None else None
+        return max(_size(ruled), _size(ends)), rule is not None and rule.named
+
+    return max(prepositions_first(found, pack), key=matched)
 
 
 def _size(found: PhraseMatch | None) -> int:

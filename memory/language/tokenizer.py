@@ -24,6 +24,8 @@ _ABBREVIATION = 3
 """A full stop after at most so many letters does not end a sentence (Dr., St.)."""
 _SHORTEST_STEM = 3
 """Minimum number of letters of a stem."""
+_SHORTEST_INFLECTED = 4
+"""An inflected noun has more letters: Main is no form of Mai."""
 
 Segment = tuple[str, ...]
 """The words for one thing: those between two prepositions."""
@@ -43,6 +45,8 @@ class Token:
     """Of a verb: base, present, past, participle or ongoing."""
     is_name: bool = False
     is_number: bool = False
+    is_noun: bool = False
+    """Whether it is known to be a noun, where nouns are written with a capital letter."""
 
     @property
     def is_break(self) -> bool:
@@ -87,24 +91,28 @@ def _with_decimal_point(text: str, pack: Locale) -> str:
 def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[Token]:
     """Return the tokens of a part: two for a compound whose head the pack knows."""
     name = place > 0 and part[0].isupper() and part.lower() not in pack.occupations
-    if pack.nouns is None or not part[0].isupper():
+    nouns, word = pack.nouns, part.lower()
+    if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]
-    first = place == 0 or parts[place - 1] in (".", ";")
-    if not first and part.isupper() and len(part) > 1:
-        return [_token(part, True, pack)]
-    pieces = compound(part.lower(), pack.nouns)
-    common = first or len(pieces) > 1 or is_common_noun(part.lower(), parts[:place], pack, pack.nouns)
-    made = [_token(piece, name and not common, pack) for piece in pieces]
-    return [_as_noun(each, pack) if place > 0 and common else each for each in made]
+    if place == 0 or parts[place - 1] in (".", ";"):
+        return [_token(part, False, pack)]
+    pieces = compound(word, nouns)
+    if len(pieces) > 1:
+        made = [_as_noun(_token(piece, False, pack), pack) for piece in pieces]
+        return made[::-1] if made[-1].tense == "ongoing" else made  # das Klavierspielen: Klavier spielen
+    if _is_known_noun(word, parts[:place], pack, nouns):
+        return [_as_noun(_token(part, False, pack), pack)]
+    common = follows_determiner(parts[:place], pack, nouns) and not part.isupper()
+    return [replace(_token(part, True, pack), is_name=not common, is_noun=True)]
 
 
 def _as_noun(token: Token, pack: Locale) -> Token:
     """A noun that is an infinitive names an action (das Rauchen); any other noun is no form of a verb."""
     if token.tense is None or token.is_number:
-        return token
+        return replace(token, is_noun=True)
     if token.tense == "base":
-        return replace(token, tense="ongoing")
-    return Token(token.text, token.text, compared(token.text, pack))
+        return replace(token, tense="ongoing", is_noun=True)
+    return Token(token.text, token.text, compared(token.text, pack), is_noun=True)
 
 
 def compound(word: str, nouns: Nouns) -> list[str]:
@@ -117,12 +125,15 @@ def compound(word: str, nouns: Nouns) -> list[str]:
     return [first.removesuffix(link), head]
 
 
-def is_common_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
-    """Whether a word with a capital letter is a common noun, by the word and by the words before it."""
-    if word in nouns.known or stem(word, pack) in compared_all(nouns.known, pack) or word.endswith(nouns.endings):
-        return True
+def _is_known_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
     if pack.verbs.get(word, ("", ""))[1] == "base":
         return before[-1].lower() not in nouns.before_places
+    known = word in nouns.known or word in pack.occupations or word.endswith(nouns.endings)
+    return known or (len(word) > _SHORTEST_INFLECTED and stem(word, pack) in compared_all(nouns.known, pack))
+
+
+def follows_determiner(before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
+    """Whether a word stands after a determiner, perhaps with adjectives between."""
     place = len(before) - 1
     while place >= 0 and before[place][0].islower() and before[place].endswith(_ADJECTIVE_ENDINGS):
         if before[place] in nouns.determiners or before[place] in nouns.articles:
@@ -229,8 +240,8 @@ def counted(found: Sequence[Token], pack: Locale) -> list[Token]:
 def counts(token: Token, pack: Locale) -> bool:
     if token.is_break:
         return False
-    if token.is_name and token.text in pack.articles:
-        return True  # blood type A
+    if token.is_name and (token.is_noun or token.text in pack.articles):
+        return True  # the Oder; blood type A
     return token.is_number or (token.text not in pack.stop_words and token.text not in pack.separators)
 
 
@@ -240,7 +251,7 @@ def segments(found: Sequence[Token], pack: Locale) -> list[list[Token]]:
     for token in found:
         if (
             token.is_break
-            or token.text in pack.separators
+            or (token.text in pack.separators and not (token.is_name and token.is_noun))
             or (token.text in pack.articles and things[-1] and not token.is_name)
         ):
             things.append([])

@@ -6,6 +6,7 @@ mehr Kaffee abends. The order of the other words stays. The data is the pack's `
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -79,6 +80,14 @@ def shares_auxiliary(before: Sequence[Token], after: Sequence[Token], pack: Loca
     )
 
 
+def prepositions_first(found: list[Token], pack: Locale) -> Iterator[list[Token]]:
+    """Yield the words as they stand, then with each later prepositional phrase right behind the verb."""
+    yield found
+    starts = [place for place, token in enumerate(found) if place > 0 and token.text in pack.separators]
+    for start, end in itertools.pairwise([*starts[1:], len(found)]):
+        yield [*found[: starts[0]], *found[start:end], *found[starts[0] : start], *found[end:]]
+
+
 def _until_break(found: Sequence[Token]) -> list[Token]:
     group: list[Token] = []
     for token in found:
@@ -138,6 +147,12 @@ def _verb_group(
         return verbs, rest, False
     if last is not None and (verb.base in order.passive or verb.base in order.perfect_of_change):
         return [verb, _participle(after[last], order)], after[:last] + after[last + 1 :], False
+    if len(after) > 1 and verb.base in order.perfect and after[-1].base in order.modals and after[-2].tense == "base":
+        return [replace(after[-1], tense="past"), after[-2]], after[:-2], False  # hat sich scheiden lassen
+    if last is not None and after[-1].base in order.passive and verb.base in order.modals:
+        passive = replace(after[-1], tense=verb.tense)  # musste verkauft werden
+        hedge = [verb] if verb.tense == "present" else []
+        return [*hedge, passive, _participle(after[last], order)], after[:last] + after[last + 1 : -1], False
     if after and after[-1].tense == "base" and (verb.base in order.modals or verb.base in order.passive):
         main = after[-1] if verb.base in order.modals else replace(after[-1], tense="present")
         verbs = [verb, main] if verb.base in order.modals else [main]
@@ -167,7 +182,7 @@ def _participle(token: Token, order: WordOrder) -> Token:
 
 
 def _is_adjective(token: Token) -> bool:
-    return token.tense is None and not token.is_name and not token.is_number and not token.is_break
+    return token.tense is None and not (token.is_name or token.is_noun or token.is_number or token.is_break)
 
 
 def _with_particle(verb: Token, after: list[Token], pack: Locale, order: WordOrder) -> tuple[Token, list[Token]]:
@@ -222,6 +237,13 @@ def _times_last(after: list[Token], pack: Locale, order: WordOrder) -> list[Toke
 def _end_of_time(after: Sequence[Token], place: int, pack: Locale, order: WordOrder) -> int:
     """Return where the words end that say when, or `place` when none stand there."""
     at = place
+    if (
+        after[at].is_number
+        and len(after[at].text) == 4
+        and after[at].text[:2] in ("19", "20")
+        and place + 1 < len(after)
+    ):
+        return place + 1 if after[place + 1].text in pack.separators else place  # zog 2021 nach Bonn
     if after[at].text in order.time_prepositions:
         at += 1
     start = at

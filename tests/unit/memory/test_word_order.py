@@ -80,3 +80,32 @@ def test_two_participles_share_an_auxiliary() -> None:
 def test_a_relative_clause_is_no_statement_of_its_own() -> None:
     (claim,) = read("Hat einen Sohn, der in Köln wohnt", GERMAN)
     assert (claim.about, claim.predicate) == ((), "has")
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("Ist mit der Familie nach Köln gezogen", "lives_in"),
+        ("Zog 2021 nach Köln", "lives_in"),
+        ("Wohnt mit der Familie in Köln", "lives_in"),
+        ("Lebt in Frankfurt an der Oder", "lives_in"),
+        ("Ist in einer Beziehung", "partner_is"),
+        ("Hat sich scheiden lassen", "partner_is"),
+    ],
+)
+def test_the_order_of_phrases_makes_no_difference(text: str, predicate: str) -> None:
+    (claim,) = read(text, GERMAN)
+    assert (claim.predicate, claim.denied, claim.past) == (predicate, False, False)
+
+
+def test_names_keep_their_letters_and_nouns_lose_their_endings() -> None:
+    andrea, andreas = (read(f"Kennt {name}", GERMAN)[0].said for name in ("Andrea", "Andreas"))
+    hund, hunde = (read(f"Hat {thing}", GERMAN)[0].said for thing in ("einen Hund", "Hunde"))
+    assert andrea != andreas
+    assert hund == hunde
+
+
+def test_an_action_may_be_a_noun_or_a_part_of_one() -> None:
+    for text in ("Hat aufgehört, Klavier zu spielen", "Hat mit dem Klavierspielen aufgehört"):
+        (claim,) = read(text, GERMAN)
+        assert (claim.predicate, claim.said, claim.denied) == ("plays", ("klavi",), True)

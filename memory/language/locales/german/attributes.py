@@ -10,11 +10,9 @@ SCHOOLS = frozenset(
 )
 RULES = (
     PredicateRule(
-        "birthday",
-        "single",
-        phrases("haben geburtstag an|geburtstag sein an|{sein,werden} gebären an|haben geburtstag"),
-        happened=True,
+        "birthday", "single", phrases("haben geburtstag an|haben geburtstag|geburtstag sein an|geburtstag sein")
     ),
+    PredicateRule("birthday", "single", phrases("{sein,werden} gebären {an,#}"), happened=True),
     PredicateRule("age", "single", phrases("sein # jahr alt|sein # jahr|alter sein|sein #")),
     PredicateRule("age", "single", phrases("werden #|werden # jahr alt"), happened=True),
     PredicateRule(

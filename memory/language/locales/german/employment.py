@@ -75,7 +75,7 @@ RULES = (
 )
 ENDS = phrases(
     "verlassen|kündigen bei|{werden,sein} {entlassen,kündigen,feuern} {bei,von}|aufhören {bei,als}"
-    f"|{{verlieren,aufgeben,kündigen,hinschmeißen}} {_POST} {{bei,in,an,als}}|ausscheiden {{bei,aus}}"
+    f"|{{verlieren,aufgeben,kündigen,schmeißen,hinschmeißen}} {_POST} {{bei,in,an,als}}|ausscheiden {{bei,aus}}"
     "|{zurücktreten,ausscheiden} {von,als}|{abschließen,beenden,abbrechen} ausbildung {bei,in}"
     "|aufhören arbeiten {bei,für,als}"
     f"|{{verlieren,aufgeben,kündigen}} {_POST}"

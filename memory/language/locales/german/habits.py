@@ -45,7 +45,7 @@ RULES = (
     PredicateRule("intolerant_of", "multi", phrases("vertragen"), denied=True),
     PredicateRule("intolerant_of", "multi", phrases("sein laktoseintolerant"), value="laktos"),
     PredicateRule("intolerant_of", "multi", phrases("sein glutenintolerant"), value="glut"),
-    PredicateRule("afraid_of", "multi", phrases("haben angst vor|fürchten vor|fürchten")),
+    PredicateRule("afraid_of", "multi", phrases("haben angst vor|haben * angst|haben * phobie|fürchten vor|fürchten")),
     PredicateRule(
         "afraid_of", "multi", phrases("{überwinden,verlieren,besiegen} angst vor"), denied=True, happened=True
     ),
@@ -66,7 +66,7 @@ RULES = (
     ),
     PredicateRule("smokes", "multi", phrases("rauchen|sein {raucher,raucherin}")),
     PredicateRule(
-        "smokes", "multi", phrases("sein {nichtraucher,nichtraucherin,ex-raucher,ex-raucherin}"), denied=True
+        "smokes", "multi", phrases("sein {nichtraucher,nichtraucherin,rauchfrei,ex-raucher,ex-raucherin}"), denied=True
     ),
     PredicateRule("smokes", "multi", phrases("werden {nichtraucher,nichtraucherin}"), denied=True, happened=True),
     PredicateRule("drives", "multi", phrases("fahren")),

@@ -45,7 +45,8 @@ STOP_WORDS = (
             """
             er sie es ich wir man ihm ihn ihr nutzer nutzerin user person in im an am auf bei mit nach von zu zum zur
             aus für über unter vor seit um ist sind war waren hat haben hatte und oder so als dass der namens
-            genannt neu neue neuen neuer neues alt alte alten alter eigene eigenen jede jeden jedes jeder beruf
+            genannt neu neue neuen neuer neues neuem
+            alt alte alten alter altes altem eigene eigenen jede jeden jedes jeder beruf
             uhr
             """
         )
@@ -240,7 +241,8 @@ NOUNS = Nouns(
     heads=frozenset(
         words(
             """
-            allergie unverträglichkeit intoleranz job abo abonnement kurs mitgliedschaft schein vertrag
+            allergie unverträglichkeit intoleranz angst phobie job abo abonnement kurs mitgliedschaft schein vertrag
+            spielen lernen laufen fahren reiten singen tanzen trinken essen
             """
         )
     ),

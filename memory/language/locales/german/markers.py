@@ -7,7 +7,7 @@ from .spelling import phrases, words
 
 _NO = "{kein,keine,keinen,keinem,keiner,keines}"
 MARKERS = Markers(
-    negations=("nicht", *words("kein keine keinen keinem keiner keines kaum")),
+    negations=("nicht", *words("kein keine keinen keinem keiner keines kaum selten weder")),
     never=words("nie niemals"),
     endings=phrases(
         f"nicht mehr|nicht länger|{_NO} mehr|nie mehr|nie wieder|nicht wieder|früher|ehemals|vormals|damals|einst"

@@ -53,7 +53,7 @@ RULES = (
     PredicateRule(
         _STATUS,
         "single",
-        phrases("sein {geschieden,scheiden}|sein {geschieden,scheiden} von|leben getrennt"),
+        phrases("sein {geschieden,scheiden}|sein {geschieden,scheiden} von|leben getrennt|leben von * getrennt"),
         value="divorce",
     ),
     PredicateRule(

@@ -29,7 +29,8 @@ studieren immatrikulieren exmatrikulieren wollen
 um|siedeln auf|hören ab|schaffen ab|legen ab|bestellen ab|melden an|melden aus|wandern ein|wandern zurück|kehren
 um|schulen auf|tauchen ein|stellen aus|üben ab|gewöhnen an|schaffen zu|legen ein|kaufen um|bauen an|fangen
 zusammen|leben zusammen|wohnen zusammen|arbeiten mit|machen weg|ziehen ein|schulen ab|lehnen aus|reisen zurück|legen
-kennen|lernen teil|haben um|benennen um|stellen ab|setzen aus|füllen weiter|bilden weiter|arbeiten weiter|machen
+kennen|lernen teil|haben ein|schläfern
+um|benennen um|stellen ab|setzen aus|füllen weiter|bilden weiter|arbeiten weiter|machen
 auf|wachen ein|richten vor|stellen aus|lernen ab|holen an|stellen um|schauen um|sehen fest|legen durch|führen
 """
 _STRONG = """
@@ -70,7 +71,7 @@ an|fangen fängt fing gefangen, an|nehmen nimmt nahm genommen, ab|nehmen nimmt n
 zu|nehmen nimmt nahm genommen, teil|nehmen nimmt nahm genommen, auf|nehmen nimmt nahm genommen
 aus|treten tritt trat getreten, ein|treten tritt trat getreten, zurück|treten tritt trat getreten
 bei|treten tritt trat getreten, an|treten tritt trat getreten, treten tritt trat getreten
-auf|treten tritt trat getreten
+auf|treten tritt trat getreten, schmeißen schmeißt schmiss geschmissen, hin|schmeißen schmeißt schmiss geschmissen
 ab|brechen bricht brach gebrochen, aus|steigen steigt stieg gestiegen, um|steigen steigt stieg gestiegen
 ein|steigen steigt stieg gestiegen, auf|steigen steigt stieg gestiegen, ab|schließen schließt schloss geschlossen
 auf|stehen steht stand gestanden, ein|schlafen schläft schlief geschlafen, nach|denken denkt dachte gedacht
