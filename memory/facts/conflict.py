@@ -16,6 +16,7 @@ from typing import Literal
 from ...schemas.facts import Decision, StoredFact, Zone
 from ..language.identification import pack_of
 from ..language.parsing import full_names
+from ..language.text import own_statement
 from ..policies import ConflictPolicy, MemoryPolicy
 from .neighbour_relations import NeighbourRelation, Verdict, relate_neighbour
 from .relations import SAME_STATEMENT, Relation
@@ -162,7 +163,8 @@ def resolve(
 
 def lookup_predicates(statement: Statement, policy: ConflictPolicy) -> tuple[str, ...]:
     """Return the predicates by which to look up rows that similarity may miss."""
-    return full_names(statement.content, pack_of(statement.content, policy.locale))
+    said = own_statement(statement.content, statement.subject)
+    return full_names(said, pack_of(said, policy.locale))
 
 
 def contradicted_rows(

@@ -13,6 +13,7 @@ from ..language.identification import pack_of
 from ..language.locales import Locale
 from ..language.locales.undetermined import UNDETERMINED
 from ..language.parsing import read
+from ..language.text import own_statement
 from ..policies import ConflictPolicy
 from .relations import ClaimRelation, Relation, relate
 from .similarity import NearFact, similarity_of, zone_of
@@ -34,6 +35,7 @@ _WHEREVER: Mapping[Relation, Verdict] = {
     Relation.GUESSED: "pending",
     Relation.REORDERED: "pending",
     Relation.NAME: "pending",
+    Relation.TOUCHED: "pending",
 }
 """Verdicts where the texts alone decide. `zone_of` has already put these pairs into the right zone."""
 TABLE: Mapping[Zone, Mapping[Relation, Verdict]] = {
@@ -48,7 +50,14 @@ Where each of two texts says something that the other does not, similarity alone
 fact, a pending one only waits.
 """
 
-_CORRECTABLE = (Relation.BESIDE, Relation.DIFFERS, Relation.UNCLEAR, Relation.REORDERED, Relation.NAME)
+_CORRECTABLE = (
+    Relation.BESIDE,
+    Relation.DIFFERS,
+    Relation.UNCLEAR,
+    Relation.REORDERED,
+    Relation.NAME,
+    Relation.TOUCHED,
+)
 """Relations in which a statement that is a correction may replace a known fact, though both could be true together."""
 _APART = (Relation.APART, Relation.BESIDE)
 _BY_MARKER = (Relation.DENIED, Relation.GUESSED)
@@ -81,10 +90,11 @@ def relate_neighbour(
     statement: Statement, near: tuple[NearFact, ...], policy: ConflictPolicy
 ) -> tuple[NeighbourRelation, ...]:
     """Return zone and relation of each neighbour, the nearest first."""
-    pack = pack_of(statement.content, policy.locale)
+    said = own_statement(statement.content, statement.subject)
+    pack = pack_of(said, policy.locale)
     weighed = []
     for each in near:
-        related = _relate(each.fact.content, statement.content, pack, policy)
+        related = _relate(own_statement(each.fact.content, statement.subject), said, pack, policy)
         similarity = similarity_of(statement.content, each, policy)
         zone = zone_of(similarity, related, policy)
         relation = related.relation

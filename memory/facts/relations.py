@@ -23,6 +23,7 @@ class Relation(Enum):
     CORRECTED = "corrected by the speaker"
     REORDERED = "the same words in another order"
     NAME = "the same words with another name"
+    TOUCHED = "a change that concerns what is known"
     GUESSED = "a plan or a guess about what is known"
     DIFFERS = "each says what the other does not"
     UNCLEAR = "nothing is known of the predicate"
@@ -44,13 +45,13 @@ class ClaimRelation:
 
 SAME_STATEMENT = (Relation.SAME, Relation.MORE, Relation.LESS)
 _CONTRADICTIONS = (Relation.DENIED, Relation.VALUE, Relation.OTHER)
-_OPEN = (Relation.REORDERED, Relation.GUESSED, Relation.DIFFERS, Relation.UNCLEAR, Relation.BESIDE)
+_OPEN = (Relation.REORDERED, Relation.TOUCHED, Relation.GUESSED, Relation.DIFFERS, Relation.UNCLEAR, Relation.BESIDE)
 
 
 def relate(old: Sequence[Claim], new: Sequence[Claim], pack: Locale) -> ClaimRelation:
     """Relate two texts: return the weightiest relation of their claims. They are one statement only if every claim has
     an equivalent."""
-    table = [[_relate(mine, theirs, pack) for theirs in new] for mine in old]
+    table = [[_weighed(mine, theirs, pack) for theirs in new] for mine in old]
     found = {relation for row in table for relation in row}
     same = any(_one_predicate(mine, theirs) for mine in old for theirs in new)
     shares = any(set(mine.said) & set(theirs.said) for mine in old for theirs in new if mine.about == theirs.about)
@@ -73,7 +74,32 @@ def _one_predicate(old: Claim, new: Claim) -> bool:
     return old.predicate is not None and (old.about, old.predicate) == (new.about, new.predicate)
 
 
+def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
+    """Relate two claims. Where nothing decides, a change that concerns what is known may have ended it."""
+    relation = _relate(old, new, pack)
+    undecided = relation in (Relation.APART, Relation.DIFFERS, Relation.UNCLEAR)
+    return Relation.TOUCHED if undecided and _concerns(new, old, pack) else relation
+
+
+def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
+    """Whether a claim tells of a change in what another one says: `learned to swim`, `cannot swim`."""
+    if not (new.changed or new.event) or new.hedged or new.added or new.switched or old.past or old.about != new.about:
+        return False
+    if new.event and new.predicate in pack.fulfils.get(old.predicate or "", ()):
+        return True
+    if old.predicate in pack.lasting or new.predicate in pack.lasting:
+        return False
+    if new.about and old.predicate is None and new.predicate is None and not old.denied and not new.denied:
+        return True  # Boss is strict: new boss is easy-going
+    said = [word for word in _all(new) if not tells_when(word, pack) and word not in new.numbers]
+    named = [tuple(word for word in each if not tells_when(word, pack)) for each in (*old.object, old.words)]
+    things = {each[-1] for each in named if each} | (old.names & set(_all(old)))
+    return any(akin(word, thing, pack) for word in said for thing in things if not tells_when(thing, pack))
+
+
 def _relate(old: Claim, new: Claim, pack: Locale) -> Relation:
+    if new.gone and old.about and old.about == new.words:
+        return Relation.APART if old.past or old.predicate in pack.lasting else Relation.DENIED
     if new.former and not old.denied and _gave_way(old, new, pack):
         return Relation.DENIED
     if old.about != new.about:
@@ -132,11 +158,19 @@ def _denies(denial: Claim, claim: Claim, pack: Locale) -> bool:
         return False  # dropping a course does not unlearn what it taught
     if denial.predicate is not None and claim.predicate is not None:
         if denial.predicate != claim.predicate:
-            return False
+            return not denial.said and bool(denial.words) and denial.words[:1] == claim.words[:1]
         first = denial.valued == "single" and bool(denial.object) and denial.object[:1] == claim.object[:1]
+        if first and _of_others(denial, claim, pack):
+            return False  # was married to Ruth: is married to Selma
         said = tuple(word for word in denial.said if not tells_when(word, pack))
         return first or _names(said, claim, pack)
     return bool(denial.words) and _names(denial.words, claim, pack)
+
+
+def _of_others(one: Claim, other: Claim, pack: Locale) -> bool:
+    """Whether two claims name different people or things."""
+    mine, theirs = ({name for name in each.names if not tells_when(name, pack)} for each in (one, other))
+    return bool(mine) and bool(theirs) and not mine & theirs
 
 
 def _names(words: Segment, claim: Claim, pack: Locale) -> bool:
@@ -173,19 +207,31 @@ def _within(some: Sequence[str], every: Sequence[str], pack: Locale) -> bool:
 def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     """Relate two claims of the same polarity and tense."""
     if old.predicate is not None and new.predicate is not None and old.predicate != new.predicate:
+        if new.role and new.role == old.role and new.changed:
+            return Relation.SAME if old.object[:1] == new.object[:1] else Relation.OTHER
+        if any({old.predicate, new.predicate} <= each for each in pack.like) and not new.another:
+            same = _objects(old, new, pack)
+            return same if same in SAME_STATEMENT and old.object and new.object else Relation.APART
         return Relation.SAME if _names_what_one_has(old, new, pack) else Relation.APART
     if new.switched and _of_one_kind(old, new, pack):
         return Relation.OTHER
     alike = _one_predicate(old, new)
     relation = _objects(old, new, pack) if alike else _texts(old, new, pack)
-    if relation in SAME_STATEMENT:
+    if relation in SAME_STATEMENT and new.another == old.another:
         return relation
+    if new.added and old.numbers and _heads(old) & _heads(new):
+        return Relation.DIFFERS  # has one child: had a second child
     if new.added or old.added or (new.denied and relation is not Relation.REORDERED):
         return Relation.BESIDE
     if relation in (Relation.VALUE, Relation.REORDERED) or not alike:
         return relation
+    if new.role and new.role == old.role:
+        return Relation.OTHER
+    if new.object[:1] != old.object[:1] and any(set(each[:1]) & pack.over for each in new.object[:1]):
+        return Relation.BESIDE if _of_others(old, new, pack) else Relation.OTHER
     if old.past or new.valued == "multi":
-        return Relation.BESIDE
+        again = new.changed and not new.denied and bool(set(old.said) & set(new.said))
+        return Relation.DIFFERS if again else Relation.BESIDE
     return Relation.OTHER if new.valued == "single" else Relation.DIFFERS
 
 
@@ -202,11 +248,18 @@ def _of_one_kind(old: Claim, new: Claim, pack: Locale) -> bool:
     ones."""
     if old.predicate in pack.lasting or not new.object:
         return False
+    if new.role and new.role == old.role:
+        return True
     said, head = set(new.object[0]), new.object[0][-1:]
     if any(said <= set(segment) or set(segment) <= said for segment in old.object):
         return False
     mine = {segment[-1] for segment in old.object if segment}
     return not set(_with_kinds(tuple(mine), pack)).isdisjoint(_with_kinds(head, pack))
+
+
+def _heads(claim: Claim) -> set[str]:
+    """Return the last word of each thing that the claim names."""
+    return {segment[-1] for segment in claim.object if segment}
 
 
 def _objects(old: Claim, new: Claim, pack: Locale) -> Relation:

@@ -14,6 +14,7 @@ from ...schemas.observations import Category, Observation, Observed
 from ...schemas.turns import SENSITIVITIES, Owner, Sensitivity
 from ..language.identification import pack_of
 from ..language.parsing import predicate_of
+from ..language.text import own_statement
 from ..policies import MemoryPolicy
 from .routing import direct_confidence, trust_of
 from .trust_order import TRUST
@@ -69,11 +70,12 @@ def statement_from_observation(
 ) -> Statement:
     """Return the fact that an observation would become. `episode`: it became an episode too, which the fact then
     names."""
+    subject = resolve_subject(observation.subject, observed.owner, observed.user_id)
     return Statement(
         fact_id=ids.fact_id(observed.owner.key(observed.tenant_id), observation.observation_id),
         tenant_id=observed.tenant_id,
         owner=observed.owner,
-        subject=resolve_subject(observation.subject, observed.owner, observed.user_id),
+        subject=subject,
         content=observation.content,
         category=observation.category,
         confidence=direct_confidence(observation, policy.confidence),
@@ -83,7 +85,7 @@ def statement_from_observation(
         sensitivity=observation.sensitivity,
         trust=trust_of(observation.source_role),
         is_correction=observation.is_correction,
-        predicate=predicate_of(observation.content, pack_of(observation.content, policy.conflict.locale)),
+        predicate=_predicate(observation.content, subject, policy),
         evidence=(
             Evidence(
                 turn_id=observed.turn_id,
@@ -96,6 +98,11 @@ def statement_from_observation(
         ),
         source_episode_ids=(ids.episode_id(observation.observation_id),) if episode else (),
     )
+
+
+def _predicate(content: str, subject: str, policy: MemoryPolicy) -> str | None:
+    said = own_statement(content, subject)
+    return predicate_of(said, pack_of(said, policy.conflict.locale))
 
 
 def statement_from_fact(fact: StoredFact) -> Statement:
@@ -154,7 +161,7 @@ def statement_from_change(
         valid_from_told=change.valid_from is not None,
         sensitivity=max((episode.sensitivity for episode in known), key=SENSITIVITIES.index, default="internal"),
         trust=min((episode.trust for episode in known), key=TRUST.index, default=target.trust if target else "user"),
-        predicate=predicate_of(content, pack_of(content, policy.conflict.locale)),
+        predicate=_predicate(content, subject, policy),
         evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,16 @@ class Claim:
     """Whether `former` and `object` are of one kind: from one employer, town or drink to another."""
     switched: bool = False
     """Whether its object replaces an earlier thing of the same kind."""
+    changed: bool = False
+    """Whether it says by a word that it was otherwise before: `now`, `again`."""
+    event: bool = False
+    """Whether its verb tells of a change: `passed the test`."""
+    another: bool = False
+    """Whether its object is one more of a kind: `a second cat`."""
+    gone: bool = False
+    """Whether it says that somebody or something exists no longer."""
+    role: Segment = ()
+    """What its object serves as: Firefox as *browser*."""
 
     @property
     def said(self) -> Segment:
@@ -80,6 +91,18 @@ def claim_of(
         past=clause.past,
         former=clause.former,
         moved=clause.moved,
+        changed=clause.changed,
+        event=clause.event,
+        another=clause.another,
+        role=_role(spoken, pack),
         either_way=any(token.text in pack.both_ways for token in spoken)
         and all(token.text in pack.both_ways for token in spoken if token.text in pack.separators),
     )
+
+
+def _role(spoken: Sequence[Token], pack: Locale) -> Segment:
+    place = next((place for place, token in enumerate(spoken) if token.text in pack.roles), None)
+    if place is None:
+        return ()
+    until = itertools.takewhile(lambda token: token.text not in pack.separators, spoken[place + 1 :])
+    return content(list(until), pack)

@@ -33,6 +33,12 @@ class MarkedClause:
     former: Segment = ()
     moved: bool = False
     """Whether the clause names the old value together with the new one: `from tea to coffee`."""
+    changed: bool = False
+    """Whether it says by a word that it was otherwise before: `now`, `again`."""
+    event: bool = False
+    """Whether its verb tells of a change: `passed the test`."""
+    another: bool = False
+    """Whether its object is one more of a kind: `a second cat`."""
 
 
 def take_markers(clause: MarkedClause, pack: Locale) -> None:
@@ -45,6 +51,8 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
     clause.over |= _take(clause, markers.never, within=_negatable(clause.tokens))
     negated = _take(clause, markers.negations, within=_negatable(clause.tokens))
     clause.denied |= clause.over or negated
+    while _take(clause, markers.another, within=len(clause.tokens)):
+        clause.another = clause.added = True
     while _take(clause, markers.additive, within=len(clause.tokens)):
         clause.added = True
     for place in range(1, len(clause.tokens)):
@@ -58,12 +66,21 @@ def take_markers(clause: MarkedClause, pack: Locale) -> None:
 def take_auxiliaries(clause: MarkedClause, pack: Locale) -> None:
     """Remove auxiliary verbs: has worked → worked, and not past; is working → working; did not work → past; had to give
     up → gave up."""
+    clause.changed |= any(t.text in pack.markers.changes for t in clause.tokens)
     clause.tokens = [t for t in clause.tokens if t.text not in pack.adverbs]
+    clause.event |= _tells_of_a_change(clause.tokens, pack)
     if not _take_auxiliary(clause, pack):
         clause.past = bool(clause.tokens) and clause.tokens[0].tense == "past"
         _take_until(clause, pack)
     while _take_carrier(clause, pack):
         pass
+
+
+def _tells_of_a_change(found: Sequence[Token], pack: Locale) -> bool:
+    """Whether the main verb is one of change, in the past: `passed the test`, `has passed the test`."""
+    if len(found) > 1 and found[0].base in pack.auxiliaries and found[1].tense in ("past", "participle"):
+        found = found[1:]
+    return bool(found) and found[0].base in pack.turns and found[0].tense in ("past", "participle")
 
 
 def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:

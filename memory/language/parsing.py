@@ -16,7 +16,7 @@ from .locales import Locale
 from .markers import MarkedClause, begins_with_marker, take_auxiliaries, take_former, take_markers
 from .phrase_index import index_phrases, match_phrase
 from .predicates import attribute_claim, changed_attribute, extract_claims, is_value, rule_of, value_at
-from .tokenizer import Segment, Token, content, tokens
+from .tokenizer import Segment, Token, content, counted, counts, tells_when, tokens
 from .word_order import arrange, joined_infinitives, shares_auxiliary
 
 READ_KEPT = 2_048
@@ -112,6 +112,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     arranged = arrange(own, pack)
     clause = MarkedClause(arranged.tokens, added=added, hedged=arranged.planned, ongoing=arranged.announced)
     _strip_subject(clause, pack)
+    clause.tokens = _plain_order(clause.tokens, pack)
     about = _whose(clause.tokens, pack)
     head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]
     take_markers(clause, pack)
@@ -124,7 +125,8 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
         clause.tokens, whose, attribute = head + clause.tokens, (), False  # a rule begins with the noun: `name is`
     if head and match_phrase(clause.tokens, index_phrases(pack).ended, pack) is not None:
         clause.denied, clause.past = True, False
-        return [claim_of(clause, (), None, "unsure", head, rest, pack)]
+        gone = match_phrase(clause.tokens, index_phrases(pack).gone, pack) is not None
+        return [replace(claim_of(clause, (), None, "unsure", head, rest, pack), gone=gone)]
     if attribute and clause.tokens:
         value = value_at(clause.tokens, pack)
         if value:
@@ -139,17 +141,44 @@ def _cut(found: Sequence[Token], pack: Locale) -> tuple[Sequence[Token], Sequenc
     """Split into what is said about the subject and what is said besides."""
     for place, token in enumerate(found):
         if place > 1 and token.text in pack.markers.others:
-            return found[:place], found[place:]
+            only_when = all(tells_when(each.text, pack) or each.is_number for each in counted(found[place:], pack))
+            return found[:place], () if only_when else found[place:]
     return found, ()
 
 
 def _strip_subject(clause: MarkedClause, pack: Locale) -> None:
-    found = clause.tokens
+    found = _without_time(clause.tokens, pack)
+    clause.changed = bool(found) and found[0].text in pack.markers.changes
     while found and (found[0].text in pack.subjects or (found[0].text in pack.stop_words and found[0].tense is None)):
         found = found[1:]
     if found and found[0].text in pack.markers.additive:
         clause.added, found = True, found[1:]
     clause.tokens = found
+
+
+def _without_time(found: list[Token], pack: Locale) -> list[Token]:
+    """Return the clause without a time before its verb: `In 2019 moved to Rome`, `two years ago joined SAP`."""
+    place = 0
+    while place < len(found) and (
+        found[place].is_number
+        or tells_when(found[place].text, pack)
+        or found[place].text in pack.separators
+        or (place > 0 and found[place].text in pack.stop_words and found[place].tense is None)
+    ):
+        place += 1
+    told = any(tells_when(token.text, pack) or token.is_number for token in found[:place])
+    return found[place:] if told and place < len(found) and found[place].tense in ("present", "past") else found
+
+
+def _plain_order(found: list[Token], pack: Locale) -> list[Token]:
+    """Return `husband is Paolo` for `Paolo is the husband`."""
+    place = next((place for place, token in enumerate(found) if token.base in pack.copulas), 0)
+    head, value = found[:place], counted(found[place + 1 :], pack)
+    indefinite = any(token.text in pack.articles for token in found[place + 1 :])
+    turned = bool(head) and not indefinite and len(value) == 1 and value[0].text in pack.people and not value[0].is_name
+    if not turned or any(token.base in pack.people or token.tense for token in head):
+        return found
+    return [*value, found[place], *(replace(token, is_name=True) for token in head)]
 
 
 def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
@@ -161,7 +190,9 @@ def _whose(found: Sequence[Token], pack: Locale) -> Sequence[Token]:
     for place in range(1, min(len(found), _WHOSE_AT_MOST + 1)):
         token = found[place]
         if token.tense in ("present", "past") and token.text != "'s":
-            return found[:place] if not joined or token.base in pack.copulas else ()
+            if joined and token.base not in pack.copulas:
+                continue  # `language for code reviews is French`
+            return found[:place]
         joined = joined or token.text in pack.separators
     return ()
 
@@ -171,4 +202,8 @@ def _is_verb(found: Sequence[Token], place: int, pack: Locale) -> bool:
     if token.tense is None:
         return False
     followed = any(each.tense in ("present", "past") for each in found[place + 1 : place + 3])
+    if place == 0 and token.tense == "past" and len(found) > 1 and counts(found[1], pack) and found[1].tense is None:
+        near = itertools.takewhile(lambda each: not each.is_break, found[1 : _WHOSE_AT_MOST + 1])
+        if any(each.base in pack.copulas and each.tense == "present" for each in near):
+            return False  # preferred editor is Vim
     return token.tense != "base" or not followed

@@ -35,6 +35,7 @@ class PhraseIndex:
     ends: Shelf
     ends_work: Shelf
     ended: Shelf
+    gone: Shelf
     begins: Shelf
     carriers: Shelf
     switches: Shelf
@@ -64,6 +65,7 @@ def index_phrases(pack: Locale) -> PhraseIndex:
         ends=_shelf(_phrases(pack.ends)),
         ends_work=_shelf(_phrases(pack.ends_work)),
         ended=_shelf(_phrases(pack.ended)),
+        gone=_shelf(_phrases(pack.gone)),
         begins=_shelf(_phrases(pack.begins)),
         carriers=_shelf(_phrases(pack.carriers)),
         switches=_shelf(_phrases(pack.switches)),
@@ -138,7 +140,9 @@ def _aligned(
 
 
 def _fits(token: Token, word: str) -> bool:
-    return token.is_number if word == "#" else word in (token.base, token.text, token.word)
+    if word == "#":
+        return token.is_number
+    return not token.is_name and word in (token.base, token.text, token.word)
 
 
 def _passed_over(token: Token, pack: Locale) -> bool:

@@ -36,6 +36,7 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
     assert rule is not None
     clause.denied ^= rule.denied
     clause.hedged |= rule.happened and clause.ongoing
+    clause.event |= clause.past and rule.happened
     clause.past = clause.past and not rule.happened
     value = rule.absent if rule.absent and _names_nothing(ruled.object, pack) else rule.value
     after, implied = _role_and_employer(clause, whose, rule.predicate, ruled.object, pack)
@@ -91,7 +92,17 @@ def _ended(ended: PhraseMatch, clause: MarkedClause, whose: Segment, pack: Local
     if after and after[0].tense == "ongoing":
         clause.tokens = after
         return extract_claims(clause, whose, (), pack)  # the reason of the end is not part of the claim
+    after = _without_reason(after, pack)
     return [claim_of(clause, whose, None, "unsure", after, (), pack)]
+
+
+def _without_reason(after: list[Token], pack: Locale) -> list[Token]:
+    """Return what ended without why, and without what followed: `the club over a quarrel`."""
+    for place, token in enumerate(after[1:], start=1):
+        joined = token.text in pack.joins and after[place + 1 : place + 2]
+        if token.text in pack.reasons or (joined and after[place + 1].text in pack.separators):
+            return after[:place]
+    return after
 
 
 def _names_nothing(after: Sequence[Token], pack: Locale) -> bool:
@@ -136,12 +147,14 @@ def _role_and_employer(
     """Split a role and an employer: `works at Google as a nurse` also names a role, `is a nurse at Google` also an
     employer. Return the rest of the object and the other claim's parts."""
     for each in pack.implied:
-        place = next((place for place, token in enumerate(after) if token.text in each.prepositions), None)
-        if each.predicate != predicate or place is None:
+        if each.predicate != predicate:
             continue
-        other = after[place + 1 :]
-        if _is_proper(other, pack) if each.named else not _only_says_when(other, pack):
-            return after[:place], [claim_of(clause, whose, each.other, "single", other, (), pack)]
+        for place in [place for place, token in enumerate(after) if token.text in each.prepositions]:
+            other = after[place + 1 :]
+            if _is_proper(other, pack) if each.named else not _only_says_when(other, pack):
+                return after[:place], [claim_of(clause, whose, each.other, "single", other, (), pack)]
+            if not each.named:
+                break
     return after, []
 
 

@@ -19,6 +19,13 @@ def unescape_markers(text: str) -> str:
     return _ESCAPED_MARKER.sub("", text)
 
 
+def own_statement(content: str, subject: str) -> str:
+    """Return a statement without the name of its own subject: `Elena lives in Lecce`, said of elena."""
+    named = [re.escape(each) for each in dict.fromkeys((subject.replace("-", " "), subject.partition("-")[0])) if each]
+    begins = re.match(rf"\s*(?:{'|'.join(named)})(?:'s|’s)?\s+(?=\S)", content, re.IGNORECASE) if named else None
+    return content if begins is None else content[begins.end() :]
+
+
 def one_line(text: str) -> str:
     """Replace line breaks and runs of white space with single spaces: an item of a prompt takes one line."""
     return " ".join(text.split())

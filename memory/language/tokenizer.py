@@ -90,8 +90,8 @@ def _with_decimal_point(text: str, pack: Locale) -> str:
 
 def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[Token]:
     """Return the tokens of a part: two for a compound whose head the pack knows."""
-    name = place > 0 and part[0].isupper() and part.lower() not in pack.occupations
     nouns, word = pack.nouns, part.lower()
+    name = place > 0 and part[0].isupper() and word not in pack.occupations and not _is_shouted(word, parts, pack)
     if nouns is None or not part[0].isupper():
         return [_token(part, name, pack)]
     if place == 0 or parts[place - 1] in (".", ";"):
@@ -104,6 +104,12 @@ def _split(part: str, place: int, parts: Sequence[str], pack: Locale) -> list[To
         return [_as_noun(_token(part, False, pack), pack)]
     common = follows_determiner(parts[:place], pack, nouns) and not part.isupper()
     return [replace(_token(part, True, pack), is_name=not common, is_noun=True)]
+
+
+def _is_shouted(word: str, parts: Sequence[str], pack: Locale) -> bool:
+    """Whether all is in capitals, and the pack knows the word: it is no name then."""
+    known = word in pack.verbs or word in pack.separators or word in pack.stop_words
+    return known and all(part == part.upper() for part in parts)
 
 
 def _as_noun(token: Token, pack: Locale) -> Token:
@@ -152,8 +158,14 @@ def _token(part: str, name: bool, pack: Locale) -> Token:
     if text in pack.numbers:
         return Token(text, text, pack.numbers[text], is_number=True)
     base, tense = pack.verbs.get(text, (text, None)) if not name else (text, None)
-    word = pack.same_words.get(text, text.removesuffix("'s")) if name else compared(text, pack)
+    word = pack.same_words.get(text, _singular(text, pack)) if name else compared(text, pack)
     return Token(text, base, word, tense, is_name=name)
+
+
+def _singular(name: str, pack: Locale) -> str:
+    """Return a name without the ending of a possessive, and a weekday without that of the plural: on Tuesdays."""
+    plain = name.removesuffix("'s")
+    return plain.removesuffix("s") if plain.removesuffix("s") in pack.times else plain
 
 
 def stem(word: str, pack: Locale) -> str:

@@ -59,6 +59,8 @@ class Markers:
     hedges: tuple[str, ...] = ()
     """Plans and guesses, which claim nothing."""
     additive: tuple[str, ...] = ()
+    another: tuple[str, ...] = ()
+    """Additions that stand before a thing, which is then not the known one: *a second* cat."""
     contrasts: tuple[str, ...] = ()
     """The words after them are denied: `Bern, not Basel`."""
     until: frozenset[str] = frozenset()
@@ -67,6 +69,8 @@ class Markers:
     """(before the old value, before the new one): switched *from* tea *to* coffee."""
     others: frozenset[str] = frozenset()
     """Words after which a clause speaks of somebody or something else."""
+    changes: frozenset[str] = frozenset()
+    """Words by which a clause says that it was otherwise before: *now*, *again*, the *new* boss."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -167,6 +171,18 @@ class Locale:
     """Phrases that end any occupation and employment."""
     ended: tuple[str, ...] = ()
     """Phrases about a subject that no longer exists: the dog died."""
+    gone: tuple[str, ...] = ()
+    """Those of `ended` after which nothing else is true of the subject: died, but not: moved out."""
+    turns: frozenset[str] = frozenset()
+    """Base forms of verbs whose past tense tells of a change: *passed* the test, *transferred* to another team."""
+    over: frozenset[str] = frozenset()
+    """Values that say that something is over: divorced. They say nothing of the same with somebody else."""
+    fulfils: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Predicate → predicates whose beginning may have ended it: who started a job looks for none."""
+    like: tuple[frozenset[str], ...] = ()
+    """Predicates that mean the same of the same thing: *drives* a Volvo, *owns* a Volvo."""
+    roles: frozenset[str] = frozenset()
+    """The words after them say what a thing serves as, and one thing does at a time: Firefox *as* browser."""
     begins: tuple[str, ...] = ()
     """Before a verb they say that it begins: *started* dating."""
     carriers: tuple[str, ...] = ()

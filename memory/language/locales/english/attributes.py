@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..notation import phrases
 from ..pack import PredicateRule
 
+_STAGES = ("kindergarten", "nursery", "preschool", "school", "primary school", "secondary school", "high school")
 RULES = (
     PredicateRule(
         "birthday",
@@ -12,7 +13,7 @@ RULES = (
         phrases("birthday be on|birthday be|be born on|date of birth be|be bear on|birthday fall on"),
         happened=True,
     ),
-    PredicateRule("age", "single", phrases("be # year old|be # year of age|age be|be age #|be # year")),
+    PredicateRule("age", "single", phrases("be # year old|be # year of age|age be|be age #|be aged #|be # year")),
     PredicateRule("age", "single", phrases("turn #|celebrate # birthday|have # birthday"), happened=True),
     PredicateRule(
         "name",
@@ -22,6 +23,21 @@ RULES = (
         ),
     ),
     PredicateRule("name", "single", phrases("change name to|take name"), happened=True),
+    PredicateRule("born_in_year", "single", phrases("be born in #|be bear in #|{year of birth,birth year} be")),
+    PredicateRule("clothes_size", "single", phrases("wear size|{size,clothes size,dress size} be")),
+    PredicateRule("children", "single", phrases("be {parent,mother,father,mum,mom,dad} {of,to} #"), value="child"),
+    PredicateRule("children", "single", phrases("have # {child,kid}"), value="child"),
+    PredicateRule("children", "single", phrases("be {parent,mother,father} {of,to} twins|have twins"), value="twin"),
+    *(
+        PredicateRule("school_stage", "single", phrases(f"{{go to,attend,be in,be at}} {stage}"), value=stage)
+        for stage in _STAGES
+    ),
+    *(
+        PredicateRule("school_stage", "single", phrases(f"{{start,begin,enter}} {stage}"), value=stage, happened=True)
+        for stage in _STAGES
+    ),
+    PredicateRule("school_stage", "single", phrases("be in # {grade,form}|be # grader|be in year #")),
+    PredicateRule("school_stage", "single", phrases("{start,begin,enter} # {grade,form}"), happened=True),
     PredicateRule(
         "studies_at",
         "single",
@@ -53,7 +69,9 @@ RULES = (
     PredicateRule("native_language", "single", phrases("be native speaker of")),
     PredicateRule("email", "single", phrases("email be|email address be|mail address be")),
     PredicateRule("phone_number", "single", phrases("phone number be|number be|telephone number be|mobile number be")),
-    PredicateRule("has", "multi", phrases("have|own|possess|keep|be owner of|have get|be * owner|be proud owner of")),
+    PredicateRule(
+        "has", "multi", phrases("have|own|possess|keep|hold|be owner of|have get|be * owner|be proud owner of")
+    ),
     PredicateRule("has", "multi", phrases("get|adopt|buy|purchase|acquire|rescue|inherit"), happened=True),
 )
 """The rule for anything that one may own comes last: longer phrases win over it."""

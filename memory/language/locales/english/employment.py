@@ -32,6 +32,15 @@ RULES = (
         happened=True,
         named=True,
     ),
+    PredicateRule(
+        "works_at",
+        "single",
+        phrases(
+            "{get,take,take on,take up,accept,find,land,secure,start,begin} {job,position,role,post} {at,with}"
+            "|{find,get} work {at,with}|be take on {at,by}|{get,be} hire {at,by}"
+        ),
+        happened=True,
+    ),
     PredicateRule("works_at", "unsure", phrases("be at"), named=True),
     PredicateRule(
         "works_at",
@@ -71,7 +80,7 @@ RULES = (
             "{get,be} {promote,elevate,upgrade,demote} to|{get,earn,receive,accept} promotion to"
             "|{move,step} up to|rise to|advance to"
             "|{start,begin} {as,work as,job as,role as}"
-            "|{get,take,take on,take up,accept,land,find} {job,position,role,post} {as,of}"
+            "|{get,take,take on,take up,accept,land,find} {job,position,role,post} {as,of}|{find,get} work as"
             "|{be,get} {hire,employ,bring in,recruit,take on,appoint,elect,name,install} as"
             "|be {appoint,elect,name} to|be {appoint,elect}|take over as|step in as|take {job,role} of"
             "|be promote into"
@@ -111,6 +120,19 @@ RULES = (
         "single",
         phrases("report to|{boss,manager,supervisor,line manager,team lead} be|{boss,manager,supervisor} name be"),
     ),
+    PredicateRule(
+        "seeks_work",
+        "single",
+        phrases(
+            "{look,be look,search,be search,hunt,be hunt} for {job,work,position,role,employment,new job,new position}"
+            "|{look,search,hunt} for {first,summer,part-time,full-time} job|be on job hunt|job hunt"
+        ),
+        value="work",
+    ),
+    PredicateRule("seeks", "multi", phrases("{look,be look,search,be search,hunt,be hunt} for")),
+    PredicateRule("works_hours", "single", phrases("work full-time|be full-time|go full-time"), value="full-time"),
+    PredicateRule("works_hours", "single", phrases("work part-time|be part-time|go part-time"), value="part-time"),
+    PredicateRule("works_hours", "single", phrases("work # {day,hour} {week,a week,per week}|work # {day,hour}")),
     PredicateRule("works_on", "multi", phrases("work on")),
     PredicateRule(
         "is_away",
@@ -155,6 +177,7 @@ IMPLIED = (
     Implied("works_at", frozenset(("as",)), "works_as"),
     Implied("works_as", frozenset(("at", "for")), "works_at"),
     Implied("works_as", frozenset(("of", "with")), "works_at", named=True),
+    Implied("lives_with", frozenset(("in",)), "lives_in", named=True),
 )
 OCCUPATION = "works_as"
 TITLES = frozenset(words("ceo cto cfo coo cmo cio ciso cpo vp svp evp md pa ta gp"))

@@ -10,6 +10,17 @@ _DIET = (
     "{be,become,turn,go,eat,keep} *|{follow,adopt} * diet|be on * diet|have * diet|keep to * diet"
     "|{switch,convert,change} to * diet|switch to being *"
 )
+_WAYS = "commute by *|{go,get,travel} to {work,office,school} by *|take * to {work,office,school}"
+_COMMUTES = {
+    "bicycle": "|{cycle,bike,bicycle} to {work,office,school}|commute by bike|ride bike to {work,office,school}"
+    "|go to {work,office,school} by bike|take bike to {work,office,school}",
+    "car": "|drive to {work,office,school}",
+    "foot": "|walk to {work,office,school}|{go,get} to {work,office,school} on foot|commute on foot",
+    "train": "",
+    "bus": "",
+    "tram": "",
+    "metro": "|commute by {underground,tube,subway}|take {underground,tube,subway} to {work,office,school}",
+}
 RULES = (
     *(PredicateRule("diet", "single", phrases(_DIET.replace("*", kind)), value=kind, happened=True) for kind in _DIETS),
     PredicateRule("eats", "multi", phrases("be {meat eater,meat-eater}|be back on meat"), value="meat"),
@@ -78,7 +89,18 @@ RULES = (
     ),
     PredicateRule("studies", "multi", phrases("study")),
     PredicateRule("teaches", "multi", phrases("teach|give lesson in")),
-    PredicateRule("plays", "multi", phrases("play")),
+    PredicateRule("plays", "multi", phrases("play|be * player")),
+    PredicateRule(
+        "does",
+        "multi",
+        phrases("{take up,pick up,resume,restart,get into,get back into,go back to}"),
+        happened=True,
+    ),
+    *(
+        PredicateRule("commutes_by", "single", phrases(_WAYS.replace("*", way) + more), value=way)
+        for way, more in _COMMUTES.items()
+    ),
+    PredicateRule("commutes_by", "single", phrases("commute by|commute on|{go,get,travel} to {work,office,school} by")),
     PredicateRule("eats", "multi", phrases("eat")),
     PredicateRule("drinks", "multi", phrases("drink"), absent="alcohol"),
     PredicateRule(
@@ -136,7 +158,9 @@ RULES = (
     PredicateRule("believes", "multi", phrases("believe|believe in|think that|believe that")),
     PredicateRule("wants", "multi", phrases("want|need|wish")),
     PredicateRule("prefers", "unsure", phrases("prefer")),
-    PredicateRule("wakes_up_at", "single", phrases("{wake up,get up,rise} at|alarm be set for")),
+    PredicateRule(
+        "wakes_up_at", "single", phrases("{wake up,get up,rise} at|{wake up,get up} around|alarm be set for")
+    ),
     PredicateRule("goes_to_bed_at", "single", phrases("go to {bed,sleep} at")),
 )
 ENDS = phrases(
@@ -158,6 +182,9 @@ ENDS = phrases(
     "|uninstall|unfollow|log off|sign off|get off of"
     "|shave off|shave|cut off|hang up|pack in|pack up|knock off|fall out of habit of|fall out of love with"
     "|break with|break away from|stop go to|quit go to"
+    "|let * {run out,lapse,expire,go}|have * {remove,take off,take out,amputate}|get * {remove,take off,take out}"
+    "|{be,get,come,return} {back,home,back home} from|return from|hand over|hand over role of|pass on"
+    "|{be,have be} cure of|heal from|be rid of"
 )
 BEGINS = phrases(
     "{start,begin,resume,restart,continue,take to,go back to,get back to,get back into}"
@@ -172,7 +199,7 @@ CARRIERS = phrases(
 """Before a verb: its action was done."""
 SWITCHES = phrases(
     "{switch,change,convert,go over,move over,swap over,upgrade,downgrade,transition,cross over,defect,move on} to"
-    "|switch over to|make switch to|trade up to"
+    "|switch over to|make switch to|trade up to|{revert,change back,switch back} to"
 )
 """The words after them replace an earlier thing of the same kind."""
 SHELLS = frozenset(

@@ -30,8 +30,21 @@ gradually legally suddenly sadly unfortunately luckily fortunately apparently
 STOP_WORDS = _EMPTY | ADVERBS
 MANNER = "ly"
 NOT_MANNER = frozenset(
-    words("family italy july only assembly jelly belly bully butterfly supply reply daily weekly monthly silly")
+    words(
+        "family italy july only assembly jelly belly bully butterfly supply reply daily weekly monthly"
+        " silly early elderly"
+    )
 )
+TURNS = frozenset(
+    words(
+        """
+        start begin finish complete pass transfer change switch replace swap convert move relocate return recover heal
+        learn make reconcile reunite marry separate split retire close open sell buy find lose remove cure outgrow
+        become turn quit stop give take hand settle land accept grow deliver leave
+        """
+    )
+)
+"""In the past tense these verbs tell of a change."""
 ARTICLES = frozenset(("a", "an", "per"))
 ALIASES = {
     "US": "United States",
@@ -61,6 +74,7 @@ TIMES = frozenset(
         tuesday wednesday
         thursday friday saturday sunday last next year month week ago summer winter spring autumn fall weekend
         yesterday today tomorrow long recently night morning afternoon evening noon midnight moment day
+        beginning end start middle past while
         """
     )
 )
@@ -108,6 +122,7 @@ SAME_WORDS = {
     **dict.fromkeys(words("percent per-cent"), "%"),
     **dict.fromkeys(words("yrs yr years"), "year"),
     **dict.fromkeys(words("miles mile mi"), "mile"),
+    **dict.fromkeys(words("m² m2 sqm"), "sqm"),
     **dict.fromkeys(words("kid kids children"), "child"),
     **dict.fromkeys(words("mom mum mama mommy"), "mother"),
     **dict.fromkeys(words("dad papa daddy"), "father"),

@@ -16,7 +16,7 @@ MARKERS = Markers(
         "might|may|maybe|perhaps|possibly|probably|could|would like to|would like|would love to|would rather"
         "|would|will|plan to|plan on|plan|be plan to|be plan on|hope to|hope for|intend to|be go to|want to"
         "|wish to|dream of|think about|think of|be think about|be think of|consider|be consider|try to"
-        "|be try to|almost|nearly|be about to|look for|be look for|look to|be look to|apply for|apply to"
+        "|be try to|almost|nearly|be about to|look to|be look to|apply for|apply to"
         "|have apply to|interview at|interview with|be tempt to|toy with|decide whether|be curious to|should"
         "|talk about|talk of|look into|be open to|be unsure|be not sure|promise to|aim to|expect to"
         "|be set to|be due to|ought to|need to|be prepare to|be schedule to|flirt with|if|wonder|decide to"
@@ -28,9 +28,13 @@ MARKERS = Markers(
         "|be debate|be ask to|be invite to|get invite to"
     ),
     additive=phrases(
-        "also|too|as well|besides|in addition|in addition to|on top of|apart from|additionally|another|on the side"
+        "also|too|as well|besides|in addition|in addition to|on top of|apart from|additionally|on the side"
     ),
-    contrasts=("not", "instead of", "rather than", "and not"),
+    another=("another", "a second", "a third", "a further", "an additional", "one more", "an extra"),
+    contrasts=phrases(
+        "not|instead of|rather than|and not|after year of|after many year of|after {lot,decade,decades,lifetime} of"
+        "|after a {lot,decade,lifetime} of|after # year of"
+    ),
     until=frozenset(("until", "till")),
     former=(
         ("not", "no"),
@@ -78,6 +82,7 @@ MARKERS = Markers(
         ("get promote from", "to"),
         ("be transfer from", "to"),
     ),
+    changes=frozenset(("now", "nowadays", "again", "back", "new", "finally", "meanwhile", "anymore")),
     others=frozenset(("who", "whose", "which", "that", "because", "although", "when", "while", "since", "unless")),
 )
 CONTRACTIONS = {
@@ -85,6 +90,9 @@ CONTRACTIONS = {
     "cannot": "can not",
     "won't": "will not",
     "n't": " not",
+    "square metres": " sqm",
+    "square meters": " sqm",
+    "two times": " twice",
     "'re": " are",
     "'ve": " have",
     "'ll": " will",

@@ -137,10 +137,18 @@ RULES = (
             "know"
             "|be {friend,friends,best friend,best friends,close friend,close friends,close,acquainted,acquaint} with"
             "|be {friend,close friend} of|be in {touch,contact} with|{talk,speak} to|hang out with"
-            "|stay in touch with|keep in touch with"
+            "|stay in touch with|keep in touch with|be on {speak,good,friendly,best} term with|be on term with"
         ),
     ),
-    PredicateRule("knows", "multi", phrases("make friends with|become {friend,friends} with|befriend"), happened=True),
+    PredicateRule(
+        "knows",
+        "multi",
+        phrases(
+            "make friends with|become {friend,friends} with|befriend|make {up,peace} with|reconcile with"
+            "|bury hatchet with|patch {thing,things} up with|patch up {thing,things} with"
+        ),
+        happened=True,
+    ),
     PredicateRule(
         "knows",
         "multi",
@@ -183,9 +191,17 @@ ENDED = phrases(
     "|shut down|close down"
     "|be {shut down,close down,cancel,discontinue,demolish,steal,sell,destroy,total}"
     "|be {scrap,put down,euthanize,put to sleep,dissolve}"
+    "|be {final,over,do,finish,settle,cure,heal}|go away|clear up|heal"
     "|{get,have} {steal,sell,cancel,total}|go {extinct,missing}|have {end,expire,die}|break down for good"
     "|cross rainbow bridge"
 )
+GONE = phrases(
+    "die|pass away|have pass away|have die|be {dead,deceased,put down,euthanize,put to sleep,dissolve,demolish}"
+    "|go {bankrupt,bust,out of business,extinct}|disband|cross rainbow bridge"
+)
+"""After these nothing else is true of the subject."""
+OVER = frozenset(("divorce", "separate", "widow"))
+"""One may be divorced from one person and married to another."""
 PEOPLE = frozenset(
     words(
         """

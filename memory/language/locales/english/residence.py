@@ -20,6 +20,9 @@ AREAS = frozenset(
         " center farm hamlet metropolis"
     )
 )
+FAMILY = frozenset(
+    words("parent parents mother father mum mom dad family sister brother aunt uncle grandparents folks parents'")
+)
 STREETS = frozenset(words("street avenue road lane boulevard square drive close alley way terrace"))
 _LIVING = phrases(
     "live in|live currently in|live over in|live out in|live down in|live up in|live back in|reside in"
@@ -50,6 +53,8 @@ RULES = (
         phrases("be back in|be back home in|be home in|rent in|{buy,rent} {house,home,flat,apartment,place} in"),
         named=True,
     ),
+    PredicateRule("lives_in", "unsure", phrases("live {nearby,next door,close by,around corner}"), value="nearby"),
+    PredicateRule("lives_on", "unsure", phrases("rent {flat,apartment,house,room,place} {on,in}"), among=STREETS),
     PredicateRule("lives_in_area", "single", _LIVING, among=AREAS),
     PredicateRule("lives_in_area", "single", _MOVED, happened=True, among=AREAS),
     PredicateRule("lives_in_area", "single", phrases("live {abroad,overseas}"), value="abroad"),
@@ -84,6 +89,7 @@ RULES = (
         ),
         denied=True,
         happened=True,
+        among=FAMILY,
     ),
     PredicateRule(
         "lives_on_floor", "single", phrases("live on # floor|live on * floor|be on # floor|have flat on # floor")
