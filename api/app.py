@@ -23,7 +23,7 @@ from ..streams.engine.health import Readiness
 from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.fanout import FanoutBounds, TopicFanout
 from ..streams.log.port import Log
-from . import context, health, maintenance, openapi, problems, recall, records, turns, updates, verbatim
+from . import context, health, maintenance, openapi, problems, recall, records, reviews, turns, updates, verbatim
 from .admission import Admission, HttpMetrics
 from .credentials import Credentials
 from .limits import Limits
@@ -103,6 +103,15 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
     )
     app.include_router(
         maintenance.router(commands=services.commands, credentials=credentials, limits=limits, now=services.now)
+    )
+    app.include_router(
+        reviews.router(
+            commands=services.commands,
+            fact_tracer=services.fact_tracer,
+            credentials=credentials,
+            limits=limits,
+            now=services.now,
+        )
     )
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     if credentials.entries is None:

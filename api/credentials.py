@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -164,8 +164,11 @@ BEARER = HTTPBearer(auto_error=False, description="A token of the file that MEMS
 def caller_with(credentials: Credentials, scope: Scope) -> Callable[..., Caller]:
     """Return a dependency for routes: the caller, who has this scope."""
 
-    async def caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Caller:
+    async def caller(
+        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+    ) -> Caller:
         found = credentials.caller(None if given is None else given.credentials)
+        request.state.caller = found.name  # for the audit trail, should the request be denied
         found.require(scope)
         return found
 

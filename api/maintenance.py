@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..schemas.commands import Command, CommandResult
+from ..streams.engine.audit import audit
 from ..streams.engine.commands import CommandPort
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
@@ -93,8 +94,20 @@ def router(
         )
         if waiting.locked():
             raise busy(f"{limits.commands} requests wait for commands already", retry_after=limits.retry_seconds)
-        async with waiting:
-            result = await commands.ask(command, patience=query.wait)
+        status = "failed"
+        try:
+            async with waiting:
+                result = await commands.ask(command, patience=query.wait)
+            status = "accepted" if result is None else result.status
+        finally:
+            audit(
+                "reflect",
+                who=caller.name,
+                tenant_id=command.tenant_id,
+                owner=command.owner,
+                result=status,
+                command_id=command.command_id,
+            )
         if result is None:
             accepted = ReflectAccepted(command_id=command.command_id)
             return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
 
 from ..schemas.errors import Poison, StageError, Transient
+from ..streams.engine.audit import audit
 
 log = structlog.get_logger(__name__)
 
@@ -199,6 +200,10 @@ def install(app: FastAPI, *, retry_after: int) -> None:
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Problem)
+        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            route = getattr(request.scope.get("route"), "path", "")
+            who = getattr(request.state, "caller", "unknown")
+            audit(f"{request.method} {route}", who=who, tenant_id=None, owner=None, result="denied")
         return error.response(request.url.path)
 
     async def validation(request: Request, error: Exception) -> JSONResponse:

@@ -20,7 +20,7 @@ from ..recall.provenance import (
     ProvenanceChain,
     SourceTurn,
 )
-from ..recall.record_filters import RecordSelection
+from ..recall.record_filters import SHOWN_BY_NAME, RecordSelection
 from ..recall.record_reader import PAGE_DEFAULT, TURNS_MAX, LoggedTurn, RecordReader
 from ..schemas.base import Subject
 from ..schemas.digests import Digest
@@ -198,7 +198,7 @@ def router(*, record_reader: RecordReader, fact_tracer: FactTracer, credentials:
     @routes.get("/v1/facts/{fact_id}", tags=["facts"], summary="One fact")
     async def fact(fact_id: RecordId, query: Annotated[FactQuery, Query()], caller: Caller = reader) -> Fact:
         found = await fact_tracer.fact(query.ref(caller, fact_id))
-        if found is None:
+        if found is None or found.state in SHOWN_BY_NAME:
             raise _no_fact(fact_id)
         return found
 

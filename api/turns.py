@@ -10,7 +10,8 @@ from http import HTTPStatus
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict
 
-from ..schemas.turns import Turn
+from ..schemas.turns import Owner, Turn
+from ..streams.engine.audit import audit
 from ..streams.engine.turn_sender import TurnSender
 from ..streams.log.port import Position
 from .credentials import Caller, Credentials, caller_with
@@ -59,8 +60,14 @@ def router(
         sessions: dict[str, list[ValidTurn]] = {}
         for each in taken:
             sessions.setdefault(each.turn.session_key, []).append(each)
+        result = "failed"
         # The writes are shielded: turns that were handed in are written even if the caller disconnects.
-        done = await asyncio.shield(asyncio.gather(*(_in_order(sender, turns) for turns in sessions.values())))
+        try:
+            done = await asyncio.shield(asyncio.gather(*(_in_order(sender, turns) for turns in sessions.values())))
+            result = "written"
+        finally:
+            for each in taken:
+                _audit(each.turn, caller, result)
         positions = {id(turn): position for session in done for turn, position in session}
         written = [_written(positions[id(each)], each.turn) for each in taken]
         return written if isinstance(sent, list) else written[0]
@@ -72,6 +79,18 @@ async def _in_order(sender: TurnSender, turns: Sequence[ValidTurn]) -> list[tupl
     """Send the turns of one session in order. When one cannot be written, the later ones are not sent: the caller sends
     all again."""
     return [(each, await sender.send(each.turn, each.value)) for each in turns]
+
+
+def _audit(turn: Turn, caller: Caller, result: str) -> None:
+    audit(
+        "turns.produce",
+        who=caller.name,
+        tenant_id=turn.tenant_id,
+        owner=Owner(scope="user", id=turn.user_id),
+        result=result,
+        session_id=turn.session_id,
+        turn_id=turn.turn_id,
+    )
 
 
 def _written(position: Position, turn: Turn) -> Written:

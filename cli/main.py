@@ -27,6 +27,8 @@ COMMANDS = {
     "recall": "Recall memory for a cue, best item first.",
     "rehydrate": "Show the original words of an episode that was reduced to a gist.",
     "trace": "Show why memory believes a fact.",
+    "approve": "Approve a quarantined or pending fact.",
+    "reject": "Reject a quarantined or pending fact.",
     "consolidate": "Derive facts from a user's episodes now.",
     "prune": "Prune a user's facts.",
     "digest": "Write a user's digest again.",
@@ -43,7 +45,8 @@ COMMANDS = {
 """Name → line of --help. A command's module is imported on use: Qdrant's client alone takes a second to import."""
 
 UPKEEP = ("consolidate", "prune", "digest", "hygiene", "reflect", "flush", "compact")
-MODULES = dict.fromkeys(UPKEEP, "upkeep")
+REVIEW = ("approve", "reject")
+MODULES = dict.fromkeys(UPKEEP, "upkeep") | dict.fromkeys(REVIEW, "review")
 """Command → its module in commands/, if the names differ."""
 
 

@@ -64,6 +64,8 @@ ARGS: Final[dict[str, dict[str, str]]] = {
     COMMANDS_SESSION.name: {"flush_important": "flush_important"},
     COMMANDS.name: {
         "facts.apply": "facts_apply",
+        "facts.approve": "fact_review",
+        "facts.reject": "fact_review",
         "episodes.record": "episodes_record",
         "episodes.keep": "episodes_keep",
         "compact": "compact",

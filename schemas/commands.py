@@ -22,7 +22,8 @@ Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 
 CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene", "compact"))
-REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record", "episodes.keep"))
+REVIEW_KINDS = frozenset(("facts.approve", "facts.reject"))
+REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record", "episodes.keep")) | REVIEW_KINDS
 SESSION_KINDS = frozenset(("observe", "flush_important"))
 
 
@@ -115,6 +116,15 @@ class FactsApply(Contract):
     """The prompt of the model that made the proposals, for the cause of the events."""
 
 
+class FactReview(Contract):
+    """`args` of facts.approve and facts.reject: a person's decision about a quarantined or pending fact. The command
+    never expires."""
+
+    fact_id: OurId
+    reason: Reason = ""
+    """It becomes the reason of the events."""
+
+
 VerdictName = Literal["applied", "duplicate", "stale", "unknown", "refused"]
 """The result of one change.
 
@@ -187,11 +197,11 @@ class EpisodesKeep(Contract):
 
 
 class EpisodeVerdict(Contract):
-    """The result of one summary or observation: applied, or duplicate (one of its turns is summarised already, or the
-    observation is an episode already)."""
+    """The result of one summary or observation: applied, duplicate (one of its turns is summarised already, or the
+    observation is an episode already), or refused (it is an instruction to the assistant)."""
 
     episode_id: OurId
-    verdict: Literal["applied", "duplicate"]
+    verdict: Literal["applied", "duplicate", "refused"]
 
 
 class FlushImportant(Contract):

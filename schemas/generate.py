@@ -21,7 +21,16 @@ from typing import Any, Literal
 from pydantic.json_schema import GenerateJsonSchema
 
 from .base import Contract
-from .commands import Command, CommandResult, Compact, EpisodesKeep, EpisodesRecord, FactsApply, FlushImportant
+from .commands import (
+    Command,
+    CommandResult,
+    Compact,
+    EpisodesKeep,
+    EpisodesRecord,
+    FactReview,
+    FactsApply,
+    FlushImportant,
+)
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
@@ -48,6 +57,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("turn", Turn, "sent", "value on memory.turns"),
     Published("command", Command, "sent", "value on memory.commands and memory.commands.session"),
     Published("facts_apply", FactsApply, "sent", "args of a command of kind facts.apply"),
+    Published("fact_review", FactReview, "sent", "args of a command of kind facts.approve or facts.reject"),
     Published("episodes_record", EpisodesRecord, "sent", "args of a command of kind episodes.record"),
     Published("episodes_keep", EpisodesKeep, "sent", "args of a command of kind episodes.keep"),
     Published("flush_important", FlushImportant, "sent", "args of a command of kind flush_important"),

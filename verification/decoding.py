@@ -213,6 +213,7 @@ def _observation(of: Observed, each: Observation, session_key: str, policy: Memo
         quoted=None,
         episodic=way.episodic,
         semantic=way.semantic,
+        is_instruction=way.is_instruction,
     )
 
 

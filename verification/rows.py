@@ -109,6 +109,8 @@ class ObservationRow:
     """Whether the quote stands in the turn; None when the turn is not available."""
     episodic: bool
     semantic: bool
+    is_instruction: bool = False
+    """Whether it is an instruction to the assistant, of which no episode is made."""
 
 
 @dataclass(frozen=True, slots=True)

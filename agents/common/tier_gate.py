@@ -13,6 +13,8 @@ from ...schemas.commands import ResultError
 WORKS_ON: Final[Mapping[str, LongTier]] = MappingProxyType(
     {
         "facts.apply": "semantic",
+        "facts.approve": "semantic",
+        "facts.reject": "semantic",
         "episodes.record": "episodic",
         "episodes.keep": "episodic",
         "flush_important": "episodic",

@@ -14,6 +14,7 @@ from qdrant_client import models
 from ...adapters.ports import VectorStore
 from ...adapters.vectors.conditions import equals
 from ...memory.facts.routing import trust_of
+from ...memory.trust.instructions import instruction_rule
 from ...schemas import ids
 from ...schemas.collections import EPISODES
 from ...schemas.commands import EpisodesKeep, EpisodesRecord, EpisodeVerdict, SummaryProposal
@@ -129,6 +130,9 @@ class Episodes:
         added: list[StoredEpisode] = []
         verdicts: list[EpisodeVerdict] = []
         for episode in episodes:
+            if (refused := _refused(episode)) is not None:
+                verdicts.append(refused)
+                continue
             is_new = episode.episode_id not in known
             if is_new:
                 added.append(episode)
@@ -144,6 +148,9 @@ class Episodes:
         verdicts: list[EpisodeVerdict] = []
         for proposal in args.summaries:
             episode = _build_summary(proposal, tenant_id=tenant_id, owner=owner, now=now)
+            if (refused := _refused(episode)) is not None:
+                verdicts.append(refused)
+                continue
             known = [*await self._summaries(episode), *added]
             summarised = {turn for each in known if _session(each) == _session(episode) for turn in each.turn_ids}
             is_new = summarised.isdisjoint(episode.turn_ids)
@@ -167,6 +174,13 @@ class Episodes:
         )
         episodes = (StoredEpisode.from_payload(each.payload) for each in found)
         return [each for each in episodes if each.is_summary]
+
+
+def _refused(episode: StoredEpisode) -> EpisodeVerdict | None:
+    """Refuse what is an instruction to the assistant; None: it is none."""
+    if instruction_rule(episode.content) is None:
+        return None
+    return EpisodeVerdict(episode_id=episode.episode_id, verdict="refused")
 
 
 def _verdict(episode: StoredEpisode, is_new: bool) -> EpisodeVerdict:

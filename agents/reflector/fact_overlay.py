@@ -88,6 +88,15 @@ class FactOverlay:
         same = [each for each in found if not has_ended(each, statement.begins)]
         return min(same, key=lambda each: (each.state != "active", each.recorded_at, each.fact_id), default=None)
 
+    async def quarantined(self, subject: str, content_hash: str) -> StoredFact | None:
+        """Return the oldest quarantined fact of this subject with this canonical text."""
+        same = await self._matching(
+            [equals("content_hash", content_hash), equals("subject", subject)],
+            lambda each: each.content_hash == content_hash and each.subject == subject,
+            states=("quarantined",),
+        )
+        return min(same, key=lambda each: (each.recorded_at, each.fact_id), default=None)
+
     async def closed(self, subject: str, content_hash: str) -> tuple[StoredFact, ...]:
         """Return the closed facts of this subject with this canonical text, newest first."""
         same = await self._matching(

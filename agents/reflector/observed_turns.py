@@ -9,8 +9,10 @@ from ...memory.facts.conflict import Neighbours, carry_out, resolve
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation
-from ...memory.facts.transitions import Transition
+from ...memory.facts.transitions import Transition, quarantine, quarantine_again
+from ...memory.facts.trust_order import is_confirmed
 from ...memory.policies import MemoryPolicy
+from ...memory.trust.instructions import instruction_rule
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
@@ -39,7 +41,8 @@ class RoutedObservation:
     @property
     def may_change_facts(self) -> bool:
         """Whether it makes a fact, or replaces one."""
-        return self.route.semantic or self.observation.replaces_observation_id is not None
+        makes = self.route.semantic or self.route.quarantined
+        return makes or self.observation.replaces_observation_id is not None
 
 
 async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
@@ -49,7 +52,9 @@ async def reflect(observed: Observed, facts: FactChanger) -> Reflection:
     vectors = await facts.embed(_texts(routed))
     changes: list[FactChange] = []
     for each in routed:
-        if each.may_change_facts and policy.tiers.semantic:
+        if each.route.dropped:
+            facts.count("instruction_dropped")
+        elif each.may_change_facts and policy.tiers.semantic:
             transitions = await _transitions(each, vectors.get(each.statement.content), facts)
             changes += facts.change(transitions, _cause(observed, each.observation), vectors)
         if each.route.prospective:
@@ -84,12 +89,18 @@ def _route(observed: Observed, policy: MemoryPolicy) -> tuple[RoutedObservation,
 def _texts(routed: Sequence[RoutedObservation]) -> list[str]:
     """Return the texts to embed, each once."""
     return list(
-        dict.fromkeys(each.observation.content for each in routed if each.route.episodic or each.route.semantic)
+        dict.fromkeys(
+            each.observation.content
+            for each in routed
+            if each.route.episodic or each.route.semantic or each.route.quarantined
+        )
     )
 
 
 async def _transitions(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
     """Let the conflict pipeline decide what the observation does to the facts."""
+    if each.route.quarantined:
+        return await _quarantined(each.statement, facts)
     statement, makes_fact, overlay = each.statement, each.route.semantic, facts.overlay
     replaced = None
     if (replaces := each.observation.replaces_observation_id) is not None:
@@ -98,7 +109,7 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
             facts.count("replaces_without_fact")
     equal = await overlay.equal(statement) if makes_fact else None
     near: tuple[NearFact, ...] = ()
-    if equal is None and makes_fact:
+    if makes_fact and (equal is None or is_confirmed(equal, statement)):
         near = await facts.near(statement, vector)
     resolution = resolve(
         statement,
@@ -108,6 +119,23 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
         makes_fact=makes_fact,
     )
     return carry_out(resolution, statement, facts.stamp, facts.policy)
+
+
+async def _quarantined(statement: Statement, facts: FactChanger) -> tuple[Transition, ...]:
+    """Keep an instruction that a user gave apart. It closes nothing. One that a person has approved is said again."""
+    overlay, stamp = facts.overlay, facts.stamp
+    equal = await overlay.equal(statement)
+    if equal is not None:
+        found = resolve(statement, Neighbours(equal=equal), facts.policy.conflict, now=stamp.now)
+        return carry_out(found, statement, stamp, facts.policy)
+    reason = (
+        f"an instruction to the assistant ({instruction_rule(statement.content)}): it waits for a person's approval"
+    )
+    known = await overlay.quarantined(statement.subject, statement.content_hash)
+    if known is None:
+        return (quarantine(statement, stamp, reason=reason),)
+    again = quarantine_again(known, statement, stamp, reason=reason)
+    return (again,) if again is not None else ()
 
 
 def _cause(observed: Observed, observation: Observation) -> FactCause:

@@ -4,6 +4,7 @@ route    decode (events.py); mask what is secret (memory/secrets/); one lane per
 decide   handled before? → nothing
          an observed turn   → episodes; changes of facts, by the conflict pipeline; a record for consolidation
          a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
+         a facts.approve, facts.reject → a person's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
          an episodes.keep   → entries of a working set become episodes; a verdict for each
          another command    → nothing when it is consolidation's, else it is refused
@@ -33,9 +34,11 @@ from ...schemas.base import REASON_MAX, explain
 from ...schemas.commands import (
     CONSOLIDATION_KINDS,
     REFLECTOR_KINDS,
+    REVIEW_KINDS,
     Command,
     EpisodesKeep,
     EpisodesRecord,
+    FactReview,
     FactsApply,
     ResultError,
 )
@@ -59,6 +62,7 @@ from .fact_state_topic import publish_state
 from .messages import applied_result, episodes_recorded, fact_updated, refused_result
 from .observed_turns import reflect
 from .proposals import apply
+from .reviews import review
 from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
 
 log = structlog.get_logger(__name__)
@@ -171,10 +175,12 @@ class Reflector:
                 return self._refuse(command, owner_key, row, source, args)
             case FactsApply():
                 return await self._apply(command, args, owner_key, row, source)
+            case FactReview():
+                return await self._review(command, args, owner_key, row, source)
             case _:
                 return await self._add_episodes(command, args, owner_key, row, source)
 
-    def _args(self, command: Command) -> FactsApply | EpisodesRecord | EpisodesKeep | ResultError:
+    def _args(self, command: Command) -> FactsApply | FactReview | EpisodesRecord | EpisodesKeep | ResultError:
         """Return the arguments of a command, or why it is refused."""
         if command.kind not in REFLECTOR_KINDS:
             return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
@@ -186,6 +192,8 @@ class Reflector:
                     return EpisodesRecord.from_payload(command.args)
                 case "episodes.keep":
                     return EpisodesKeep.from_payload(command.args)
+                case kind if kind in REVIEW_KINDS:
+                    return FactReview.from_payload(command.args)
                 case _:
                     return FactsApply.from_payload(command.args)
         except ValidationError as error:
@@ -218,6 +226,24 @@ class Reflector:
             message = f"its changes have {size} bytes together; at most {MAX_VALUE} fit: send fewer at once"
             return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
         return decision
+
+    async def _review(
+        self, command: Command, args: FactReview, owner_key: str, row: LedgerRow, source: Source
+    ) -> StageDecision:
+        """Carry out a person's decision about a quarantined or pending fact."""
+        facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
+        reviewed = await review(command, args, facts=facts)
+        if reviewed.error is not None:
+            return self._refuse(command, owner_key, row, source, reviewed.error)
+        result = applied_result(command, owner_key, reviewed.result, at=facts.stamp.now)
+        outcome = Outcome(
+            source=source,
+            writes=await facts.overlay.writes(facts.stamp.cause),
+            records=(*self._fact_events(reviewed.changes, facts.stamp), result),
+            tenant_id=command.tenant_id,
+            state_ids=changed_ids(reviewed.changes),
+        )
+        return row.model_copy(update={"changes": row.changes + len(reviewed.changes)}).decision(owner_key, outcome)
 
     async def _add_episodes(
         self, command: Command, args: EpisodesRecord | EpisodesKeep, owner_key: str, row: LedgerRow, source: Source

@@ -15,6 +15,7 @@ from ...api.credentials import Credentials
 from ...api.limits import Limits
 from ...memory.policies import MemoryPolicy
 from ..context import CommandContext, pass_context, run
+from ..errors import usage
 from ..output import logs
 from ..process.gc_freeze import keep_what_is_there
 from ..process.signals import until_stopped
@@ -52,6 +53,10 @@ def serve(context: CommandContext, host: str, port: int, with_stages: bool) -> N
     """
     logs.configure(stream=sys.stdout, level=logging.INFO)
     settings, policy = context.settings, context.policy
+    try:
+        logs.open_audit(settings.audit_log or sys.stdout)
+    except OSError as error:
+        raise usage(f"MEMSTREAM_AUDIT_LOG={settings.audit_log}: {error.strerror or error}") from error
     credentials = read_credentials(settings, host)
     with listening(host, port) as sockets:
         raise SystemExit(run(_serve(settings, policy, credentials, sockets, with_stages=with_stages)))

@@ -6,10 +6,12 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from pathlib import Path
 from typing import TextIO
 
 import structlog
 
+from ...streams.engine.audit import AUDIT
 from .log_rate import LibraryLines, OurLines, log_rate
 
 
@@ -47,6 +49,22 @@ def configure(*, stream: TextIO | None = None, level: int = logging.WARNING) -> 
     threading.excepthook = _thread_ended
     # A commit that waits for a slow disk needs no line: lag and readiness show it.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
+
+
+def open_audit(target: TextIO | Path | None) -> None:
+    """Let the logger `memstream.audit` write JSON lines to a stream, or to a file that only its owner may read. None:
+    it stays silent."""
+    if target is None:
+        return
+    if isinstance(target, Path):
+        target.touch(mode=0o600)
+        handler: logging.Handler = logging.FileHandler(target, encoding="utf-8")
+    else:
+        handler = logging.StreamHandler(target)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    AUDIT.handlers[:] = [handler]
+    AUDIT.setLevel(logging.INFO)
+    AUDIT.propagate = False
 
 
 def _thread_ended(args: threading.ExceptHookArgs) -> None:

@@ -4,6 +4,8 @@ and the verdicts on its proposals."""
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
 import time
 import uuid
 from collections import deque
@@ -16,14 +18,18 @@ from typing import Any, Final, Literal
 from pydantic import JsonValue
 
 from ...memory.policies import MemoryPolicy
+from ...recall.record_reader import RecordReader
 from ...schemas import ids
-from ...schemas.commands import Command, CommandResult, SessionRef
+from ...schemas.commands import Command, CommandResult, FactReview, SessionRef
 from ...schemas.topics import TURNS, StageName, group_of
 from ...schemas.turns import Owner
+from ...streams.engine.audit import audit
 from ...streams.engine.commands import CommandSender
 from ...streams.log.partitioner import partition_for
 from ...streams.log.port import Log
+from ..errors import usage
 from ..output import console
+from ..output.logs import open_audit
 from .local_stages import local_stages
 from .settings import Settings
 
@@ -103,6 +109,7 @@ async def ran(
     kind: Kind, settings: Settings, policy: MemoryPolicy, *, tenant: str, owner: Owner, args: Mapping[str, JsonValue]
 ) -> CommandRun:
     """Send a command and wait for all its effects, at most 60 s, beside a worker or with the stages in this process."""
+    _open_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
         kind=kind,
@@ -121,6 +128,7 @@ async def flushed(
     settings: Settings, policy: MemoryPolicy, *, tenant: str, session: SessionRef, args: Mapping[str, JsonValue]
 ) -> CommandRun:
     """Send `flush_important` once the observer has read the session's partition up to its current end."""
+    _open_audit(settings)
     command = Command(
         command_id=str(uuid.uuid4()),
         kind="flush_important",
@@ -136,12 +144,80 @@ async def flushed(
         return await _answered(command, CommandRun(command.command_id), log, until=until)
 
 
+async def reviewed(
+    kind: Literal["facts.approve", "facts.reject"],
+    settings: Settings,
+    policy: MemoryPolicy,
+    *,
+    tenant: str,
+    fact_id: str,
+    reason: str,
+) -> tuple[str, CommandResult | None] | None:
+    """Send a decision about a fact to its owner's reflector. Return the command's id, and its result if one came within
+    60 s; None: the tenant has no such fact."""
+    _open_audit(settings)
+    name = kind.removeprefix("facts.")
+    async with local_stages(settings, policy, purpose=name) as ports:
+        fact = await RecordReader(store=ports.store).fact(tenant, fact_id, ceiling="secret")
+        if fact is None:
+            return None
+        await _warn_without_worker("reflector", ports.log)
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind=kind,
+            tenant_id=tenant,
+            owner=fact.owner,
+            args=FactReview(fact_id=fact_id, reason=reason).to_payload(),
+            issued_by=f"memstream {name}",
+            issued_at=datetime.now(UTC),
+        )
+        result = await CommandSender(ports.log, name).ask(command, patience=PATIENCE)
+        _audit(command, "accepted" if result is None else result.status, fact_id=fact_id)
+        return command.command_id, result
+
+
 @asynccontextmanager
 async def _log_of(stage: StageName, settings: Settings, policy: MemoryPolicy, *, purpose: str) -> AsyncIterator[Log]:
     async with local_stages(settings, policy, purpose=purpose) as ports:
-        if not await ports.log.members(group_of(stage)):
-            console.advice(f"no {stage} worker is running: the command waits in the log for one")
+        await _warn_without_worker(stage, ports.log)
         yield ports.log
+
+
+async def _warn_without_worker(stage: StageName, log: Log) -> None:
+    if not await log.members(group_of(stage)):
+        console.advice(f"no {stage} worker is running: the command waits in the log for one")
+
+
+def _open_audit(settings: Settings) -> None:
+    """Open the audit trail before anything is sent. CommandFailed (exit 2) when it cannot be written."""
+    try:
+        open_audit(settings.audit_log)
+    except OSError as error:
+        raise usage(f"MEMSTREAM_AUDIT_LOG={settings.audit_log}: {error.strerror or error}") from error
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number without a name
+        return str(os.getuid())
+
+
+def _audit(command: Command, result: str, **ids: str) -> None:
+    """Write the audit line of a command, where MEMSTREAM_AUDIT_LOG names a file."""
+    owner = command.owner
+    if command.session is not None:
+        owner = Owner(scope="user", id=command.session.user_id)
+        ids["session_id"] = command.session.session_id
+    audit(
+        command.kind,
+        who=f"cli:{_account()}",
+        tenant_id=command.tenant_id,
+        owner=owner,
+        result=result,
+        command_id=command.command_id,
+        **ids,
+    )
 
 
 async def _turns_are_read(log: Log, session_key: str, *, until: float) -> None:
@@ -159,6 +235,7 @@ async def _answered(command: Command, run: CommandRun, log: Log, *, until: float
     sender = CommandSender(log, command.kind)
     async with aclosing(sender.results(await sender.send(command))) as results:
         await followed(results, run, patience=max(0.0, until - time.monotonic()))
+    _audit(command, "accepted" if run.status == WAITING else run.status)
     if not run.complete:
         run.why = run.why or f"not everything was done within {PATIENCE:.0f} s; the stages continue"
     return run

@@ -111,6 +111,9 @@ class Settings(BaseSettings):
     tokens: Path | None = None
     """File of the bearer tokens of `memstream serve`. Unset: it listens on the loopback interface only, and asks for no
     token."""
+    audit_log: Path | None = None
+    """File of the audit trail: a JSON line for each turn and command over HTTP, each request that is denied a token or
+    a right, and each command of the command line. Unset: `memstream serve` writes it to its log, others write none."""
     testing: bool = False
     """1 allows MEMSTREAM_CRASH_POINT."""
     crash_point: str | None = None

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from ...schemas.commands import Change, VerdictName
 from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
+from ..trust.instructions import instruction_rule
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
 from .pending import is_newer, more_trusted_rivals, settle_pending
 from .routing import OWN_WORD_ONLY
@@ -55,6 +56,9 @@ def settle(
     judgement both), each of this owner. The caller has already answered for unknown ones. `statement` is the proposal
     as a candidate.
     """
+    if change.content is not None and (rule := instruction_rule(change.content)) is not None:
+        reason = f"it is an instruction to the assistant ({rule}): only a user's own turn is kept for review"
+        return ProposalOutcome("refused", reason, change.target_fact_id)
     unheard = _needs_own_word(statement, targets) if change.action in ("new", "update") else None
     if unheard is not None:
         return unheard

@@ -8,6 +8,7 @@ from ...schemas.facts import Trust
 from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Observation
 from ...schemas.turns import Role
 from ..policies import ConfidencePolicy, MemoryPolicy
+from ..trust.instructions import instruction_rule
 
 OWN_WORD_ONLY: frozenset[Category] = frozenset(("preference", "identity"))
 """Only people give these: the output of a tool says nothing about what somebody likes or is."""
@@ -21,15 +22,34 @@ class Route:
     semantic: bool = False
     prospective: bool = False
     """A task with a due time. This version has no store for it and counts it only."""
+    quarantined: bool = False
+    """An instruction to the assistant that a user gave: a fact that only a person's approval makes believed."""
+    dropped: bool = False
+    """An instruction to the assistant from somebody else, or one that no store would keep."""
+
+    @property
+    def is_instruction(self) -> bool:
+        return self.quarantined or self.dropped
 
 
 def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
     Nothing goes beyond the working set below the capture threshold or in a working-only deployment. A tier that is off
-    gets nothing.
+    gets nothing. An instruction to the assistant changes nothing that is known.
     """
-    if policy.tiers.working_only or observation.importance < policy.capture.threshold:
+    if policy.tiers.working_only:
+        return Route()
+    found = _route(observation, policy)
+    if instruction_rule(observation.content) is None:
+        return found
+    lasts = (found.episodic or found.semantic) and policy.tiers.semantic
+    kept = lasts and trust_of(observation.source_role) == "user"
+    return Route(quarantined=kept, dropped=not kept)
+
+
+def _route(observation: Observation, policy: MemoryPolicy) -> Route:
+    if observation.importance < policy.capture.threshold:
         return Route()
     lasting = observation.durability in LASTING
     return Route(

@@ -30,8 +30,14 @@ from .trust_order import TRUST, Trusted, outranks
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
 """States in which a new statement can still change a row."""
+REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
+"""States of rows that a person may approve or reject."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
 """States of rows that were believed once."""
+
+
+QUARANTINE = "quarantine"
+"""The stage of a decision about an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +102,31 @@ def create_pending(
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
+def quarantine(statement: Statement, stamp: Stamp, *, reason: str) -> Transition:
+    """Return a row that is kept apart until a person approves it. No read but that of its state shows it."""
+    row = _row(statement, stamp).model_copy(update={"state": "quarantined"})
+    return Transition("quarantined", row, None, reason, Decision(stage=QUARANTINE))
+
+
+def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str) -> Transition | None:
+    """Keep the evidence of a statement that is quarantined already; None when its turn is known."""
+    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    if not better:
+        return None
+    row = _next(fact, stamp, _strengthened(fact, statement, evidence, added, better))
+    return Transition("quarantined", row, fact, reason, Decision(stage=QUARANTINE))
+
+
+def forget(fact: StoredFact, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
+    """Take a row out of every read. It stays in the log."""
+    fields = {"state": "forgotten", "expired_at": _not_before(fact, stamp)}
+    return Transition("forgotten", _next(fact, stamp, fields), fact, reason, decision)
+
+
 def approve(
     fact: StoredFact, stamp: Stamp, *, supersedes: str | None = None, reason: str, decision: Decision
 ) -> Transition:
-    """Make a pending row active and recorded from now on."""
+    """Make a pending or quarantined row active and recorded from now on."""
     fields = {"state": "active", "supersedes": fact.supersedes or supersedes, "recorded_at": _not_before(fact, stamp)}
     return Transition("approved", _next(fact, stamp, fields), fact, reason, decision)
 
@@ -107,10 +134,10 @@ def approve(
 def confirm(
     pending: StoredFact, made: Sequence[Transition], *, into: StoredFact | None, stamp: Stamp
 ) -> tuple[Transition, ...]:
-    """Let a more trusted statement that says the same as a pending row take that row instead of a new one.
+    """Let a statement take the pending row that says the same, or its own quarantined row, instead of a new one.
 
     `made` are the transitions of the statement under the row's id. Where they make no row, because `into` states the
-    same, the pending row closes.
+    same, the row closes.
     """
     found: list[Transition] = []
     taken = False
@@ -122,7 +149,7 @@ def confirm(
         found.append(_taken_over(pending, each, stamp))
     if not taken and into is not None:
         decision = Decision(stage="exact", other_fact_id=into.fact_id)
-        reason = "said by a more trusted source, in another row"
+        reason = "another row states the same"
         found.append(
             supersede(pending, stamp, by=into.fact_id, valid_to=pending.valid_from, reason=reason, decision=decision)
         )
@@ -337,8 +364,8 @@ def _begin(fact: StoredFact, valid_from: datetime | None, told: bool) -> dict[st
 
 
 def _believed_until(fact: StoredFact, stamp: Stamp) -> datetime:
-    """Return when belief in the row ended: a pending row was never believed."""
-    return fact.recorded_at if fact.state == "pending" else _not_before(fact, stamp)
+    """Return when belief in the row ended: a pending or quarantined row was never believed."""
+    return fact.recorded_at if fact.state in REVIEWED else _not_before(fact, stamp)
 
 
 def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:

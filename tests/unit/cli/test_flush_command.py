@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -64,7 +65,9 @@ def flush(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(command_runs, "local_stages", beside)
         monkeypatch.setattr(command_runs, "LOOK_SECONDS", 0)
         session = SessionRef(user_id="u1", session_id="s1")
-        return await command_runs.flushed(cast(Settings, None), MemoryPolicy(), tenant="acme", session=session, args={})
+        return await command_runs.flushed(
+            cast(Settings, SimpleNamespace(audit_log=None)), MemoryPolicy(), tenant="acme", session=session, args={}
+        )
 
     return asked
 

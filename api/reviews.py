@@ -1,0 +1,149 @@
+"""`POST /v1/facts/{fact_id}/approve` and `/reject`: a person's decision about a quarantined or pending fact."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..recall.provenance import FactRef, FactTracer
+from ..schemas.base import Reason
+from ..schemas.commands import Command, CommandResult, FactReview
+from ..schemas.facts import FactState
+from ..streams.engine.audit import audit
+from ..streams.engine.commands import CommandPort
+from .credentials import Caller, Credentials, caller_with
+from .limits import Limits
+from .maintenance import WAIT_DEFAULT, WAIT_MAX
+from .openapi import body_of
+from .owner_params import Id, RecordId
+from .problems import Problem, busy, not_found
+from .request_body import decode_model, read_body
+
+
+class ReviewQuery(BaseModel):
+    """The decision's tenant and reason."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
+    reason: Annotated[Reason, Field(description="Becomes the reason of the events.")] = ""
+    wait: Annotated[float, Field(ge=0, le=WAIT_MAX, description="Seconds to wait; 0: do not wait.")] = WAIT_DEFAULT
+
+
+class ReviewAnswer(BaseModel):
+    """The fact's state after the decision, and every fact that it changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command_id: str
+    fact_id: str
+    state: FactState
+    changed_fact_ids: list[str]
+
+
+class ReviewAccepted(BaseModel):
+    """The decision waits in the log for a worker. Its result will be on memory.commands.results."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command_id: str
+
+
+def router(
+    *,
+    commands: CommandPort,
+    fact_tracer: FactTracer,
+    credentials: Credentials,
+    limits: Limits,
+    now: Callable[[], datetime],
+) -> APIRouter:
+    routes = APIRouter(
+        tags=["facts"],
+        responses={
+            202: {"model": ReviewAccepted, "description": "Accepted; the decision was not carried out in time."},
+            404: {"description": "The caller may see no such fact."},
+            409: {"description": "The fact is neither quarantined nor pending, or begins later; `detail` says it."},
+        },
+    )
+    writer = Depends(caller_with(credentials, "memory:write"))
+    waiting = asyncio.Semaphore(limits.commands)
+
+    async def decide(
+        kind: Literal["facts.approve", "facts.reject"], fact_id: str, request: Request, caller: Caller
+    ) -> ReviewAnswer | JSONResponse:
+        query = decode_model(ReviewQuery, await read_body(request, limit=limits.body))
+        tenant_id = caller.tenant(query.tenant)
+        # The caller reads nothing of the fact, so its sensitivity does not matter here.
+        fact = await fact_tracer.fact(FactRef(tenant_id, fact_id, caller.sees, "secret"))
+        if fact is None:
+            raise not_found(f"there is no fact {fact_id} here, or it may not be changed")
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind=kind,
+            tenant_id=tenant_id,
+            owner=fact.owner,
+            args=FactReview(fact_id=fact_id, reason=query.reason).to_payload(),
+            issued_by="memstream serve",
+            issued_at=now(),
+        )
+        if waiting.locked():
+            raise busy(f"{limits.commands} requests wait for commands already", retry_after=limits.retry_seconds)
+        result, status = None, "failed"
+        try:
+            async with waiting:
+                result = await commands.ask(command, patience=query.wait)
+            status = "accepted" if result is None else result.status
+        finally:
+            audit(
+                kind,
+                who=caller.name,
+                tenant_id=tenant_id,
+                owner=fact.owner,
+                result=status,
+                command_id=command.command_id,
+                fact_id=fact_id,
+            )
+        if result is None:
+            accepted = ReviewAccepted(command_id=command.command_id)
+            return JSONResponse(accepted.model_dump(), HTTPStatus.ACCEPTED)
+        return _answer(result)
+
+    @routes.post(
+        "/v1/facts/{fact_id}/approve",
+        summary="Approve a quarantined or pending fact",
+        openapi_extra=body_of(ReviewQuery),
+        response_model=ReviewAnswer,
+    )
+    async def approve(fact_id: RecordId, request: Request, caller: Caller = writer) -> ReviewAnswer | JSONResponse:
+        """Memory believes it from now on. What a pending fact waits for, and what it contradicts, closes. A quarantined
+        fact goes through the conflict rules like a user's new statement."""
+        return await decide("facts.approve", fact_id, request, caller)
+
+    @routes.post(
+        "/v1/facts/{fact_id}/reject",
+        summary="Reject a quarantined or pending fact",
+        openapi_extra=body_of(ReviewQuery),
+        response_model=ReviewAnswer,
+    )
+    async def reject(fact_id: RecordId, request: Request, caller: Caller = writer) -> ReviewAnswer | JSONResponse:
+        """Its state becomes `forgotten`: it is out of every read, and stays in the log."""
+        return await decide("facts.reject", fact_id, request, caller)
+
+    return routes
+
+
+def _answer(result: CommandResult) -> ReviewAnswer:
+    if result.status != "applied" or result.result is None:
+        code, why = (result.error.code, result.error.message) if result.error is not None else ("", result.status)
+        if code == "unknown":
+            raise not_found(why)
+        raise Problem(HTTPStatus.CONFLICT, "not-run", why)
+    return ReviewAnswer.model_validate({"command_id": result.command_id, **result.result})

@@ -1,0 +1,107 @@
+"""A person's decision about a fact that is quarantined or pending: `facts.approve` and `facts.reject`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...schemas.facts import Decision, StoredFact
+from ..policies import MemoryPolicy
+from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
+from .pending import settle_pending
+from .proposals import ProposalOutcome
+from .statements import statement_from_fact
+from .transitions import READABLE, REVIEWED, Stamp, Transition, approve, confirm, forget, supersede
+
+STAGE = "review"
+APPROVED, REJECTED = "approved by a person", "rejected by a person"
+
+
+def approve_fact(
+    fact: StoredFact,
+    *,
+    known: StoredFact | None,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    why: str = "",
+) -> ProposalOutcome:
+    """Make a reviewed fact believed. `known`: the fact that a pending one waits for.
+
+    A quarantined fact goes through the conflict pipeline as the statement that it was. A pending one is believed as it
+    is: what it waits for closes, and so does every believed fact that it contradicts, whoever said it.
+    """
+    if fact.state not in REVIEWED:
+        return _stale(fact)
+    if fact.valid_from > stamp.now:
+        reason = f"it begins at {fact.valid_from.isoformat()}: approve it then"
+        return ProposalOutcome("refused", reason, fact.fact_id)
+    reason = why or APPROVED
+    believe = _believe_pending if fact.state == "pending" else _believe_quarantined
+    made = believe(fact, known, neighbours, stamp, policy, reason)
+    return ProposalOutcome("applied", reason, fact.fact_id, tuple(made))
+
+
+def reject_fact(fact: StoredFact, stamp: Stamp, *, why: str = "") -> ProposalOutcome:
+    """Forget a reviewed fact: it is out of every read, and stays in the log."""
+    if fact.state not in REVIEWED:
+        return _stale(fact)
+    reason = why or REJECTED
+    gone = forget(fact, stamp, reason=reason, decision=Decision(stage=STAGE))
+    return ProposalOutcome("applied", reason, fact.fact_id, (gone,))
+
+
+def _stale(fact: StoredFact) -> ProposalOutcome:
+    reason = f"it is {fact.state}: only quarantined and pending facts are approved or rejected"
+    return ProposalOutcome("stale", reason, fact.fact_id)
+
+
+def _believe_quarantined(
+    fact: StoredFact,
+    known: StoredFact | None,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    reason: str,
+) -> Sequence[Transition]:
+    statement = statement_from_fact(fact)
+    found = replace(resolve(statement, neighbours, policy.conflict, now=stamp.now), confirms=None)
+    if found.kind == "pending":  # what a model would weigh, a person has weighed
+        decision = found.decision(found.closes[0].fact_id if found.closes else None)
+        return (approve(fact, stamp, reason=reason, decision=decision),)
+    made = confirm(fact, carry_out(found, statement, stamp, policy), into=found.into, stamp=stamp)
+    return [replace(each, reason=reason) if each.fact.fact_id == fact.fact_id else each for each in made]
+
+
+def _believe_pending(
+    fact: StoredFact,
+    known: StoredFact | None,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    reason: str,
+) -> Sequence[Transition]:
+    statement = statement_from_fact(fact)
+    waited_for = (known,) if known is not None and known.state in READABLE else ()
+    same = [row for row in equivalent_rows(statement, neighbours.near, policy.conflict) if row.fact_id != fact.fact_id]
+    equal = neighbours.equal
+    twin = next((row for row in (*([equal] if equal else []), *same) if row.state == "active"), None)
+    if twin is not None and twin not in waited_for:
+        return settle_pending(fact, twin, "duplicate", stamp, policy, why=reason)
+    against = contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now)
+    rows = {row.fact_id: row for row in (*waited_for, *(row for row in against if row.state == "active"))}
+    rows.pop(fact.fact_id, None)
+    closed = [
+        supersede(
+            row,
+            stamp,
+            by=fact.fact_id,
+            valid_to=max(row.valid_from, fact.valid_from),
+            reason=reason,
+            decision=Decision(stage=STAGE, other_fact_id=fact.fact_id),
+        )
+        for row in rows.values()
+    ]
+    first = next(iter(rows), None)
+    decision = Decision(stage=STAGE, other_fact_id=first)
+    return (*closed, approve(fact, stamp, supersedes=first, reason=reason, decision=decision))

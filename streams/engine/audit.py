@@ -1,0 +1,37 @@
+"""The audit trail: who changed what of whom, when, and with which result, as JSON lines of a logger of its own.
+
+A line has no content of conversations: ids, names and results only. The logger `memstream.audit` says nothing until a
+process opens it (cli/output/logs.py); any other handler of Python's logging can take it as well.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Final
+
+from ...schemas.cloudevents import rfc3339
+from ...schemas.turns import Owner
+
+AUDIT: Final = logging.getLogger("memstream.audit")
+
+
+def audit(action: str, *, who: str, tenant_id: str | None, owner: Owner | None, result: str, **ids: str | None) -> None:
+    """Write one line.
+
+    `action`: what was asked, `turns.produce`, a command's kind, or a denied request's method and route. `who`: the name
+    of a token, or `cli:<user of the machine>`. `owner`: whose memory. `ids`: what it was done to.
+    """
+    if not AUDIT.isEnabledFor(logging.INFO):
+        return
+    line = {
+        "at": rfc3339(datetime.now(UTC)),
+        "who": who,
+        "action": action,
+        "tenant_id": tenant_id,
+        "owner": None if owner is None else {"scope": owner.scope, "id": owner.id},
+        "result": result,
+        **{name: value for name, value in ids.items() if value is not None},
+    }
+    AUDIT.info("%s", json.dumps(line, ensure_ascii=True))
