@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import Final
@@ -18,6 +18,7 @@ from .locales.undetermined import FREQUENT_WORDS, UNDETERMINED
 
 IDENTIFIED_KEPT: Final = 2_048
 """Number of texts in the cache."""
+_LATIN: Final = "LATIN"
 _WORD: Final = re.compile(r"[^\W\d_]+'?")
 
 
@@ -25,20 +26,19 @@ _WORD: Final = re.compile(r"[^\W\d_]+'?")
 def pack_of(text: str, names: str) -> Locale:
     """Return the pack that reads a text, of the packs of the policy `memory.conflict.locale`.
 
-    Of packs that know equally many words the first one listed reads the text. A text of which no language knows a word
-    (a single rare verb) goes to the first pack, unless its script is foreign to all.
+    Of packs that know equally many words it is the one of whose language more are frequent, then the first one listed.
+    A text of which no language knows a word (a single rare verb) goes to the first pack, unless its script is foreign
+    to all.
     """
     packs = locales(names)
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    said = [_spelled(word) for word in _WORD.findall(plain)]
-    best = max(packs, key=lambda pack: _known(said, _vocabulary(pack), pack))
     if not _writes(plain, packs):
         return UNDETERMINED
-    own = {pack.name.partition("-")[0] for pack in packs}
+    said = [_spelled(word) for word in _WORD.findall(plain)]
+    score, best = max(((_known(said, pack), pack) for pack in packs), key=lambda each: each[0])
+    own = {_language(pack) for pack in packs}
     foreign = max(sum(word in known for word in said) for tag, known in FREQUENT_WORDS.items() if tag not in own)
-    known = _known(said, _vocabulary(best), best)
-    frequent = FREQUENT_WORDS.get(best.name.partition("-")[0], frozenset())
-    return UNDETERMINED if (foreign, foreign) > (known, sum(word in frequent for word in said)) else best
+    return UNDETERMINED if (foreign, foreign) > score else best
 
 
 def _spelled(word: str) -> str:
@@ -46,8 +46,15 @@ def _spelled(word: str) -> str:
     return lower if lower.endswith("'") and len(lower) < 3 else lower.rstrip("'")
 
 
-def _known(said: Iterable[str], vocabulary: frozenset[str], pack: Locale) -> int:
-    return sum(_respelled(word, pack) in vocabulary for word in said)
+def _known(said: Sequence[str], pack: Locale) -> tuple[int, int]:
+    """Return how many of the words the pack knows, and how many of them are frequent in its language."""
+    frequent = FREQUENT_WORDS.get(_language(pack), frozenset())
+    known = sum(_respelled(word, pack) in _vocabulary(pack) for word in said)
+    return known, sum(word in frequent for word in said)
+
+
+def _language(pack: Locale) -> str:
+    return pack.name.partition("-")[0]
 
 
 def _respelled(word: str, pack: Locale) -> str:
@@ -58,17 +65,18 @@ def _respelled(word: str, pack: Locale) -> str:
 
 def _writes(text: str, packs: Sequence[Locale]) -> bool:
     """Whether most letters of the text are of a script that one of the packs writes."""
-    letters = [each for each in text if each.isalpha()]
+    letters = [each for each in text if each.isalpha() and not each.isascii()]
     scripts = {pack.script for pack in packs}
+    latin = sum(each.isalpha() for each in text) - len(letters)
     own = sum(unicodedata.name(each, "").partition(" ")[0] in scripts for each in letters)
-    return 2 * own >= len(letters)
+    own += latin if _LATIN in scripts else 0
+    return 2 * own >= latin + len(letters)
 
 
 @lru_cache(maxsize=16)
 def _vocabulary(pack: Locale) -> frozenset[str]:
-    """Return every word of the pack, in lower case."""
-    found: set[str] = set(pack.nouns.known if pack.nouns else ())
-    found |= set(pack.verbs) | set(pack.numbers) | set(pack.same_words) | set(pack.kinds)
+    """Return the words of the pack, in lower case, without names of things: languages borrow those."""
+    found: set[str] = set(pack.verbs) | set(pack.numbers)
     for owner in (pack, pack.markers):
         for field in fields(owner):
             value = getattr(owner, field.name)

@@ -12,6 +12,8 @@ _GROUPED: Final = re.compile(r"(?<=\d)[.,](?=\d{3}(?!\d))")
 _DECIMAL: Final = re.compile(r"(?<=\d),(?=\d)")
 _SPACELESS: Final = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "BOPOMOFO", "KATAKANA-HIRAGANA")
 """Scripts whose words have no space between them, as the names of their letters begin."""
+_MINUS: Final = frozenset("-−")
+_IN_NUMBERS: Final = _MINUS | {"."}
 _SAID: Final = frozenset("#%&@?*/")
 """Punctuation that tells texts apart: C and C#."""
 
@@ -27,7 +29,7 @@ class PlainWord:
 
     @property
     def is_number(self) -> bool:
-        return self.text[:1].isdigit()
+        return self.text.removeprefix("-")[:1].isdigit()
 
 
 def plain_words(text: str) -> tuple[PlainWord, ...]:
@@ -45,9 +47,12 @@ def _runs(plain: str) -> Iterator[str]:
     run = ""
     for place, each in enumerate(plain):
         kind = _kind(each)
-        if each == "." and run[-1:].isdigit() and plain[place + 1 : place + 2].isdigit():
+        after = plain[place + 1 : place + 2]
+        if each in _MINUS and not run and after.isdigit() and not plain[place - 1 : place].isalnum():
             kind = "N"
-        if run and (kind != _kind(run[-1] if run[-1] != "." else "0") or kind not in "LN"):
+        if each == "." and run[-1:].isdigit() and after.isdigit():
+            kind = "N"
+        if run and (kind != _kind(run[-1] if run[-1] not in _IN_NUMBERS else "0") or kind not in "LN"):
             yield run
             run = ""
         if kind:
@@ -67,12 +72,14 @@ def _kind(each: str) -> str:
 
 
 def _word(run: str, place: int) -> PlainWord:
-    if _kind(run[0]) == "N":
+    if _kind(run[-1]) == "N":
         return PlainWord(_number(run))
     return PlainWord(unicodedata.normalize("NFKC", run.casefold()), is_name=place > 0 and run[0].isupper())
 
 
 def _number(run: str) -> str:
+    if run[0] in _MINUS:
+        return f"-{_number(run[1:])}"
     digits = "".join(str(unicodedata.digit(each, each)) for each in run)
     whole, point, rest = digits.partition(".")
     if "." in rest:

@@ -132,10 +132,12 @@ def compound(word: str, nouns: Nouns) -> list[str]:
 
 
 def _is_known_noun(word: str, before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:
-    if pack.verbs.get(word, ("", ""))[1] == "base":
-        return before[-1].lower() not in nouns.before_places
-    known = word in nouns.known or word in pack.occupations or word.endswith(nouns.endings)
-    return known or (len(word) > _SHORTEST_INFLECTED and stem(word, pack) in compared_all(nouns.known, pack))
+    if word in nouns.known or word in pack.occupations or word.endswith(nouns.endings):
+        return True
+    if before[-1].lower() in nouns.before_places:
+        return False  # in Essen, nach Bergen
+    inflected = len(word) > _SHORTEST_INFLECTED and stem(word, pack) in compared_all(nouns.known, pack)
+    return inflected or pack.verbs.get(word, ("", ""))[1] == "base"
 
 
 def follows_determiner(before: Sequence[str], pack: Locale, nouns: Nouns) -> bool:

@@ -126,7 +126,7 @@ class Nouns:
     articles: frozenset[str] = frozenset()
     """The same, but not after a preposition: in *der* Schweiz."""
     before_places: frozenset[str] = frozenset()
-    """Directly after them, without an article, an infinitive with a capital letter is a place: in *Essen*."""
+    """Directly after them, without an article, an infinitive or a plural is a place: in *Essen*, nach *Bergen*."""
     heads: frozenset[str] = frozenset()
     """Nouns that a compound is split before: Mandel|allergie."""
     links: tuple[str, ...] = ()

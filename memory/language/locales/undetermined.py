@@ -20,7 +20,10 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         """,
         "de": """
         der die das den dem des ein eine einen einem einer und ist hat nicht kein keine keinen mit bei nach von zu zum
-        zur im am aus auf für seit wohnt lebt arbeitet mag heißt spielt spricht trinkt isst raucht mehr war wird sich
+        zur im am aus auf für seit wohnt lebt arbeitet mag heißt spielt spricht trinkt isst raucht mehr war wird
+        sich in an
+        als
+        geht fährt geboren hatte ihr ihre seine früher gern
         """,
         "es": """
         el la los las un una unos unas de del al y e o en con sin por para que es está son era fue no ya se le les lo
@@ -46,7 +49,7 @@ FREQUENT_WORDS: Final[Mapping[str, frozenset[str]]] = {
         """,
         "nl": """
         de het een van en in op te met voor bij naar uit aan is zijn was heeft niet geen meer hij zij haar woont werkt
-        houdt eet drinkt spreekt speelt heet jaar verdient weegt rookt leest kookt
+        houdt eet drinkt spreekt speelt heet jaar weegt rookt leest kookt
         """,
         "pl": """
         w we z ze na do od o u i a oraz nie się jest są był była ma już dla po przy jej jego mieszka pracuje lubi je

@@ -204,3 +204,8 @@ class TestIdentification:
     )
     def test_what_no_other_language_claims_is_read_by_the_first(self, text: str) -> None:
         assert pack_of(text, "en").name == "en"
+
+    def test_between_equals_frequent_words_decide_and_then_the_order(self) -> None:
+        assert pack_of("Speaks French", "de, en").name == "en"
+        assert pack_of("Mag Jazz", "en, de").name == "de"
+        assert [pack_of("Procrastinates", names).name for names in ("en, de", "de, en")] == ["en", "de"]

@@ -12,7 +12,7 @@ DWELLINGS = frozenset(
     )
 )
 AREAS = frozenset(
-    words("stadt dorf land küste meer berge bergen insel vorort innenstadt zentrum stadtrand umland ausland großstadt")
+    words("stadt dorf land küste meer insel vorort innenstadt zentrum stadtrand umland ausland großstadt")
 )
 _LIVING = phrases(
     "{wohnen,leben,residieren,hausen} {in,auf,an,bei,nahe}|sein {wohnhaft,ansässig,zuhause,daheim} in"
