@@ -42,6 +42,7 @@ from ..process.startup_retry import StartupRetry
 from .broker import deployment, new_log
 from .budget_setup import LateMeter, ceilings, needs_accounts, tell
 from .ports import Folders, new_embedder, new_store, secret
+from .secret_detectors import new_detectors
 from .settings import Settings
 from .stages import StagePorts, UsageMetrics, WorkerSettings, build_runners, utc_now
 
@@ -90,8 +91,8 @@ def new_source(policy: MemoryPolicy) -> TurnSource | None:
 
 
 def new_secret_filter(policy: MemoryPolicy) -> SecretFilter:
-    """Return what masks and labels secrets, by the deployment's policy."""
-    return SecretFilter(policy.privacy)
+    """Return what masks and labels secrets, by the deployment's policy. CommandFailed (exit 2) says what is missing."""
+    return SecretFilter(policy.privacy, new_detectors(policy.privacy.presidio))
 
 
 def effective_policy(settings: Settings, policy: MemoryPolicy) -> MemoryPolicy:

@@ -27,7 +27,7 @@ from .observation import (
     SessionLogPolicy,
     WorkingSetPolicy,
 )
-from .privacy import PrivacyPolicy, SecretAction, SecretKind
+from .privacy import PresidioPolicy, PrivacyPolicy, SecretAction, SecretKind
 from .recall import CLASSIC_FUSION, CompositePolicy, FusionPolicy, RankingProfile, RecallPolicy, RerankerName
 from .tiers import TiersPolicy
 from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
@@ -52,6 +52,7 @@ __all__ = [
     "MemoryPolicy",
     "ModelsPolicy",
     "ObservePolicy",
+    "PresidioPolicy",
     "PrivacyPolicy",
     "PrunePolicy",
     "RankingProfile",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
-from .checks import one_of
+from .checks import one_of, unit
 
 SecretKind = Literal[
     "password",
@@ -23,6 +24,24 @@ SecretKind = Literal[
     "national_id",
 ]
 SecretAction = Literal["mask", "label", "drop", "allow"]
+
+
+@dataclass(frozen=True, slots=True)
+class PresidioPolicy:
+    """Presidio as a further detector (`memstream[presidio]`)."""
+
+    analyzer: str = ""
+    """Path of the YAML file of a Presidio analyzer, or `default` for Presidio's own configuration, which needs a spaCy
+    model. Empty: the built-in rules alone."""
+    score: float = 0.5
+    """Presidio's score from which a finding counts."""
+    kinds: Mapping[str, SecretKind] = field(default_factory=dict)
+    """Kinds of further entities of Presidio, or other kinds of known ones: `{ PERSON = "national_id" }`."""
+
+    def __post_init__(self) -> None:
+        unit("privacy.presidio.score", self.score)
+        for entity, kind in self.kinds.items():
+            one_of(f"privacy.presidio.kinds.{entity}", kind, SecretKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +79,11 @@ class PrivacyPolicy:
     national_id: SecretAction = "label"
     """The number of a person at a state: tax, insurance, identity card."""
 
+    presidio: PresidioPolicy = field(default_factory=PresidioPolicy)
+
     def __post_init__(self) -> None:
-        for each in fields(self):
-            one_of(f"privacy.{each.name}", getattr(self, each.name), SecretAction)
+        for kind in get_args(SecretKind):
+            one_of(f"privacy.{kind}", getattr(self, kind), SecretAction)
 
     def action(self, kind: SecretKind) -> SecretAction:
         action: SecretAction = getattr(self, kind)
