@@ -349,3 +349,30 @@ def is_project_name(value: str) -> bool:
 def is_dated(value: str) -> bool:
     """Accept a day of the year: "May 3"."""
     return re.search(rf"\b(?:{MONTHS})\b", value.lower()) is not None
+
+
+def is_origin_place(value: str) -> bool:
+    """Accept where one comes from. A bare word in small letters may be anything: "I come from java"."""
+    return is_somewhere(value) and (is_proper(value) or _has_word(value, PLACES))
+
+
+def is_medicine(value: str) -> bool:
+    """Accept a name such as "ramipril", but not "breaks every hour"."""
+    word = value.lower().split()[0]
+    return len(word) > 4 and (
+        word.endswith(("pril", "olol", "statin", "formin", "artan", "azole", "idone", "oxin", "epam", "etine", "xine", "azine"))
+        or word in {"insulin", "iron", "aspirin", "ibuprofen", "paracetamol", "antihistamines", "antidepressants", "vitamins",
+                    "magnesium", "thyroxine", "lithium", "ritalin", "sertraline", "melatonin", "cortisone", "statins"}
+    )  # fmt: skip
+
+
+def is_missed(value: str) -> bool:
+    """Accept what it says something about a person not to have: a car, children, pets."""
+    thing = re.sub(r"^(?:an?|any) ", "", value.lower())
+    return is_possession(thing) or thing in HOUSEHOLD | PET_PLURALS | {
+        "pets",
+        "tv",
+        "television",
+        "smartphone",
+        "siblings",
+    }

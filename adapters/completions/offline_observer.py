@@ -15,7 +15,7 @@ from .offline_people import Talk, companions, relations, statements_about_people
 from .offline_prompt import Prompt, ShownTurnText
 from .offline_retractions import endings
 from .offline_rules import IMPORTANCE, SpokenStatement, statements
-from .offline_text import CHANGES, SpokenClause, spoken_sentences, without_tail
+from .offline_text import CHANGES, SpokenClause, spoken_sentences, starts_a_play, without_tail
 
 MAX_PER_TURN: Final = 3
 """The most observations from one turn; those that matter most are kept."""
@@ -104,6 +104,7 @@ def _talk_before(prompt: Prompt) -> Talk:
         if match := _HAS_NAMED.fullmatch(item.content):
             talk.named[match["name"].lower()] = match["kin"]
     for message in prompt.context:
+        talk.plays = talk.plays or (message.subject == "user" and starts_a_play(message.content))
         if message.subject == "user":
             for sentence in spoken_sentences(message.content):
                 relations(sentence.plain, talk)
@@ -115,6 +116,9 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
     told: set[str] = set()
     found: list[_Found] = []
     for message in turn.messages:
+        talk.plays = talk.plays or starts_a_play(message.text)
+        if talk.plays:
+            continue
         said = list(spoken_sentences(message.text))
         told |= {sentence.verbatim for sentence in said if not sentence.asks and " " in sentence.verbatim}
         parts = [clause for sentence in said for clause in sentence.clauses]

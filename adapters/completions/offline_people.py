@@ -22,6 +22,7 @@ _OF_KIN: Final = (
     r"|foster|adopted|middle|lovely|dear|late|team|line|rescue|\d+[ -]?(?:years?|months?)[ -]old)[ -])*"
 )
 _KIN: Final = rf"(?P<kin>{_OF_KIN}[\w-]+)"
+_TITLED: Final = r"(?:Mr|Mrs|Ms|Dr|Prof|Professor)\b"
 _TITLE: Final = r"(?:(?:Mr|Mrs|Ms|Dr|Herr|Frau|Professor)\.? )?"
 _CAPITAL: Final = rf"(?-i:{_TITLE}[^\W\d_a-z][^\W_]*(?:['-][^\W\d_]+)*(?<!'s))"
 _NAME: Final = rf"(?P<name>{_CAPITAL})"
@@ -57,7 +58,8 @@ _APPOSED: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:my|our) {_KIN}(?:'s name is|,? (?:is )?(?:called|named)|(?:'s)?,|:)? \(?{_NAME}{_OLD}",
-        rf"(?:^|[,.;:!(] ?|\band ){_NAME}{_OLD}(?:, who is|, that is| \(that is| \(| is| was|,| has become| became) "
+        rf"\b(?:my|our) {_KIN} is (?!{_TITLED}){_NAME}(?=$|[,.!;]| and\b)",
+        rf"(?:^|[,.;:!(] ?|\b(?:and|for|with|to) ){_NAME}{_OLD}(?:, who is|, that is| \(that is| \(| is| was|,| has become| became| \() ?"
         rf"(?:now |even )*(?:my|our) (?:new )?{_KIN}(?=$|[,.;:!?)]| and\b| now\b)",
         rf"\b(?:the) (?P<kin>{'|'.join(sorted(PETS, key=len, reverse=True))}) \({_NAME}\)",
         rf"\b(?:got|adopted|have|bought|rescued) an? {_KIN}(?: too| as well)?, {_NAME}(?=$|[,.;!)])",
@@ -82,7 +84,7 @@ _BECAME: Final = re.compile(
     re.I,
 )
 _MENTIONED: Final = re.compile(
-    rf"(?:\b(?:my|our|(?:have|got|adopted|bought|rescued|getting|has) an?) |^|[,;:.!?] (?:and |but )?)(?P<kin>{_OF_KIN}[a-z-]+)\b",
+    rf"(?:\b(?:my|our|(?:have|got|adopted|bought|rescued|getting|has) an?|thanks|thank you) |^|[,;:.!?] (?:and |but )?)(?!(?:my|our|an?|the|thanks|thank|i|we)\b)(?P<kin>{_OF_KIN}[a-z-]+)\b",
     re.IGNORECASE,
 )
 _NEW_PARTNER: Final = re.compile(
@@ -91,6 +93,10 @@ _NEW_PARTNER: Final = re.compile(
 _WITHIN: Final = re.compile(
     r"(?<![.!?…] )(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bfrom )(?<!\bof )(?<=\w )(?-i:[A-Z][a-z]+)\b"
 )
+
+
+_OF_A_THING: Final = re.compile(r"\b(?:an?|the|my|our|old|new|his|her)(?: [a-z]+)? $", re.IGNORECASE)
+"""What stands before a capital that names no person: "an old Volvo"."""
 
 
 @dataclass(slots=True)
@@ -108,6 +114,8 @@ class Talk:
     named: dict[str, str] = field(default_factory=dict)
     """The kin by the name in small letters."""
     last: Mention | None = None
+    plays: bool = False
+    """The speaker plays a role since an earlier message."""
 
     def mention(self, kin: str, name: str | None) -> None:
         self.last = Mention(kin, name)
@@ -121,10 +129,15 @@ def relations(plain: str, talk: Talk) -> list[SpokenStatement]:
     if not found and _NEW_PARTNER.search(plain):
         talk.mention("partner", None)
     elif not found:
-        for match in _MENTIONED.finditer(plain):
-            if is_kin(match["kin"]):
-                talk.mention(match["kin"].lower(), None)
+        _mention_all(plain, talk)
     return found
+
+
+def _mention_all(plain: str, talk: Talk) -> None:
+    for match in _MENTIONED.finditer(plain):
+        words = match["kin"].lower().split()
+        if is_kin(words[-1]) or is_kin(words[0]):
+            talk.mention(" ".join(words) if is_kin(words[-1]) else words[0], None)
 
 
 def _relations(plain: str, talk: Talk) -> Iterator[SpokenStatement]:
@@ -144,16 +157,22 @@ def _relations(plain: str, talk: Talk) -> Iterator[SpokenStatement]:
                 if "age" in match.groupdict() and match["age"] and not is_pets(match["kin"]):
                     yield SpokenStatement(match["name"].lower(), f"Is {match['age']} years old", "identity")
     for match in _HIS_NAME.finditer(plain):
+        _mention_all(plain[: match.start()], talk)
         last = talk.last
         if last is not None and last.kin and last.name is None and is_name(match["name"]):
             talk.mention(last.kin, match["name"])
             yield _relation(last.kin, match["name"])
     if match := _BECAME.search(plain):
         name = talk.last.name if talk.last is not None else None
-        if name is not None and is_kin(match["kin"]):
+        if name is not None and match["kin"].lower().split()[-1] in (RELATIONS | ROLES) - CHILDREN:
             talk.mention(match["kin"].lower(), name)
             yield _relation(match["kin"], name)
-    if (match := _WITHIN.search(plain)) and is_name(match[0]) and match[0].lower() not in talk.named:
+    if (
+        (match := _WITHIN.search(plain))
+        and not _OF_A_THING.search(plain[: match.start()])
+        and is_name(match[0])
+        and match[0].lower() not in talk.named
+    ):
         talk.last = talk.last if talk.last is not None and talk.last.kin else Mention("", match[0])
 
 
@@ -191,11 +210,13 @@ def statements_about_people(
 
 
 def _of_unnamed(kin: str, rest: str) -> list[SpokenStatement]:
-    spoken = statements(_first_person(rest)) or statements(_first_person(re.split(r",? and ", rest)[0]))
-    if not spoken or spoken[0].content.startswith("Name "):
-        return []
-    content = capitalised(f"{kin} {spoken[0].content[:1].lower()}{spoken[0].content[1:]}")
-    return [SpokenStatement(subject="user", content=content, category="relationship")]
+    whole = statements(_first_person(rest))
+    spoken = whole or [said for part in re.split(r",? and ", rest) for said in statements(_first_person(part))]
+    return [
+        SpokenStatement("user", capitalised(f"{kin} {said.content[:1].lower()}{said.content[1:]}"), "relationship")
+        for said in spoken
+        if not said.content.startswith("Name ")
+    ]
 
 
 def companions(clause: str) -> list[SpokenStatement]:
@@ -210,6 +231,8 @@ def _relation(kin: str, name: str) -> SpokenStatement:
     kin = kin.lower()
     if kin in ("kid", "kiddo"):
         kin = "child"
+    if kin in ("eldest", "oldest", "youngest"):
+        kin = f"{kin} child"
     article = "an" if kin[0] in "aeiou" else "a"
     return SpokenStatement(subject="user", content=f"Has {article} {kin} named {name}", category="relationship")
 

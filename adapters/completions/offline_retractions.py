@@ -65,7 +65,7 @@ _IN_OWN_WORDS: Final[tuple[tuple[str, str, Category], ...]] = (
         (r"(?P<x>my (?:[\w-]+ ){0,2}[\w-]+|(?-i:[A-Z])[\w-]+) and i (?:have |are |got )?(?:broke|broken|split|separated|divorced|no longer)\b.*",
          "Broke up with {x}", "relationship"),
         (r"(?P<x>(?-i:[A-Z])[\w-]+) (?:has )?(?:died|passed away)\b.*", "{x} died", "relationship"),
-        (r"(?:(?:i|we) )?(?:had to |have )?put (?:my|our) (?P<x>[\w-]+(?: [A-Z][\w-]+)?) (?:down|to sleep)", "Lost their {x}", "relationship"),
+        (r"(?:(?:i|we) )?(?:had to |have )?(?:put|said goodbye to|say goodbye to|bury|buried|lost|let go of) (?:my|our) (?P<x>(?:dog|cat|puppy|kitten|rabbit|horse|pony|hamster|bird|parrot|budgie)(?: [A-Z][\w-]+)?)(?: (?:down|to sleep))?(?: .*)?", "Lost their {x}", "relationship"),
 )  # fmt: skip
 _OWN_WORDS: Final = tuple(
     (re.compile(pattern, re.I), content, category) for pattern, content, category in _IN_OWN_WORDS
@@ -90,7 +90,9 @@ def _in_own_words(clause: str, beside: Sequence[SpokenStatement]) -> list[Spoken
     short = without_tail(clause)
     for pattern, content, category in _OWN_WORDS:
         if match := pattern.fullmatch(short):
-            if any(said.category == category and said.subject == "user" for said in beside):
+            if category == "profession" and any(
+                said.category == category and said.subject == "user" for said in beside
+            ):
                 return []  # the new value says that the old one is over
             words = {name: third_person(value) for name, value in match.groupdict().items() if value is not None}
             if "x" in words and not is_plausible(words["x"]):

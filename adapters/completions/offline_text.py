@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from .offline_typing import FACE, PICTURE, plainly_spelt
-from .offline_words import MONTHS, NUMBERS, RELATIONS
+from .offline_words import CHILDREN, MONTHS, NUMBERS, PETS, RELATIONS
 
 MAX_LOOK: Final = 16_384
 """Code points of a message that are searched for signs of fiction."""
@@ -58,13 +58,19 @@ _QUOTED: Final = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]|(?<![\w])['
 
 _MAKE_BELIEVE: Final = re.compile(
     r"\b(?:imagine|suppose|supposing|assume|assuming|pretend (?:that|to be|you|i am|i'm|im|we)|let us say|let's say|role-?play\w*|hypothetical\w*"
-    r"|(?:just |only |was |i am |i'm |im )(?:kidding|joking)|jk|as if i|as though i|make-believe|fictional|joke"
+    r"|let(?:'s| us) play(?: pretend|:| a (?:game|role)|, )|borrowing (?:his|her|their|my)|using (?:his|her|their) account"
+    r"|this is [A-Z][a-z]+, [A-Z][a-z]+'s|(?:just |only |was |i am |i'm |im )(?:kidding|joking)|jk|as if i|as though i|make-believe|fictional|joke"
     r"|yeah,? right|(?:sure|of course),? because|oh (?:great|joy|yay|wonderful|fantastic|brilliant|lovely)"
     r"|just what i (?:needed|wanted)|what a (?:joy|treat|surprise not)|sarcasm|lucky me)\b|(?:^|\s)/s(?:\s|$)",
     re.IGNORECASE,
 )
 """Signs that a message is fiction, a joke or sarcasm: nothing in it counts as a statement."""
 
+_PLAY: Final = re.compile(
+    r"\blet(?:'s| us)? (?:play (?:pretend|a role|roles|:|,)|role-?play|pretend)|\brole-?play with me|\bpretend (?:to be|you are|you're)"
+    r"|\blet(?:'s| us)? play\b[^.!?]{0,40}\byou(?:'re| are) ",
+    re.IGNORECASE,
+)
 _TEXT_WORK: Final = re.compile(
     r"(?:(?:please|pls|now|can (?:you|u)|could you|would you|kindly|help me|just|and|ok|quick)\s+)*(?:translate|rewrite|write|rephrase|paraphrase|proofread"
     r"|summari[sz]e|edit|improve|continue|complete|finish|compose|draft|check|correct|fix|polish|shorten|analy[sz]e"
@@ -86,7 +92,7 @@ _BLOCKED: Final = re.compile(
     r"|insists?|ask|asks|asked|wrote|writes|reads|joke[sd]?|assumes?|swears?|reckons?|heard)\b"
     rf"|\b{_OTHERS}\s*(?:goes|went|(?:is|was|are|were) (?:all )?like|be like)\s*[:,…]"
     r"|\baccording to\b|\bi (?:never|did not|do not) (?:said|say|tell|told|claim|claimed|think|believe)\b"
-    r"|\bin (?:the|my|a|this|that|our) (?:film|movie|book|novel|story|game|play|series|show|song|poem|video|dream)\b"
+    r"|\bin (?:the|my|a|this|that|our) (?:film|movie|book(?! club)|novel|story|game|play|series|show|song|poem|video|dream)\b"
     r"|\bcharacter\b|\blast night i dream",
     re.IGNORECASE,
 )
@@ -185,7 +191,8 @@ _TAIL: Final = re.compile(
     r"|originally|sometimes|occasionally|every .+|most days|on (?:week|mon|tues|wednes|thurs|fri|satur|sun)\w*days?"
     r"|which .*|and (?:i|it|that|we) .*|until .*|so (?!much|far|many|little|often|that)[a-z].*"
     r"|and (?:very |so |really |quite |pretty |super )(?:happy|glad|proud|tired|busy|excited|lucky|content|pleased)(?: .*)?"
-    r"|at last|for once|obviously|though|tbh|mostly|mainly|basically|currently|lol|haha)$",
+    r"|on (?:new year(?:'?s)?(?: (?:eve|day))?|christmas|easter)(?: .*)?|(?:my|our|their) (?:whole|entire) life|all (?:my|our) (?:life|lives)"
+    r"|but (?:nobody|no one|everyone|people|that|it|only|i|we|he|she|they|the|my|our|not any).*|at (?:age )?\d{1,2}|as an? (?:kid|child|teenager|adult|student)|when i was .*|at last|for once|obviously|though|tbh|mostly|mainly|basically|currently|lol|haha)$",
     re.IGNORECASE,
 )
 
@@ -212,7 +219,7 @@ _FIRST_VERBS: Final = (
 )
 _PERSON_DOES: Final = r"(?-i:[A-Z][\w'-]+ (?:is|has|was|works|lives|loves|likes|hates|plays|studies|teaches|can not|does not|turns|turned)\b)"
 _PAST: Final = (
-    r"(?:moved|started|began|got|bought|adopted|quit|sold|joined|married|became|switched|graduated|retired|finished"
+    r"(?:moved|started|began|got|bought|adopted|quit|sold|joined|married|became|switched|graduated|retired|finished|came (?:to|here)"
     r"|passed|relocated|took up|gave up|stopped|lost|left|grew up|was born|learnt|learned|enrolled|signed up|broke up"
     r"|split up|turned|found|renovated|built)\b"
 )
@@ -231,9 +238,18 @@ _SPLIT: Final = re.compile(
     rf"|,?\s+(?:and|but)\s+(?:(?:also|now|then)\s+)?(?=(?P<verb>{_FIRST_VERBS}))",
     re.IGNORECASE,
 )
+_OF_ANOTHER: Final = re.compile(r"(?!(?:i|we)\b)(?:he|she|they|(?:my|our) [\w-]+|(?-i:[A-Z])[\w-]+)\b", re.IGNORECASE)
+_GOES_ON: Final = re.compile(r"(?:and|also|plus|but)\b", re.IGNORECASE)
+_ASIDE: Final = re.compile(
+    r",\s*(?:does|do|did|is|are|can|could|should|would|will|what|how|why|where|any|right|ok|you know)\s+(?:that|it|this|i|we|you"
+    r"|he|she|they|there|one|else|ideas?|tips?|recommendations?|suggestions?|advice)\b[^,;]*$",
+    re.IGNORECASE,
+)
+"""A question after a statement, also without its question mark."""
 _OWN: Final = re.compile(
     r"(?:(?:and|but|so|oh|also|yes|yeah|well) )*(?:i|we)\b|(?!(?:my|our|the|his|her|their)\b)[a-z]+\b", re.IGNORECASE
 )
+_FIRST_ADVERB: Final = re.compile(rf"(?:just|recently|finally|already|officially)\s+(?={_PAST})", re.IGNORECASE)
 _NO_SUBJECT: Final = re.compile(
     rf"(?:{_PAST}|(?:live|lived) (?:in|with|alone)\b|work (?:as|at|for|from home)\b|(?:love|hate|own|prefer|speak|teach"
     r"|can not stand|do not (?:like|eat|drink|smoke))\b|have (?:an?|two|three|four) |"
@@ -248,6 +264,11 @@ _NO_POSSESSIVE: Final = re.compile(
     re.IGNORECASE,
 )
 """Family without "my": "husband is a bricklayer"."""
+_WHERE_I_LIVE: Final = re.compile(
+    r"\b(?:in|from|to) (?:[a-z]+ )?(?P<place>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), where (?:i|we) (?:now |currently )?"
+    r"(?:live\b|am living|are living|have (?:been living|lived)\b)",
+    re.IGNORECASE,
+)
 _AT_HOME: Final = re.compile(r"(?P<home>(?:back )?home in (?-i:[A-Z])[\w'-]+)(?= (?:i|we|it)\b)", re.IGNORECASE)
 _TOGETHER: Final = re.compile(
     r"^(?P<who>(?:my|our) [^,]{1,40}?) and (?P<rest>i (?!.*\band i\b|(?:have )?(?:broke|broken|split|separated|divorced|are no longer)\b).+)$",
@@ -275,7 +296,8 @@ _MATERIAL_FOLLOWS: Final = re.compile(
 
 
 _NAMED_LATER: Final = re.compile(
-    r"(?:,| and) (?:(?:his|her|its|their) name is|(?:he|she|it|they) (?:is|are) (?:called|named)) (?=\w)", re.IGNORECASE
+    rf"(?P<kin>\b(?:{'|'.join(sorted(RELATIONS | PETS | CHILDREN, key=len, reverse=True))}))(?:,| and) (?:(?:his|her|its|their) name is|(?:he|she|it|they) (?:is|are) (?:called|named)) (?=\w)",
+    re.IGNORECASE,
 )
 
 
@@ -284,7 +306,7 @@ def unfolded(text: str) -> str:
     text = plainly_spelt(text.replace("’", "'"))
     for pattern, full in _CONTRACTIONS:
         text = pattern.sub(full, text)
-    return _NAMED_LATER.sub(" named ", text)
+    return _NAMED_LATER.sub(r"\g<kin> named ", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +325,7 @@ def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
     """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
     if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
         return
-    corrects, opens = False, True
+    corrects, opens, of_another = False, True, False
     for sentence, said in islice(_own_lines(message), MAX_SENTENCES):
         if len(sentence) > MAX_SENTENCE:
             continue
@@ -316,12 +338,18 @@ def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
         told = plain if lead is None else lead["told"]
         found: list[SpokenClause] = []
         if not _BLOCKED.search(told):
-            for text, wrong in _parts(told):
+            for text, wrong in _parts(told, of_another=of_another):
+                of_another = _OF_ANOTHER.match(text) is not None
                 found.append(SpokenClause(text=text, sentence=sentence, wrong=wrong, corrects=corrects, opens=opens))
                 opens = False
         yield SpokenSentence(sentence, plain, asks, tuple(found))
         if _MATERIAL_FOLLOWS.search(sentence):
             return
+
+
+def starts_a_play(message: str) -> bool:
+    """Whether the speaker proposes to play roles: what follows in the conversation is not about them."""
+    return _PLAY.search(message[:MAX_LOOK]) is not None
 
 
 def clauses(message: str) -> Iterator[SpokenClause]:
@@ -349,9 +377,13 @@ def _own_lines(message: str) -> Iterator[tuple[str, str]]:
                 head = sentence.rstrip(" :")
 
 
-def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
+def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, str | None]]:
     """Return the clauses of an unfolded sentence without filler words and without hedged clauses, each with what it
-    denies."""
+    denies. `of_another`: the clause before was about somebody else, who may be meant where no subject is said."""
+    goes_on = _GOES_ON.match(sentence) is not None
+    if match := _WHERE_I_LIVE.search(sentence):
+        yield f"I live in {match['place']}", None
+    sentence = _ASIDE.sub("", sentence)
     text = _NO_LONGER_AFTER.sub("", sentence.rstrip(" .!…)\"'"))
     wrong: str | None = None
     if match := _WRONG_AFTER.search(text):
@@ -363,8 +395,13 @@ def _parts(sentence: str) -> Iterator[tuple[str, str | None]]:
         wrong, text = match["wrong"].strip(), text[match.end() :]
     if match := _AT_HOME.match(text):
         yield match["home"], wrong
-    for part in _split(text):
-        bare = _with_subject(_bare(part))
+    for place, part in enumerate(_split(text)):
+        bare = _bare(part)
+        if place == 0 and of_another and (left_out := _NO_SUBJECT.match(bare)) is not None:
+            if not (goes_on and left_out["ongoing"]):
+                continue
+            bare = f"she is {bare}"
+        bare = _with_subject(bare)
         if bare and not _HEDGED.search(bare):
             yield bare, wrong
 
@@ -380,16 +417,17 @@ def _split(text: str) -> Iterator[str]:
         return
     start, prefix = 0, ""
     for match in _SPLIT.finditer(text):
-        yield from _with_children(prefix + text[start : match.start()])
         left_out = match["verb"] or match["past"] or match["past2"]
         if (left_out or match["going"]) and not _OWN.match(prefix + text[start:]):
             continue
+        yield from _with_children(prefix + text[start : match.start()])
         start, prefix = match.end(), "I am " if match["going"] else "I " if left_out else ""
     yield from _with_children(prefix + text[start:])
 
 
 def _with_subject(text: str) -> str:
     """Add the "I" that people leave out: "moved to Lisbon" → "I moved to Lisbon"."""
+    text = _FIRST_ADVERB.sub("", text)
     if match := _NO_SUBJECT.match(text):
         verb = "am " if match["ongoing"] else "have " if match["been"] else "was " if match["was"] else ""
         return f"I {verb}{text}"

@@ -57,6 +57,7 @@ _ME_AND: Final = re.compile(
     rf"\b(?:me and|i and) (?P<who>my (?:[\w-]+ )?(?:{_KIN_WORDS})(?: (?-i:[A-Z])\w+)?|(?-i:[A-Z])\w+) (?=[a-z])",
     re.IGNORECASE,
 )
+_IN_LAW: Final = re.compile(r"\b(brother|sister|mother|father|son|daughter) in law\b", re.IGNORECASE)
 _SMALL: Final = r"(?-i:(?P<name>[^\W\d_A-Z][\w’'-]*))"
 _NAME_FOLLOWS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -69,6 +70,7 @@ _NAME_FOLLOWS: Final = tuple(
         rf"^{_SMALL}(?= (?:is|=) (?:my|our) (?:[\w-]+ )?(?:{_KIN_WORDS})\b)",
         rf"\b(?:live|living|based|move|moved|moving|relocated|home|house|flat|place|born|raised|grew up) (?:back |over )?"
         rf"(?:in|to) {_SMALL}(?=$|\s*[,.!?;()/…-]|\s+(?:[a-z]+\s*)?$|\s+(?:and|with|now|since|last|for|but|because|though)\b)",
+        rf"\b(?:am|is|originally|but|,) from {_SMALL}(?=$|\s*[,.!?;()/…-]|\s+(?:and|but|though)\b)",
         rf"^(?:(?:hi|hey|hello|hiya|yo|heya)[ ,!.]*(?:there|all|everyone)?[ ,!.]*)?(?:I am|this is|it is) {_SMALL}"
         rf"(?=$|\s*[,.!;(…]|\s+(?:and|from|here)\b)",
     )
@@ -85,6 +87,7 @@ def plainly_spelt(sentence: str) -> str:
     text = _ID.sub("I would", text)
     text = _SHORT_WORD.sub(_full, text)
     text = _ONE_I.sub("I", text)
+    text = _IN_LAW.sub(r"\1-in-law", text)
     text = _ME_AND.sub(r"\g<who> and I ", text)
     return with_names(" ".join(text.split()))
 

@@ -22,9 +22,9 @@ RELATIONS: Final = _words(
 
 ROLES: Final = _words(
     """
-    babysitter bandmate bassist carer childminder classmate coach dentist doctor drummer ex ex-boyfriend ex-girlfriend
-    ex-husband ex-wife gp guitarist hairdresser landlady landlord lead lodger physio pianist professor singer student
-    supervisor teacher tenant therapist trainer tutor vet
+    babysitter bandmate bassist carer childminder classmate coach deputy secretary dentist doctor drummer ex
+    ex-boyfriend ex-girlfriend eldest oldest youngest ex-husband ex-wife gp guitarist hairdresser landlady landlord lead
+    lodger physio pianist professor singer student supervisor teacher tenant therapist trainer tutor vet
     """
 )
 """People one has without being related: "my landlord Mr Frey"."""
@@ -150,7 +150,7 @@ PLACES: Final = _words(
 
 ORGANISATIONS: Final = _words(
     """
-    agency airline airport army bakery bank bar bookshop bookstore brewery business cafe café chain charity
+    agency airline airport army brigade bakery bank bar bookshop bookstore brewery business cafe café chain charity
     church clinic college company consultancy corporation council court embassy enterprise factory farm firm
     foundation garage government gym hospital hotel institute kindergarten lab laboratory library magazine
     ministry museum navy newspaper ngo nursery office orchestra parliament pharmacy plant police practice pub
@@ -189,6 +189,7 @@ NO_TRADE: Final = _words(
 
 COMMON_WORDS: Final = _words(
     """
+    tongue language
     a about abroad after afraid again ago ahead alive all allergic almost alone already also always am an and angry
     annoyed annoying another any anymore anyway are around as asleep at autistic available aware away awake back bad
     bankrupt because been before being best better big bit blessed blind bored both broke broken brilliant busy but by
@@ -258,3 +259,15 @@ MADE: Final = _words(
     """
 )
 """What people build, restore or write for weeks: a project, not a moment."""
+
+HOBBYISTS: Final = (
+    "runner|swimmer|hiker|climber|cyclist|gamer|reader|birdwatcher|birder|knitter|surfer|skier|sailor|smoker|non-smoker"
+    "|beekeeper|angler|rower|skater|boulderer|night owl|early bird|homebody|introvert|extrovert"
+    "|(?:morning|night|cat|dog|coffee|tea|beach|mountain) person|atheist|agnostic|quaker|pagan|only child"
+)
+"""What people are without working as it."""
+
+SKILLS: Final = (
+    "knit|sew|crochet|surf|ski|snowboard|sail|paint|draw|fish|hunt|skate|box|fence|climb|hike|meditate|juggle|fly|freedive"
+    "|weld|sculpt"
+)
