@@ -13,7 +13,7 @@ from typing import Final
 
 from .offline_objects import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
 from .offline_text import sentences, without_tail
-from .offline_typing import plainly_spelt, with_names
+from .offline_typing import with_names
 from .offline_words import CHILDREN, NUMBERS, OCCUPATIONS
 
 _ASKED: Final = tuple(
@@ -91,12 +91,12 @@ _NOTES: Final = tuple(
 )  # fmt: skip
 
 
-def noted(sentence: str) -> list[str]:
-    """Return the sentences that a list of notes about oneself stands for; empty when it is no such list.
+def noted(text: str) -> list[str]:
+    """Return the sentences that a list of notes about oneself stands for; empty when it is no such list. `text` is
+    plainly spelt.
 
     Two notes must be read, and the first of the sentence must be among them, so that no sentence is taken for a list.
     """
-    text = plainly_spelt(sentence)
     if text.count(",") + text.count(" / ") + text.count("|") == 0:
         return []
     parts = [

@@ -119,7 +119,7 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
         talk.plays = talk.plays or starts_a_play(message.text)
         if talk.plays:
             continue
-        said = list(spoken_sentences(message.text))
+        said = spoken_sentences(message.text)
         told |= {sentence.verbatim for sentence in said if not sentence.asks and " " in sentence.verbatim}
         parts = [clause for sentence in said for clause in sentence.clauses]
         for text, verbatim in answered(message.text, message.asked):

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from .offline_typing import FACE, PICTURE, plainly_spelt
 from .offline_words import CHILDREN, MONTHS, NUMBERS, PETS, RELATIONS
 
+KEPT_MESSAGE: Final = 1_000
+"""Code points of a message of which the sentences are kept for the next prompts."""
 MAX_LOOK: Final = 16_384
 """Code points of a message that are searched for signs of fiction."""
 MAX_SENTENCES: Final = 60
@@ -304,7 +307,7 @@ _NAMED_LATER: Final = re.compile(
 def unfolded(text: str) -> str:
     """Return `text` in full words: "I'm" → "I am", "im" → "I am"."""
     text = plainly_spelt(text.replace("’", "'"))
-    for pattern, full in _CONTRACTIONS:
+    for pattern, full in _CONTRACTIONS if "'" in text or "cannot" in text else ():
         text = pattern.sub(full, text)
     return _NAMED_LATER.sub(r"\g<kin> named ", text)
 
@@ -321,7 +324,18 @@ class SpokenSentence:
     """Its statements; none in a question, a condition or hearsay."""
 
 
-def spoken_sentences(message: str) -> Iterator[SpokenSentence]:
+def spoken_sentences(message: str) -> Sequence[SpokenSentence]:
+    """Return the sentences of a user's message that are the user's own. The next prompts show it again as context, so
+    what was read of a short message is kept for a while."""
+    return _lately_read(message) if len(message) <= KEPT_MESSAGE else tuple(_read(message))
+
+
+@lru_cache(maxsize=256)
+def _lately_read(message: str) -> tuple[SpokenSentence, ...]:
+    return tuple(_read(message))
+
+
+def _read(message: str) -> Iterator[SpokenSentence]:
     """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
     if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
         return
