@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...adapters.ports import Completion, CompletionRequest, Completions
-from ...memory.language.text import quote_in_folded
+from ...memory.language.locales import locales
 from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn
+from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
+from ...memory.trust.instructions import instruction_rule
 from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
 from ...schemas import ids
 from ...schemas.errors import Poison
@@ -31,8 +33,6 @@ from .item_protection import with_cut_quotes, without_secrets
 from .prompt import ObservePrompt, ShownTurn, recent_messages
 from .rows import EntryOrigin, SessionRow
 from .turn_source import TurnSource
-
-_ROLE_ORDER: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +98,23 @@ class ValidObservation:
     """The short ids that the item, or a repetition of it, replaces."""
 
     def repeated(self, place: int, item: ObservationItem, role: Role) -> ValidObservation:
-        """Join a repetition: what either replaces, corrects or dates counts, and the better evidence is kept."""
+        """Join a repetition: what either replaces, corrects or dates counts, and the better evidence is kept. Of two
+        roles only the more trusted one replaces, corrects and pins."""
         other = ValidObservation((place,), self.turn, item, role, _replaced(item))
-        best = min((self, other), key=lambda each: (_ROLE_ORDER.index(each.role), -len(each.item.evidence)))
+        best = min((self, other), key=lambda each: (TRUST_ORDER.index(each.role), -len(each.item.evidence)))
+        best_trusted = [each for each in (self, other) if each.role == best.role]
         joined = self.item.model_copy(
             update={
                 "evidence": best.item.evidence,
-                "is_correction": self.item.is_correction or item.is_correction,
-                "pinned": self.item.pinned or item.pinned,
+                "is_correction": any(each.item.is_correction for each in best_trusted),
+                "pinned": any(each.item.pinned for each in best_trusted),
                 "valid_from": self.item.valid_from or item.valid_from,
                 "valid_to": self.item.valid_to or item.valid_to,
                 "sensitivity": max(self.item.sensitivity, item.sensitivity, key=SENSITIVITIES.index),
             }
         )
-        return ValidObservation((*self.places, place), self.turn, joined, best.role, (*self.replaces, *other.replaces))
+        replaces = tuple(name for each in best_trusted for name in each.replaces)
+        return ValidObservation((*self.places, place), self.turn, joined, best.role, replaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,14 @@ def conclude(
     answer = without_secrets(answer, secrets)
     usable, counted = _checked(prompt, answer, policy)
     observed: list[Observed] = []
-    names = _Names(prompt)
+    names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
         candidates = [_candidate(item, each, names, counted) for each in usable if each.turn == name]
         candidates = with_cut_quotes(candidates, secrets)
-        applied = apply_turn(session.working, candidates, policy=policy.working)
+        orders = [each for each in candidates if instruction_rule(each.observation.content) is not None]
+        counted += ["instruction"] * len(orders)
+        kept = [each for each in candidates if each not in orders]
+        applied = apply_turn(session.working, kept, policy=policy.working)
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
@@ -220,11 +226,13 @@ def _checked(
         if turn is None:
             counted.append("unknown_turn")
             continue
-        role = source_role(turn, item.evidence) if item.evidence else speaker(turn)
+        role, reason = _judged(prompt, name, item, policy)
+        if reason is not None:
+            counted.append(reason)
         statement = (name, item.subject, ids.content_hash(item.content))
         if role is None:
-            counted.append("invented")
-        elif statement in usable:
+            continue
+        if statement in usable:
             usable[statement] = usable[statement].repeated(place, item, role)
             counted.append("repeated_observation")
         elif per_turn[name] >= policy.capture.max_per_turn:
@@ -261,37 +269,54 @@ def _replaced(item: ObservationItem) -> tuple[str, ...]:
 
 
 def source_role(turn: ShownTurn, quote: str) -> Role | None:
-    """Return the most trusted role whose shown words hold the quote. Words that only a source function wrote count as a
-    tool's."""
-    shown = _most_trusted(turn.folded, quote)
-    if shown is None or turn.messages is None:
-        return shown
-    return _most_trusted(turn.folded_messages, quote) or "tool"
+    """Return the most trusted role in whose own words a quote stands; None when it was not shown."""
+    return words_of(quote, turn.texts, turn.own_texts)
 
 
-def speaker(turn: ShownTurn) -> Role | None:
-    """Return the most trusted role that is shown, for an item without a quote."""
-    return next((role for role in _ROLE_ORDER for who, _ in turn.said if who == role), None)
+def _judged(
+    prompt: ObservePrompt, name: str, item: ObservationItem, policy: MemoryPolicy
+) -> tuple[Role | None, str | None]:
+    """Return the role whose word an item is, and a name to count. No role: the item is dropped.
 
-
-def _most_trusted(said: Sequence[tuple[Role, str]], quote: str) -> Role | None:
-    return next(
-        (role for role in _ROLE_ORDER for who, text in said if who == role and quote_in_folded(quote, text)), None
+    An item of the working-only form has no quote. It is the word of the most trusted role that is shown.
+    """
+    turn = prompt.turn_ids[name]
+    if not item.evidence:
+        said = {who for who, _ in turn.said}
+        return next((role for role in TRUST_ORDER if role in said), None), None
+    judged = judge_evidence(
+        item.evidence,
+        item.content,
+        subject=item.subject,
+        shown=turn.texts,
+        messages=turn.own_texts,
+        earlier=prompt.texts_before(name),
+        packs=locales(policy.conflict.locale),
     )
+    return judged.role, judged.name
 
 
 class _Names:
     """Short ids that `replaces` may name, with their present entry ids: the shown working entries, and observations of
     this answer that were applied. A refresh may change the id of an entry."""
 
-    def __init__(self, prompt: ObservePrompt) -> None:
+    def __init__(self, prompt: ObservePrompt, session: SessionRow) -> None:
         self._named = {name: entry.entry_id for name, entry in prompt.entries.items()}
+        said_by = {origin.observation_id: origin.source_role for origin in session.origins}
+        self._roles: dict[str, Role] = {
+            name: said_by.get(entry.observation_id, "user") for name, entry in prompt.entries.items()
+        }
 
     def entry_id(self, name: str) -> str | None:
         return self._named.get(name)
 
-    def given(self, place: int, entry_id: str) -> None:
+    def may_replace(self, name: str, role: Role) -> bool:
+        """Whether a statement of this role may replace the named one: lower trust never replaces higher."""
+        return TRUST_ORDER.index(role) <= TRUST_ORDER.index(self._roles.get(name, role))
+
+    def given(self, place: int, entry_id: str, role: Role) -> None:
         self._named[f"o{place}"] = entry_id
+        self._roles[f"o{place}"] = role
 
     def moved(self, applied: WorkingSetUpdate) -> None:
         for each in applied.refreshed:
@@ -320,12 +345,14 @@ def _candidate(pending: BatchTurn, usable: ValidObservation, names: _Names, coun
         source_role=usable.role,
         evidence=item.evidence,
     )
-    named = [names.entry_id(each) for each in usable.replaces]
+    allowed = [each for each in usable.replaces if names.may_replace(each, usable.role)]
+    counted += ["replaces_refused"] * (len(usable.replaces) - len(allowed))
+    named = [names.entry_id(each) for each in allowed]
     counted += ["unknown_id"] * named.count(None)
     replaces = next((each for each in named if each not in (None, observation_id)), None)
     for place in usable.places:
-        names.given(place, observation_id)
-    return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned)
+        names.given(place, observation_id, usable.role)
+    return EntryCandidate(observation=observation, replaces=replaces, pinned=item.pinned and usable.role == "user")
 
 
 def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:

@@ -9,9 +9,10 @@ from datetime import datetime
 from functools import cached_property
 
 from ...adapters.ports import Message
-from ...memory.language.text import escape_markers, folded, one_line
+from ...memory.language.text import escape_markers, one_line
 from ...memory.policies import CapturePolicy
 from ...memory.recall.prompt_framing import remove_framed
+from ...memory.trust.evidence import SaidText
 from ...schemas.cloudevents import rfc3339
 from ...schemas.turns import Role, Turn
 from ...schemas.working_set import WorkingEntry, WorkingSet
@@ -57,13 +58,14 @@ class ShownTurn:
         return -(-sum(len(text) for _, text in self.said) // CHARACTERS_A_TOKEN)
 
     @cached_property
-    def folded(self) -> tuple[tuple[Role, str], ...]:
-        """The text in the form that quotes are compared in."""
-        return tuple((role, folded(text)) for role, text in self.said)
+    def texts(self) -> tuple[SaidText, ...]:
+        """What is shown, in the form that quotes are compared in."""
+        return tuple(SaidText(role, text) for role, text in self.said)
 
     @cached_property
-    def folded_messages(self) -> tuple[tuple[Role, str], ...]:
-        return tuple((role, folded(text)) for role, text in self.messages or ())
+    def own_texts(self) -> tuple[SaidText, ...]:
+        """The turn's own messages: what is shown, unless a source function made it."""
+        return self.texts if self.messages is None else tuple(SaidText(role, text) for role, text in self.messages)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,16 @@ class ObservePrompt:
     @cached_property
     def entries(self) -> dict[str, WorkingEntry]:
         return {f"w{n}": entry for n, entry in enumerate(self.working.entries, start=1)}
+
+    def texts_before(self, name: str) -> tuple[SaidText, ...]:
+        """Return what is shown before a turn: earlier messages, and the turns before it."""
+        names = list(self.turn_ids)
+        turns = (self.turn_ids[each] for each in names[: names.index(name)])
+        return (*self._earlier, *(text for turn in turns for text in turn.own_texts))
+
+    @cached_property
+    def _earlier(self) -> tuple[SaidText, ...]:
+        return tuple(SaidText(message.role, message.text) for message in self.recent)
 
     @property
     def name(self) -> str:

@@ -1,22 +1,78 @@
-"""Texts as prompts show them and as quotes are compared."""
+"""Texts as prompts show them, as a reader sees them, and as quotes are compared."""
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
+from typing import Final
 
-_LINE_MARKER = re.compile(r"(?m)^([ \t]*)(?=\[[twcefp]\d+\])")
-_ESCAPED_MARKER = re.compile(r"\\(?=\[[twcefp]\d+\])")
+INVISIBLE: Final = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    r"\ufff9-\ufffb\U000e0000-\U000e001f\U000e007f\U000e0100-\U000e01ef]"
+)
+"""Characters without width: format characters, joiners, direction marks, variation selectors."""
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f]")
+_LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""All that any reader takes for the end of a line."""
+_TAGS: Final = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+"""Invisible copies of ASCII in Unicode."""
+_PUNCTUATION: Final = str.maketrans("„“”«»‹›‟〝〞‘’‚‛ʼ´‐‑‒։∶", '"' * 10 + "'" * 6 + "---::")
+_LOOKALIKES: Final = str.maketrans(
+    "АВСЕНІЈКМОРЅТУХаеіјорсуѕхһԁԛԝɡɩΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ",
+    "ABCEHIJKMOPSTYXaeijopcysxhdqwgiABEZHIKMNOPTYXaikvoptux",
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+
+_MARK: Final = r"\[ ?[twcefpo] ?\d+ ?\]"
+_LABELS: Final = (
+    r"(?:user|assistant|tool|system|developer|function|human|known|new|working entries|earlier messages|known facts"
+    r"|episodes|memories|pairs|turns?|time of the turns|what is asked for|observations)"
+)
+_HEADING: Final = rf"{_MARK}|#{{1,6}}(?: |$)|[*_]*{_LABELS}[*_]* ?:|\[ ?/?memory |<\|"
+_LOOKS_OURS: Final = re.compile(_HEADING, re.IGNORECASE)
+_INDENT: Final = re.compile(r"\s*")
+_ESCAPED: Final = re.compile(rf"\\(?={_HEADING})", re.IGNORECASE)
+_LEADING_BACKSLASH: Final = re.compile(r"(?<!\S)\\(?=\S)")
+
+
+def visible(text: str) -> str:
+    """Return the text as a reader sees it: HTML escapes and compatibility forms (full width) resolved, nothing
+    invisible, `\\n` for every end of a line, one kind of quotation marks, apostrophes, hyphens and spaces."""
+    for _ in range(2):
+        if "&" in text:
+            text = html.unescape(text)
+    plain = unicodedata.normalize("NFKC", _LINE_ENDS.sub("\n", text.translate(_TAGS)))
+    return _CONTROLS.sub("", INVISIBLE.sub("", plain)).translate(_PUNCTUATION)
+
+
+def latin_lookalikes(text: str) -> str:
+    """Replace Cyrillic and Greek letters that look like Latin ones."""
+    return text if text.isascii() else text.translate(_LOOKALIKES)
+
+
+def looks_like_prompt(line: str) -> bool:
+    """Whether a line looks like a role, a heading or a mark of a prompt, in any spelling."""
+    seen = " ".join(latin_lookalikes(visible(line)).split())
+    return _LOOKS_OURS.match(seen) is not None
 
 
 def escape_markers(text: str) -> str:
-    """Put a backslash before the bracket of lines that look like our own markers (`[t1]`, `[w2]` …), so that a turn
-    cannot imitate a heading of the prompt."""
-    return _LINE_MARKER.sub(r"\1\\", text)
+    """Put a backslash before each line that looks like a role, a heading or a mark of ours (`assistant:`, `## user`,
+    `[t1]`), so that a text cannot imitate the prompt that shows it. Every end of a line becomes `\\n`."""
+    return "\n".join(_escaped(line) for line in _LINE_ENDS.split(text))
+
+
+def _escaped(line: str) -> str:
+    if not looks_like_prompt(line):
+        return line
+    indent = _INDENT.match(line)
+    place = indent.end() if indent else 0
+    return f"{line[:place]}\\{line[place:]}"
 
 
 def unescape_markers(text: str) -> str:
-    return _ESCAPED_MARKER.sub("", text)
+    return _ESCAPED.sub("", text)
 
 
 def own_statement(content: str, subject: str) -> str:
@@ -32,9 +88,11 @@ def one_line(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the form in which quotes are compared: NFC, folded case and space, without the backslashes of prompts."""
-    plain = unescape_markers(unicodedata.normalize("NFC", text))
-    return " ".join(unicodedata.normalize("NFC", plain.casefold()).split())
+    """Return the form in which quotes are compared: as a reader sees it, without regard to case, kinds of quotation
+    marks and spaces, and without the backslashes of prompts."""
+    plain = unescape_markers(INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(_PUNCTUATION))
+    plain = _LEADING_BACKSLASH.sub("", plain)
+    return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 
 
 def quote_found(quote: str, text: str) -> bool:

@@ -8,7 +8,6 @@ answers ("please answer in German") is no such instruction.
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -17,28 +16,13 @@ from functools import cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
+from ..language.text import latin_lookalikes, visible
 from .orders import ORDER_RULES, OrderRules
 
 InstructionRule = Literal["encoded_run", "prompt_mark", "url", "tool_call", "order"]
 
 _RUN: Final = 64
 """Shortest run of base64 or hexadecimal digits that counts, in characters."""
-_TAGS: Final = range(0xE0020, 0xE007F)
-"""Invisible copies of ASCII in Unicode."""
-_LOOKALIKES: Final = str.maketrans(
-    "АВСЕНІЈКМОРЅТУХаеіјорсѕухһԁԛԝɡɩΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ",
-    "ABCEHIJKMOPSTYXaeijopcsyxhdqwgiABEZHIKMNOPTYXaikvoptux",
-)
-"""Cyrillic and Greek letters that look like Latin ones."""
-_PUNCTUATION: Final = str.maketrans(
-    {
-        **dict.fromkeys("„“”«»‹›‟〝〞", '"'),
-        **dict.fromkeys("‘’‚‛ʼ´`", "'"),
-        **dict.fromkeys("‐‑‒", "-"),
-        "։": ":",
-        "∶": ":",
-    }
-)
 _LEET: Final = str.maketrans("013457@$", "oieastas")
 _LEET_WORD: Final = re.compile(
     r"(?<![\w@$])(?=[\w@$]*[a-z])(?=[a-z@$]*\d|[a-z]*[@$][a-z])[a-z\d@$]+(?![\w@$])", re.IGNORECASE
@@ -167,22 +151,16 @@ def _is_order(text: str, rules: OrderRules) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return the text as a reader sees it: HTML escapes and compatibility forms resolved, nothing invisible."""
-    for _ in range(2):
-        text = html.unescape(text)
-    text = "".join(chr(ord(char) - 0xE0000) if ord(char) in _TAGS else char for char in text)
-    text = unicodedata.normalize("NFKC", text).translate(_PUNCTUATION)
-    text = "".join(char for char in text if char in "\n\r\t\v\f\x85" or unicodedata.category(char) not in ("Cf", "Cc"))
-    text = re.sub(r"[\r\v\f\x85\u2028\u2029]", "\n", text)
-    return "\n".join(" ".join(line.split()) if "  " not in line else line.strip() for line in text.split("\n"))
+    """Return the text as a reader sees it. Doubled spaces stay where they may part spaced words."""
+    return "\n".join(line.strip() for line in re.sub(r"[^\S\n]", " ", visible(text)).split("\n"))
 
 
 def _spellings(plain: str) -> Iterator[str]:
     """Yield the text without accents, and what it says when its look-alike letters, digits and gaps are undone."""
-    words = _without_accents(plain.translate(_LOOKALIKES))
+    words = _without_accents(latin_lookalikes(plain))
     if words.isupper():
         words = words.lower()
-    yield " ".join(words.split(" ")) if "  " not in words else re.sub(r" {2,}", " ", words)
+    yield re.sub(r" {2,}", " ", words)
     if _LEET_WORD.search(words):
         yield re.sub(r" {2,}", " ", _LEET_WORD.sub(lambda found: found.group().translate(_LEET), words))
     if _SPACED.search(words):

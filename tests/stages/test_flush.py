@@ -45,8 +45,9 @@ class Moody:
                 {
                     **OBSERVATION,
                     "turn": name,
+                    "subject": "word",
                     "content": f"Answer {ask.number} about {name}, {importance}",
-                    "evidence": "word",
+                    "evidence": "very plain word",
                     "importance": importance,
                     "durability": "session",
                 }
@@ -75,7 +76,9 @@ def told(result: CommandResult) -> dict[str, Any]:
 class TestObserver:
     async def test_what_counts_is_sent_to_the_reflector_and_the_result_names_it(self) -> None:
         world = ObserverWorld(Moody(), policy=POLICY)
-        await world.deliver(world.turn("a word"), world.turn("b word", "t2", scope="agent", agent_id="bot"))
+        await world.deliver(
+            world.turn("a very plain word"), world.turn("b very plain word", "t2", scope="agent", agent_id="bot")
+        )
         await world.deliver(world.command("c1", "flush_important"))
         commands = sent(world)
         assert kept(commands) == [
@@ -104,22 +107,22 @@ class TestObserver:
         self, policy: MemoryPolicy, args: dict[str, Any], entries: int
     ) -> None:
         world = ObserverWorld(Moody(), policy=policy)
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important", args=args))
+        await world.deliver(world.turn("a very plain word"), world.command("c1", "flush_important", args=args))
         assert (len(kept(sent(world))), told(world.results()[0])["entries"]) == (entries, entries)
 
     async def test_what_is_unobserved_is_observed_first(self) -> None:
         model = AwayModel([item("t1", "Likes tea"), item("t2", "Likes jazz", importance=0.6)])
-        world = await deferred(model, "a word", "b word")
+        world = await deferred(model, "a very plain word", "b very plain word")
         await world.deliver(world.command("c1", "flush_important"))
         assert [content for _, content in kept(sent(world))] == ["Likes jazz", "Likes tea"]
         assert told(world.results()[0]) == {"waiting": 0, "entries": 2, "left": 0}
 
     async def test_while_the_model_is_away_what_is_known_is_sent_and_what_waits_is_told(self) -> None:
-        model = AwayModel([item("t1", "Likes tea", "fine")])
+        model = AwayModel([item("t1", "Likes tea", "a fine word")])
         world = ObserverWorld(model, policy=MemoryPolicy(observe=ObservePolicy(patience=0.001)))
-        await world.deliver(world.turn("fine", "t0"))
-        model.away = {"word"}
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important"))
+        await world.deliver(world.turn("a fine word", "t0"))
+        model.away = {"very plain word"}
+        await world.deliver(world.turn("a very plain word"), world.command("c1", "flush_important"))
         assert [content for _, content in kept(sent(world))] == ["Likes tea"]
         assert told(world.results()[0]) == {"waiting": 1, "entries": 1, "left": 0}
         model.away, model.answers = set(), [[item("t1", "Likes jazz")]]
@@ -129,14 +132,16 @@ class TestObserver:
     @pytest.mark.parametrize("threshold", [-0.1, 1.1, "much", []])
     async def test_what_is_no_threshold_is_refused(self, threshold: Any) -> None:
         world = ObserverWorld(Moody(), policy=POLICY)
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important", args={"threshold": threshold}))
+        await world.deliver(
+            world.turn("a very plain word"), world.command("c1", "flush_important", args={"threshold": threshold})
+        )
         (result,) = world.results()
         assert (result.status, result.error and result.error.code) == ("refused", "invalid_args")
         assert sent(world) == []
 
     async def test_where_nobody_keeps_episodes_it_is_refused_with_the_setting(self) -> None:
         world = ObserverWorld(Moody(), policy=ALONE)
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important"))
+        await world.deliver(world.turn("a very plain word"), world.command("c1", "flush_important"))
         (result,) = world.results()
         assert result.error is not None
         assert (result.status, result.error.code) == ("refused", "tier_off")
@@ -149,13 +154,13 @@ class TestObserver:
 
     async def test_one_that_has_expired_does_nothing(self) -> None:
         world = ObserverWorld(Moody(), policy=POLICY)
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important", expires_at=NOW))
+        await world.deliver(world.turn("a very plain word"), world.command("c1", "flush_important", expires_at=NOW))
         assert ([each.status for each in world.results()], sent(world)) == (["expired"], [])
 
     async def test_a_flush_that_comes_twice_is_answered_once_and_two_flushes_twice(self) -> None:
         world = ObserverWorld(Moody(), policy=POLICY)
-        await world.deliver(world.turn("a word"), world.command("c1", "flush_important"))
-        await world.deliver(world.turn("b word", "t2"), world.command("c1", "flush_important"))
+        await world.deliver(world.turn("a very plain word"), world.command("c1", "flush_important"))
+        await world.deliver(world.turn("b very plain word", "t2"), world.command("c1", "flush_important"))
         assert (len(sent(world)), len(world.results())) == (1, 1)
         await world.deliver(world.command("c2", "flush_important"))
         assert (len(sent(world)), len(world.results())) == (2, 2)
@@ -163,10 +168,10 @@ class TestObserver:
 
 def flushing(world: ObserverWorld) -> Sequence[Record]:
     return [
-        world.turn("a word"),
-        world.turn("b word", "t2", scope="agent", agent_id="bot"),
+        world.turn("a very plain word"),
+        world.turn("b very plain word", "t2", scope="agent", agent_id="bot"),
         world.command("c1", "flush_important"),
-        world.turn("c word", "t3"),
+        world.turn("c very plain word", "t3"),
         world.command("c1", "flush_important"),  # a duplicate
         world.command("c2", "flush_important"),
     ]

@@ -30,7 +30,8 @@ GOOGLE: dict[str, Sequence[Mapping[str, JsonValue]]] = {
 
 
 def item(content: str, evidence: str, **fields: Any) -> dict[str, Any]:
-    return {**OBSERVATION, "content": content, "evidence": evidence, **fields}
+    """An item about the subject `word`, so that a quote with a word carries any content."""
+    return {**OBSERVATION, "subject": "word", "content": content, "evidence": evidence, **fields}
 
 
 def answering(*items: dict[str, Any]) -> Script:
@@ -194,7 +195,7 @@ async def test_only_what_was_said_in_that_very_turn_is_believed() -> None:
         answering(
             item("Works at Google", "i  WORK\nat google"),
             item("Likes tea", "I like tea"),
-            item("Was greeted", "Hello friend"),
+            item("Was greeted as friend", "Hello friend"),
         )
     )
     talk = [
@@ -203,17 +204,17 @@ async def test_only_what_was_said_in_that_very_turn_is_believed() -> None:
     ]
     await world.deliver(world.turn("Hello friend", "t0", session=SESSION))
     await world.deliver(world.turn(talk))
-    assert world.contents() == [["Was greeted"], ["Works at Google"]]
+    assert world.contents() == [["Was greeted as friend"], ["Works at Google"]]
     assert world.counted()["invented"] == 4
 
 
 async def test_who_said_it() -> None:
-    world = ObserverWorld(answering(item("Likes tea", "likes tea"), item("Likes coffee", "likes coffee")))
+    world = ObserverWorld(answering(item("Likes tea", "she likes tea"), item("Likes coffee", "and likes coffee")))
     await world.deliver(
         world.turn(
             [
                 {"role": "assistant", "content": "So she likes tea and likes coffee?"},
-                {"role": "user", "content": "Yes, likes tea."},
+                {"role": "user", "content": "Yes, she likes tea."},
             ]
         )
     )
@@ -222,18 +223,22 @@ async def test_who_said_it() -> None:
 
 
 async def test_the_cap_is_applied_last() -> None:
-    items = [item("Invented", "nowhere"), *(item(f"Says {n}", "word") for n in (1, 1, 2, 3, 4))]
+    items = [item("Invented", "nowhere"), *(item(f"Says {n}", "very plain word") for n in (1, 1, 2, 3, 4))]
     world = ObserverWorld(answering(*items))
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn("a very plain word"))
     assert world.contents() == [["Says 1", "Says 2", "Says 3"]]
     assert world.counted() == {"invented": 1, "repeated_observation": 1, "over_the_cap": 1}
 
 
 async def test_with_one_turn_there_is_no_question_which_is_meant() -> None:
     world = ObserverWorld(
-        answering(item("One", "word", turn=None), item("Two", "word", turn="[t1]"), item("Three", "word", turn="t9"))
+        answering(
+            item("One", "very plain word", turn=None),
+            item("Two", "very plain word", turn="[t1]"),
+            item("Three", "very plain word", turn="t9"),
+        )
     )
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn("a very plain word"))
     assert world.contents() == [["One", "Two", "Three"]]
     assert world.counted()["unknown_id"] == 1
 
@@ -254,9 +259,13 @@ async def test_what_replaces_something_takes_it_out_also_when_it_is_pinned() -> 
 
 async def test_an_id_that_was_not_shown_is_dropped_and_the_statement_stays() -> None:
     world = ObserverWorld(
-        answering(item("A", "word", replaces="w1"), item("B", "word", replaces="o2"), item("C", "word", replaces="c1"))
+        answering(
+            item("A", "very plain word", replaces="w1"),
+            item("B", "very plain word", replaces="o2"),
+            item("C", "very plain word", replaces="c1"),
+        )
     )
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn("a very plain word"))
     assert world.contents() == [["A", "B", "C"]]
     assert [each.replaces_observation_id for each in world.observed()[0].observations] == [None, None, None]
     assert world.counted()["unknown_id"] == 3
@@ -264,18 +273,22 @@ async def test_an_id_that_was_not_shown_is_dropped_and_the_statement_stays() -> 
 
 async def test_an_earlier_observation_of_the_answer_can_be_replaced() -> None:
     world = ObserverWorld(
-        answering(item("Junk", "nowhere"), item("Works at A", "A"), item("Works at B", "B", replaces="[o2]"))
+        answering(
+            item("Junk", "nowhere"),
+            item("Works at Acme", "First Acme, no"),
+            item("Works at Bolt", "Acme, no, Bolt", replaces="[o2]"),
+        )
     )
-    await world.deliver(world.turn("First A, no, B."))
+    await world.deliver(world.turn("First Acme, no, Bolt."))
     (record,) = world.observed()
     assert record.observations[1].replaces_observation_id == record.observations[0].observation_id
-    assert world.working() == ["Works at B"]
+    assert world.working() == ["Works at Bolt"]
 
 
 async def test_said_again_is_no_second_entry_and_no_replacement() -> None:
     known: Known = {
         "Tea": [{"content": "Likes tea", "durability": "session"}],
-        "tea": [{"content": "likes  TEA", "durability": "permanent", "replaces": "Likes tea"}],
+        "Ah, tea": [{"content": "likes  TEA", "durability": "permanent", "replaces": "Likes tea"}],
     }
     world = ObserverWorld(observing(known))
     await world.deliver(world.turn("Tea."), world.turn("Ah, tea.", "t2"))
@@ -305,8 +318,8 @@ async def test_what_must_make_room_is_reported_when_it_was_lasting() -> None:
 
 
 async def test_a_pin_without_a_free_slot_is_kept_unpinned_and_counted() -> None:
-    world = ObserverWorld(answering(*(item(f"Pin {n}", "word", pinned=True) for n in range(3))))
-    await world.deliver(world.turn("a word"))
+    world = ObserverWorld(answering(*(item(f"Pin {n}", "very plain word", pinned=True) for n in range(3))))
+    await world.deliver(world.turn("a very plain word"))
     assert sorted(entry.pinned for entry in world.row().working.entries) == [False, True, True]
     assert world.counted()["pin_refused"] == 1
 
@@ -317,8 +330,8 @@ async def test_a_pin_without_a_free_slot_is_kept_unpinned_and_counted() -> None:
      ("public", "secret", "secret")],
 )  # fmt: skip
 async def test_a_statement_is_at_least_as_sensitive_as_its_turn(turn: str | None, model: str, kept: str) -> None:
-    world = ObserverWorld(answering(item("A", "word", sensitivity=model)))
-    await world.deliver(world.turn("a word", sensitivity=turn))
+    world = ObserverWorld(answering(item("A", "very plain word", sensitivity=model)))
+    await world.deliver(world.turn("a very plain word", sensitivity=turn))
     assert world.observed()[0].observations[0].sensitivity == kept
     assert world.row().working.entries[0].sensitivity == kept
 
@@ -326,9 +339,12 @@ async def test_a_statement_is_at_least_as_sensitive_as_its_turn(turn: str | None
 async def test_only_tasks_are_due() -> None:
     due = "2026-12-01T10:00:00Z"
     world = ObserverWorld(
-        answering(item("A", "word", due_at=due), item("B", "word", due_at=due, category="task", valid_to="2027-01-01"))
+        answering(
+            item("A", "very plain word", due_at=due),
+            item("B", "very plain word", due_at=due, category="task", valid_to="2027-01-01"),
+        )
     )
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn("a very plain word"))
     first, second = world.observed()[0].observations
     assert first.due_at is None
     assert second.due_at is not None
@@ -387,10 +403,10 @@ async def test_users_and_tenants_with_the_same_ids_never_meet(
         if "away" in next(iter(ask.turns.values())):
             raise Poison("refused_by_model", "no")
         known = [shown.content for shown in ask.prompt.working.values()]
-        return {"observations": [item(f"Said after {len(known)}", "word")]}
+        return {"observations": [item(f"Said after {len(known)}", "very plain word")]}
 
     def turn(world: ObserverWorld, who: tuple[str, str, str], turn_id: str, bad: bool) -> Any:
-        return world.turn("away word" if bad else "a word", turn_id, session=who)
+        return world.turn("away word" if bad else "a very plain word", turn_id, session=who)
 
     policy = MemoryPolicy(observe=ObservePolicy(patience=0.02))
     together = ObserverWorld(script, policy=policy)

@@ -25,9 +25,9 @@ OTHER = ("globex", "u1", "s1")
 # ------------------------------------------------------------------------------------------------ deferring
 async def test_past_its_patience_a_turn_becomes_a_row_and_is_done() -> None:
     model = AwayModel()
-    model.away = {"word"}
+    model.away = {"very plain word"}
     world = ObserverWorld(model, policy=policy())
-    turn = world.turn("a word", headers=(("h", b"\xff"),))
+    turn = world.turn("a very plain word", headers=(("h", b"\xff"),))
     await world.deliver(turn)
     assert len(world.model.asks) > 1  # tried again, then given up
     (waiting,) = world.waiting_turns()
@@ -49,32 +49,43 @@ async def test_when_the_breaker_is_open_a_turn_is_deferred_at_once_and_other_ten
         await world.harness.calls.call("model:acme", away, give_up_after=0.0)
     async with asyncio.timeout(5):
         for n in range(1, 4):
-            await world.deliver(world.turn("a word", f"t{n}"), world.turn("fine", f"t{n}", session=OTHER))
+            await world.deliver(world.turn("a very plain word", f"t{n}"), world.turn("fine", f"t{n}", session=OTHER))
     assert [(r.tenant_id, r.turn_number) for r in world.observed()] == [("globex", 1), ("globex", 2), ("globex", 3)]
     assert world.row().waiting == len(world.model.asks) == 3
 
 
 async def test_the_next_turn_takes_those_that_wait_and_numbers_follow_the_order() -> None:
-    model = AwayModel([item("t2", "B", "b word"), item("t1", "A", "a word"), item("t3", "C", "c word")])
-    world = await deferred(model, "a word", "b word")
-    await world.deliver(world.turn("c word", "t3"))
+    model = AwayModel(
+        [
+            item("t2", "B", "b very plain word"),
+            item("t1", "A", "a very plain word"),
+            item("t3", "C", "c very plain word"),
+        ]
+    )
+    world = await deferred(model, "a very plain word", "b very plain word")
+    await world.deliver(world.turn("c very plain word", "t3"))
     assert [(r.turn_id, r.turn_number) for r in world.observed()] == [("t1", 1), ("t2", 2), ("t3", 3)]
     assert world.contents() == [["A"], ["B"], ["C"]]
     assert world.waiting() == []
     assert world.row().waiting == 0
-    assert (world.row().working.turn, model.shown) == (3, [["user: a word", "user: b word", "user: c word"]])
+    assert (world.row().working.turn, model.shown) == (
+        3,
+        [["user: a very plain word", "user: b very plain word", "user: c very plain word"]],
+    )
 
 
 async def test_one_tick_for_each_turn_of_a_round() -> None:
     model = AwayModel([item("t1", "A"), item("t3", "C")])
-    world = await deferred(model, "a word", "b word", "c word")
+    world = await deferred(model, "a very plain word", "b very plain word", "c very plain word")
     await world.deliver(world.command())
     entries = {entry.content: entry.salience for entry in world.row().working.entries}
     assert entries == {"A": pytest.approx(0.7 * 4**-0.5), "C": pytest.approx(0.7 * 2**-0.5)}
 
 
 async def test_usage_stands_on_the_first_turn_of_a_call() -> None:
-    world = await deferred(AwayModel(), "a word", "b word", "c word", policy=policy(together=2))
+    world = await deferred(
+        AwayModel(), "a very plain word", "b very plain word", "c very plain word", policy=policy(together=2)
+    )
     await world.deliver(world.command())
     assert [record.cause.usage is not None for record in world.observed()] == [True, False, True]
     assert {record.cause.model for record in world.observed()} == {"scripted"}
@@ -82,7 +93,7 @@ async def test_usage_stands_on_the_first_turn_of_a_call() -> None:
 
 async def test_rounds_are_as_small_as_the_setting_says() -> None:
     model = AwayModel()
-    world = await deferred(model, *(f"{n} word" for n in range(7)), policy=policy(together=3))
+    world = await deferred(model, *(f"{n} very plain word" for n in range(7)), policy=policy(together=3))
     await world.deliver(world.command())
     assert [len(texts) for texts in model.shown] == [3, 3, 1]
     assert [r.turn_number for r in world.observed()] == [1, 2, 3, 4, 5, 6, 7]
@@ -90,32 +101,37 @@ async def test_rounds_are_as_small_as_the_setting_says() -> None:
 
 async def test_every_turn_is_context_for_the_next_round() -> None:
     model = AwayModel()
-    world = await deferred(model, "a word", "b word", "c word", policy=policy(together=2))
+    world = await deferred(
+        model, "a very plain word", "b very plain word", "c very plain word", policy=policy(together=2)
+    )
     await world.deliver(world.command())
-    assert [shown.content for shown in world.model.asks[-1].prompt.context.values()] == ["a word", "b word"]
+    assert [shown.content for shown in world.model.asks[-1].prompt.context.values()] == [
+        "a very plain word",
+        "b very plain word",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ ends and duplicates
 async def test_a_duplicate_of_a_waiting_turn_is_no_second_one_and_asks_the_question() -> None:
     model = AwayModel()
-    world = await deferred(model, "a word")
-    model.away = {"word"}
-    await world.deliver(world.turn("a word"))
+    world = await deferred(model, "a very plain word")
+    model.away = {"very plain word"}
+    await world.deliver(world.turn("a very plain word"))
     assert world.row().waiting == 1
     model.away = set()
-    await world.deliver(world.turn("other word"))
-    assert model.shown == [["user: a word"]]
+    await world.deliver(world.turn("other very plain word"))
+    assert model.shown == [["user: a very plain word"]]
     assert [r.turn_number for r in world.observed()] == [1]
     assert world.counted()["duplicate"] == 2
 
 
 async def test_the_end_of_a_session_waits_too_and_is_observed_after_it() -> None:
-    world = await deferred(AwayModel(), "a word")
+    world = await deferred(AwayModel(), "a very plain word")
     world.model.script = lambda ask: (_ for _ in ()).throw(Transient("model", "away"))
     await world.deliver(world.turn(None, "t2", ends_session=True))
     assert world.row().waiting_ends
     world.model.script = AwayModel()
-    await world.deliver(world.turn("c word", "t3"))
+    await world.deliver(world.turn("c very plain word", "t3"))
     assert [r.turn_id for r in world.observed()] == ["t1", "t2", "t3"]
     assert not world.row().waiting_ends
 
@@ -124,14 +140,14 @@ async def test_a_token_trigger_holds_turns_until_the_session_ends_or_someone_ask
     """The mechanism is one: only the question differs."""
     held = MemoryPolicy(observe=ObservePolicy(patience=0.02, unobserved_tokens=1_000))
     world = ObserverWorld(AwayModel(), policy=held)
-    await world.deliver(world.turn("a word"), world.turn("b word", "t2"))
+    await world.deliver(world.turn("a very plain word"), world.turn("b very plain word", "t2"))
     assert world.model.asks == []
     expired = world.command("c0", expires_at="2026-01-01T00:00:00Z")
     await world.deliver(expired, world.command("c1", kind="dance"))
     assert world.model.asks == []
     await world.deliver(world.command("c2"))
     assert len(world.observed()) == 2
-    await world.deliver(world.turn("c word", "t3"), world.turn(None, "t4", ends_session=True))
+    await world.deliver(world.turn("c very plain word", "t3"), world.turn(None, "t4", ends_session=True))
     assert [r.turn_id for r in world.observed()] == ["t1", "t2", "t3", "t4"]
     assert [(r.command_id, r.status) for r in world.results()] == [
         ("c0", "expired"),
@@ -143,8 +159,8 @@ async def test_a_token_trigger_holds_turns_until_the_session_ends_or_someone_ask
 # ------------------------------------------------------------------------------------------------ commands
 async def test_a_commands_result_says_what_still_waits_and_comes_once() -> None:
     model = AwayModel()
-    world = await deferred(model, "a word", "b word")
-    model.away = {"word"}
+    world = await deferred(model, "a very plain word", "b very plain word")
+    model.away = {"very plain word"}
     await world.deliver(world.command())
     model.away = set()
     await world.deliver(world.command("c2"), world.command("c2"))
@@ -182,7 +198,7 @@ async def test_a_command_for_an_owner_is_no_command_of_a_session() -> None:
 
 # ------------------------------------------------------------------------------------------------ reminders
 async def test_a_deferral_is_asked_again_after_the_pause_with_the_contracts_ids() -> None:
-    world = await deferred(AwayModel(), "a word", "b word", policy=policy(patience=0.02))
+    world = await deferred(AwayModel(), "a very plain word", "b very plain word", policy=policy(patience=0.02))
     assert await world.reminders() == []
     world.clock.seconds += 1
     (reminder,) = await world.reminders()
@@ -201,15 +217,15 @@ async def test_a_server_that_asked_for_more_time_than_the_patience_is_not_asked_
     """Neither by the reminder nor by the session's next turn; another session of the tenant asks for itself."""
 
     def busy(ask: Ask) -> Answer:
-        if any("word" in text for text in ask.turns.values()) and world.clock.seconds < 300:
+        if any("very plain word" in text for text in ask.turns.values()) and world.clock.seconds < 300:
             raise Transient("model", "429", retry_after=300.0)
         return {"observations": []}
 
     world = ObserverWorld(busy, policy=policy(patience=60.0))
-    await world.deliver(world.turn("a word", "t1"))
+    await world.deliver(world.turn("a very plain word", "t1"))
     world.clock.seconds += 100
     assert await world.reminders() == []
-    await world.deliver(world.turn("b word", "t2"))
+    await world.deliver(world.turn("b very plain word", "t2"))
     assert (len(world.model.asks), world.row().waiting) == (1, 2)
     await world.deliver(world.turn("fine", session=("acme", "u2", "s1")))
     assert len(world.model.asks) == 2
@@ -223,8 +239,8 @@ async def test_a_server_that_asked_for_more_time_than_the_patience_is_not_asked_
 
 async def test_while_the_model_stays_away_each_reminder_is_another_command() -> None:
     model = AwayModel()
-    world = await deferred(model, "a word")
-    model.away = {"word"}
+    world = await deferred(model, "a very plain word")
+    model.away = {"very plain word"}
     given = []
     for _ in range(3):
         world.clock.seconds += 1
@@ -237,9 +253,9 @@ async def test_while_the_model_stays_away_each_reminder_is_another_command() -> 
 
 async def test_when_the_breaker_closes_the_tenants_sessions_are_asked_at_once() -> None:
     model = AwayModel()
-    model.away = {"word"}
+    model.away = {"very plain word"}
     world = ObserverWorld(model, policy=policy(patience=0.02), breaker=BreakerPolicy(failures=2, probe_after=0.05))
-    await world.deliver(world.turn("a word"), world.turn("a word", session=(*SESSION[:2], "s2")))
+    await world.deliver(world.turn("a very plain word"), world.turn("a very plain word", session=(*SESSION[:2], "s2")))
     assert world.row().waiting == 1
     model.away = set()
     assert await world.reminders() == []
@@ -254,7 +270,7 @@ async def test_when_the_breaker_closes_the_tenants_sessions_are_asked_at_once() 
 
 
 async def test_at_assignment_waiting_turns_are_found_in_the_table() -> None:
-    world = await deferred(AwayModel(), *(f"{n} word" for n in range(12)))
+    world = await deferred(AwayModel(), *(f"{n} very plain word" for n in range(12)))
     world.harness.rows.local = dict(world.harness.rows.changelog)  # another worker, with nothing but the changelog
     world.harness.start()
     world.observer.on_assigned(frozenset((0,)), world.harness.rows)
@@ -268,7 +284,7 @@ async def test_at_assignment_waiting_turns_are_found_in_the_table() -> None:
 
 async def test_a_waiting_row_that_no_session_counts_reminds_nobody() -> None:
     world = ObserverWorld(AwayModel())
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn("a very plain word"))
     world.harness.rows.local[f"{KEY}/7"] = b"left behind"
     world.harness.rows.local["acme/u2/s1/0"] = b"its session never came"
     world.observer.on_assigned(frozenset((0,)), world.harness.rows)
@@ -302,7 +318,7 @@ async def test_a_broker_that_is_away_does_not_end_the_reminders(monkeypatch: pyt
         self.sent.append(record)  # type: ignore[arg-type]
 
     monkeypatch.setattr(StageHarness, "send_durably", send)
-    world = await deferred(AwayModel(), "a word")
+    world = await deferred(AwayModel(), "a very plain word")
     world.clock.seconds += 1
     task = asyncio.create_task(world.observer.background())
     try:
@@ -320,9 +336,9 @@ async def test_a_broker_that_is_away_does_not_end_the_reminders(monkeypatch: pyt
 # ------------------------------------------------------------------------------------------------ moves
 async def test_nothing_is_deferred_when_the_wait_is_cut_short_by_a_revocation() -> None:
     model = AwayModel()
-    model.away = {"word"}
+    model.away = {"very plain word"}
     world = ObserverWorld(model, policy=policy(patience=60.0), breaker=BreakerPolicy(failures=1, probe_after=30.0))
-    turn = world.turn("a word")
+    turn = world.turn("a very plain word")
     task = asyncio.create_task(world.deliver(turn))
     async with asyncio.timeout(5):
         while not world.model.asks:
@@ -340,7 +356,7 @@ async def test_nothing_is_deferred_when_the_wait_is_cut_short_by_a_revocation() 
 
 async def test_rounds_go_on_at_another_worker_that_has_only_the_changelog() -> None:
     model = AwayModel(*([item("t1", f"Says {n}")] for n in range(9)))
-    world = await deferred(model, *(f"{n} word" for n in range(5)), policy=policy(together=1))
+    world = await deferred(model, *(f"{n} very plain word" for n in range(5)), policy=policy(together=1))
     command = world.command()
     answered = model.__call__
 
@@ -357,12 +373,12 @@ async def test_rounds_go_on_at_another_worker_that_has_only_the_changelog() -> N
     world.harness.start()
     await world.deliver(command)
     assert [(r.turn_id, r.turn_number) for r in world.observed()] == [(f"t{n}", n) for n in range(1, 6)]
-    assert model.shown == [[f"user: {n} word"] for n in range(5)]
+    assert model.shown == [[f"user: {n} very plain word"] for n in range(5)]
     world.harness.check_equal_bytes()
 
 
 async def test_switched_off_capture_takes_what_waits_without_a_model() -> None:
-    world = await deferred(AwayModel(), "a word")
+    world = await deferred(AwayModel(), "a very plain word")
     world.policy = MemoryPolicy(observe=policy().observe, capture=CapturePolicy(enabled=False))
     world.harness.start()
     asked = len(world.model.asks)
@@ -374,9 +390,9 @@ async def test_switched_off_capture_takes_what_waits_without_a_model() -> None:
 async def test_a_dead_model_does_not_fill_the_worker_with_turns_that_wait() -> None:
     """Many sessions at once: the breaker opens, one of them waits to try again, the others are deferred."""
     model = AwayModel()
-    model.away = {"word"}
+    model.away = {"very plain word"}
     world = ObserverWorld(model, policy=policy(patience=60.0), breaker=BreakerPolicy(failures=5, probe_after=30.0))
-    turns = [world.turn("a word", session=(*SESSION[:2], f"s{n}")) for n in range(20)]
+    turns = [world.turn("a very plain word", session=(*SESSION[:2], f"s{n}")) for n in range(20)]
     tasks = [asyncio.create_task(world.deliver(turn)) for turn in turns]
     async with asyncio.timeout(5):
         while sum(task.done() for task in tasks) < 19:

@@ -81,7 +81,8 @@ class Model:
         if any("poison" in text for text in ask.turns.values()):
             raise Poison("refused_by_model", "no")
         found = [
-            {**OBSERVATION, "turn": name, "content": f"Answer {ask.number} on {name}", "evidence": "word",
+            {**OBSERVATION, "turn": name, "subject": "word",
+             "content": f"Answer {ask.number} on {name}", "evidence": "very plain word",
              "replaces": "w1" if ask.number % 3 == 0 else None, "importance": ask.number % 10 / 10}
             for name in ask.turns
         ]  # fmt: skip
@@ -110,8 +111,13 @@ class Play:
             return self.world.command(f"c{n}", session=session)
         if step.kind == "duplicate":
             known = [turn for who, turn in self.good if who == session]
-            return self.world.turn("another word", known[n % len(known)], session=session) if known else None
-        text = {"turn": "a word", "poison": "a poison word", "silent": " ", "end": "a last word"}[step.kind]
+            return self.world.turn("another very plain word", known[n % len(known)], session=session) if known else None
+        text = {
+            "turn": "a very plain word",
+            "poison": "a poison very plain word",
+            "silent": " ",
+            "end": "a last very plain word",
+        }[step.kind]
         turn = self.world.turn(text, f"t{n}", session=session, ends_session=step.kind == "end")
         if step.kind == "poison":
             self.bad.append(turn.position.offset)

@@ -39,8 +39,9 @@ class Moody:
                 {
                     **OBSERVATION,
                     "turn": name,
+                    "subject": "word",
                     "content": f"Answer {ask.number} about {name}",
-                    "evidence": "word",
+                    "evidence": "very plain word",
                     "replaces": "w1" if ask.number % 2 else None,
                 }
                 for name in ask.turns
@@ -53,12 +54,12 @@ Conversation = Callable[[ObserverWorld], Sequence[Record]]
 
 def talk(world: ObserverWorld) -> Sequence[Record]:
     return [
-        world.turn("a word"),
-        world.turn("a word", session=OTHER),
-        world.turn("second word", "t2"),
-        world.turn("a word"),  # a duplicate
-        world.turn("a poison word", "t3"),
-        world.turn("last word", "t4"),
+        world.turn("a very plain word"),
+        world.turn("a very plain word", session=OTHER),
+        world.turn("second very plain word", "t2"),
+        world.turn("a very plain word"),  # a duplicate
+        world.turn("a poison very plain word", "t3"),
+        world.turn("last very plain word", "t4"),
     ]
 
 
@@ -107,8 +108,12 @@ async def test_killed_at_every_step_nothing_is_lost_or_double() -> None:
 async def run_deferred(world: ObserverWorld, model: Moody, *, kill: Kill | None) -> None:
     """Three turns while the model is away, one of them poison; then `observe` takes them in rounds of two."""
     model.away = True
-    turns = [world.turn("a word"), world.turn("a poison word", "t2"), world.turn("c word", "t3", ends_session=True)]
-    turns.append(world.turn("a word", session=OTHER))
+    turns = [
+        world.turn("a very plain word"),
+        world.turn("a poison very plain word", "t2"),
+        world.turn("c very plain word", "t3", ends_session=True),
+    ]
+    turns.append(world.turn("a very plain word", session=OTHER))
     await world.run(turns, kill=kill)
     assert world.harness.rows.local == world.harness.rows.changelog  # waiting rows are on the broker too
     model.away = False
@@ -143,9 +148,9 @@ async def test_killed_while_deferred_turns_are_taken_in_rounds() -> None:
 async def test_a_command_that_comes_before_the_turn_comes_again_loses_nothing(step: str) -> None:
     """The turn's outcome is in the table, the worker dies, and the other topic is read first."""
     probe = ObserverWorld(Moody(), policy=POLICY)
-    await probe.deliver(probe.turn("a word"))
+    await probe.deliver(probe.turn("a very plain word"))
     world = ObserverWorld(Moody(), policy=POLICY)
-    turn = world.turn("a word")
+    turn = world.turn("a very plain word")
     await world.run([], kill=Kill(probe.harness.steps.index(step) + 1))
     with pytest.raises(BaseException, match=step):
         await world.deliver(turn)
@@ -160,11 +165,11 @@ async def test_an_older_turn_that_comes_again_leads_on_without_overwriting(monke
     model = Moody()
     world = ObserverWorld(model, policy=POLICY)
     model.away = True
-    first = world.turn("a word")
-    rest = [world.turn("a word", f"t{n}") for n in range(2, 6)]
+    first = world.turn("a very plain word")
+    rest = [world.turn("a very plain word", f"t{n}") for n in range(2, 6)]
     await world.deliver(first, *rest)
     model.away = False
-    last = world.turn("a word", "t6")
+    last = world.turn("a very plain word", "t6")
     world.harness.steps.clear()
     world.harness._kill_at = None
     await world.run([], kill=Kill(4))
@@ -179,7 +184,7 @@ async def test_an_older_turn_that_comes_again_leads_on_without_overwriting(monke
 
 async def test_an_event_that_was_applied_and_is_not_the_last_is_passed_over() -> None:
     world = ObserverWorld(Moody(), policy=POLICY)
-    turns = [world.turn("a word", f"t{n}") for n in range(3)]
+    turns = [world.turn("a very plain word", f"t{n}") for n in range(3)]
     await world.deliver(*turns)
     sent, rows = list(world.harness.sent), dict(world.harness.rows.local)
     await world.deliver(turns[0], turns[1])
@@ -189,7 +194,11 @@ async def test_an_event_that_was_applied_and_is_not_the_last_is_passed_over() ->
 
 async def test_a_duplicate_does_nothing_whatever_it_says_and_another_session_is_no_duplicate() -> None:
     world = ObserverWorld(Moody(), policy=POLICY)
-    await world.deliver(world.turn("a word"), world.turn("another word"), world.turn("a word", session=OTHER))
+    await world.deliver(
+        world.turn("a very plain word"),
+        world.turn("another very plain word"),
+        world.turn("a very plain word", session=OTHER),
+    )
     assert [(r.user_id, r.turn_number) for r in world.observed()] == [("u1", 1), ("u2", 1)]
     assert world.counted()["duplicate"] == 1
 
@@ -207,7 +216,7 @@ async def test_ids_are_remembered_for_a_thousand_turns() -> None:
 
 async def test_a_model_is_asked_once_when_the_outcome_is_in_the_table() -> None:
     world = ObserverWorld(Moody(), policy=POLICY)
-    turn = world.turn("a word")
+    turn = world.turn("a very plain word")
     await world.deliver(turn)
     for _ in range(3):
         world.harness.start()

@@ -110,12 +110,12 @@ async def test_a_label_is_the_floor_of_an_observation() -> None:
 
 async def test_what_a_model_makes_up_is_masked_or_dropped_too() -> None:
     def model(ask: Ask) -> Answer:
-        content = "Has the card 4111 1111 1111 1111"
+        content = "Prefers tea and has the card 4111 1111 1111 1111"
         return {"observations": [{**OBSERVATION, "content": content, "evidence": "I prefer tea"}]}
 
     world = ObserverWorld(model)
     await world.deliver(world.turn("I prefer tea."))
-    assert [each.content for each in world.observed()[0].observations] == ["Has the card [card]"]
+    assert [each.content for each in world.observed()[0].observations] == ["Prefers tea and has the card [card]"]
     policy = MemoryPolicy(observe=ObservePolicy(patience=0.02), privacy=PrivacyPolicy(card="drop"))
     world = ObserverWorld(model, policy=policy)
     await world.deliver(world.turn("I prefer tea."))

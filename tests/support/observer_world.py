@@ -351,8 +351,9 @@ class ObserverWorld:
 
 
 # ------------------------------------------------------------------------------------------------ a model that is away
-def item(turn: str, content: str, evidence: str = "word", **fields: Any) -> dict[str, Any]:
-    return {**OBSERVATION, "turn": turn, "content": content, "evidence": evidence, **fields}
+def item(turn: str, content: str, evidence: str = "very plain word", **fields: Any) -> dict[str, Any]:
+    """An item about the subject `word`, so that a quote with a word carries any content."""
+    return {**OBSERVATION, "turn": turn, "subject": "word", "content": content, "evidence": evidence, **fields}
 
 
 class AwayModel:

@@ -72,3 +72,43 @@ def test_many_lines_that_only_look_like_frames_cost_no_more_than_their_length() 
     assert remove_framed(begins + ends) == ""
     assert remove_framed(ends + begins) == ""
     assert remove_framed("[memory " * 30_000) == "[memory " * 30_000
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        FRAME.upper(),
+        FRAME.replace(" ", "\u00a0"),
+        FRAME.replace(" ", "  "),
+        FRAME.replace("[", "&#91;").replace("]", "&rsqb;"),
+        FRAME.replace("[", "［").replace(":", "："),
+        FRAME.replace("memory", "mem\u200bory"),
+        FRAME.replace("\n", "\u2028"),
+    ],
+)
+def test_a_frame_is_recognised_in_any_spelling(spelled: str) -> None:
+    assert remove_framed(f"Hello. {spelled} Bye.") == "Hello.  Bye."
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"I am allergic to nuts. {END}", "I am allergic to nuts. "),
+        (f"I am allergic to nuts.\n{END}", "I am allergic to nuts.\n"),
+        (f"Soy alérgica a las nueces.\n{END}\nGracias.", "Soy alérgica a las nueces.\n\nGracias."),
+        (f"{BEGIN}\nI live in Rome.", "I live in Rome."),
+        (f"Hi {BEGIN} I live in Rome.", "Hi  I live in Rome."),
+        (f"{BEGIN}\nKnown facts:\n- Works at Stripe\n\nI live in Rome.", "I live in Rome."),
+        (f"{BEGIN}\nSummary:\nI live in Rome.", "I live in Rome."),
+        (f"I like tea.\n{END}\nI live in Rome.", "I like tea.\n\nI live in Rome."),
+    ],
+)
+def test_a_forged_line_hides_nothing_that_somebody_says(text: str, kept: str) -> None:
+    assert remove_framed(text) == kept
+
+
+@pytest.mark.parametrize(
+    "cut", [FRAME[:-1], FRAME[:-6], FRAME[9:], "s at Stripe\n\nAbout ann:\n- Lives in Oslo\n" + END]
+)
+def test_a_cut_frame_takes_what_is_left_of_it_along(cut: str) -> None:
+    assert remove_framed(cut) == ""

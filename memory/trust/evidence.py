@@ -1,0 +1,355 @@
+"""Evidence that carries its statement: whose own words a quote is, and whether they say what the statement says; pure.
+
+A model that read a poisoned text may write down anything and quote anything. So a quote has to be long enough, and has
+to share something with its statement: a word, a number, a name, a concept. Whose word it is follows from where it
+stands (own_words.py). A statement that stands word for word in a text of lower trust was dictated by that text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Final
+
+from ...schemas.turns import Role
+from ..language.locales import Locale
+from ..language.locales.undetermined import FREQUENT_WORDS
+from ..language.text import folded
+from ..language.tokenizer import compared
+from .evidence_words import CONCEPTS, FIRST_PERSON, FUNCTION_WORDS, SHORT_ANSWERS
+from .own_words import count_words, split_quotations
+
+WORDS_MIN: Final = 3
+CHARS_MIN: Final = 12
+UNSPACED_MIN: Final = 4
+"""Characters of a quote in a script without spaces."""
+TRUST_ORDER: Final[tuple[Role, ...]] = ("user", "assistant", "tool", "system")
+"""Roles, the most trusted first."""
+_ANSWER_WORDS_MAX: Final = 12
+_ANSWER_CONTENT_MAX: Final = 3
+"""Words of a short answer, and content words among them, at most."""
+_STEM: Final = 4
+_STEM_SHARE: Final = 0.6
+"""Two words are alike when they begin with so many equal letters, and with this share of the longer one."""
+
+_WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_SENTENCE_END: Final = re.compile(r"[.!?;…。！？]+(?=\s|$)|[。！？]")
+_LATIN: Final = "LATIN"
+
+
+@dataclass(frozen=True)
+class SaidText:
+    """A message as it is shown, in the form that quotes are compared in."""
+
+    role: Role
+    text: str
+
+    @cached_property
+    def passages(self) -> tuple[tuple[str, bool], ...]:
+        """Folded passages and whether they are own words. Joined, they are the folded message."""
+        parts: list[tuple[str, bool]] = []
+        before = " "
+        for passage in split_quotations(self.text):
+            part = folded(passage.text)
+            if passage.text[:1].isspace() and before != " ":
+                part = f" {part}" if part else " "
+            if passage.text[-1:].isspace() and part and part != " ":
+                part += " "
+            if part:
+                parts.append((part, passage.own))
+                before = part[-1]
+        return tuple(parts)
+
+    @cached_property
+    def folded(self) -> str:
+        return "".join(part for part, _ in self.passages)
+
+    @cached_property
+    def own(self) -> str:
+        """The own words. A tool has none, because nobody speaks there."""
+        return " . ".join(part.strip() for part, own in self.passages if own and part.strip()) if self.speaks else ""
+
+    @property
+    def speaks(self) -> bool:
+        return self.role in ("user", "assistant")
+
+    def occurrences(self, quote: str) -> Iterator[tuple[str, int]]:
+        """Yield, for each place of a folded quote, the own words in it, and its place in the folded message."""
+        start = self.folded.find(quote)
+        while start >= 0:
+            end, place, own = start + len(quote), 0, []
+            for part, is_own in self.passages:
+                cut = part[max(0, start - place) : max(0, end - place)]
+                own += [cut] if is_own and self.speaks else []
+                place += len(part)
+            yield "".join(own).strip(), start
+            start = self.folded.find(quote, start + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceJudgement:
+    """Whose word a statement is. `role` None: it is dropped, and counted under `name`."""
+
+    role: Role | None
+    name: str | None = None
+    """`invented`: the quote stands nowhere. `weak_evidence`: it does not carry the statement. `dictated`: a text of
+    lower trust holds the statement word for word; it has the role of that text."""
+
+
+def words_of(quote: str, shown: Sequence[SaidText], messages: Sequence[SaidText]) -> Role | None:
+    """Return the most trusted role in whose own words a quote stands: a tool's where only a quotation, or a function of
+    the operator, has it; None when it was not shown."""
+    wanted = folded(quote)
+    if not wanted or not any(wanted in text.folded for text in shown):
+        return None
+    for role in TRUST_ORDER:
+        for text in messages:
+            if text.role == role and any(own or not text.speaks for own, _ in text.occurrences(wanted)):
+                return role
+    return "tool"
+
+
+def judge_evidence(
+    quote: str,
+    statement: str,
+    *,
+    subject: str,
+    shown: Sequence[SaidText],
+    messages: Sequence[SaidText],
+    earlier: Sequence[SaidText],
+    packs: tuple[Locale, ...],
+) -> EvidenceJudgement:
+    """Judge a statement by its quote.
+
+    `shown`: what the prompt shows of the turn. `messages`: the turn's own messages, the same but where a function of
+    the operator made the text. `earlier`: what was shown before the turn.
+    """
+    words = words_of(quote, shown, messages)
+    if words is None:
+        return EvidenceJudgement(None, "invented")
+    wanted = folded(quote)
+    claim = _Claim(statement, subject, packs)
+    for role in TRUST_ORDER:
+        for place, text in enumerate(messages):
+            if text.role == role and text.speaks and _carries(claim, wanted, text, [*earlier, *messages[:place]]):
+                source = _dictated_by(claim, text, [*earlier, *messages])
+                return EvidenceJudgement(role) if source is None else EvidenceJudgement(source, "dictated")
+    quoted = next((text for text in (*messages, *shown) if wanted in text.folded), None)
+    if quoted is None or not _long_enough(wanted, quoted.folded):
+        return EvidenceJudgement(None, "weak_evidence")
+    if not claim.shared(wanted) and not claim.incomparable(quoted.folded):
+        return EvidenceJudgement(None, "weak_evidence")
+    return EvidenceJudgement("system" if words == "system" else "tool")
+
+
+# ------------------------------------------------------------------------------------------------ a statement
+class _Claim:
+    """A statement and what it is compared by."""
+
+    def __init__(self, statement: str, subject: str, packs: tuple[Locale, ...]) -> None:
+        self._packs = packs
+        self._text = folded(statement)
+        self._language = _language(self._text)
+        about = "" if subject == "user" else f" {subject.replace('-', ' ')}"
+        self._words = _content(f"{self._text}{about}", self._language or "en")
+        self._said = _content(self._text, self._language or "en")
+
+    def shared(self, text: str) -> bool:
+        """Whether a text has a content word, a number or a name of the statement, or a word of its concept."""
+        if _UNSPACED.search(text) and _UNSPACED.search(self._text):
+            return any(text[at : at + 2] in self._text for at in range(len(text) - 1) if _UNSPACED.match(text, at))
+        words = _content(text, self._language_of(text))
+        return any(self._alike(one, other) for one in self._words for other in words)
+
+    def covered(self, text: str) -> bool:
+        """Whether a text has all content words of the statement."""
+        words = _content(text, self._language_of(text))
+        return all(any(self._alike(one, other) for other in words) for one in self._said)
+
+    def incomparable(self, text: str) -> bool:
+        """Whether a text is in another script or language than the statement."""
+        if _script(text) != _script(self._text):
+            return True
+        language = _language(text)
+        return language is not None and language != (self._language or "en")
+
+    def stands_in(self, text: str) -> bool:
+        """Whether the statement stands in a text: its content words in this order, or all of its words if it has only
+        one of them."""
+        if len(self._said) > 1:
+            wanted = " ".join(self._said)
+            return f" {wanted} " in f" {' '.join(_content(text, self._language or 'en'))} "
+        return bool(self._text) and f" {_spaced(self._text)} " in f" {_spaced(text)} "
+
+    def _language_of(self, text: str) -> str:
+        return _language(text) or self._language or "en"
+
+    def _alike(self, one: str, other: str) -> bool:
+        return one == other or _alike(one, other) or bool(_forms(one, self._packs) & _forms(other, self._packs))
+
+
+# ------------------------------------------------------------------------------------------------ a quote
+def _carries(claim: _Claim, quote: str, text: SaidText, before: Sequence[SaidText]) -> bool:
+    return any(_carries_at(claim, quote, own, place, text, before) for own, place in text.occurrences(quote))
+
+
+def _carries_at(claim: _Claim, quote: str, own: str, place: int, text: SaidText, before: Sequence[SaidText]) -> bool:
+    if not own or not _long_enough(quote, text.folded):
+        return False
+    if own != quote:  # a part of it is a quotation: the rest has to carry the statement alone
+        return claim.shared(own) or (claim.incomparable(text.own) and count_words(own) >= WORDS_MIN and _in_person(own))
+    if claim.shared(quote) or claim.shared(_around(text, quote, place)):
+        return True
+    if claim.incomparable(text.own):
+        return bool(_content(quote, _language(text.own) or "en"))
+    return is_short_answer(text.own) and any(claim.shared(each.own) for each in before)
+
+
+def _long_enough(quote: str, message: str) -> bool:
+    bare = " ".join(_WORD.findall(quote))
+    if count_words(bare) >= WORDS_MIN or len(bare) >= CHARS_MIN or len(_UNSPACED.findall(bare)) >= UNSPACED_MIN:
+        return True
+    return bool(bare) and bare == " ".join(_WORD.findall(message))
+
+
+def _around(text: SaidText, quote: str, place: int) -> str:
+    """Return the own words of the sentences that a quote stands in."""
+    whole = text.folded
+    ends = [found.end() for found in _SENTENCE_END.finditer(whole)]
+    start = max((end for end in ends if end <= place), default=0)
+    end = min((end for end in ends if end >= place + len(quote)), default=len(whole))
+    return next((own for own, at in text.occurrences(whole[start:end]) if at == start), "")
+
+
+def is_short_answer(own: str) -> bool:
+    """Whether own words lean on what was said before: "yes, that one"."""
+    words = _words(own)
+    content = [word for word in _content(own, _language(own) or "en") if word not in _answers()]
+    return 0 < len(words) <= _ANSWER_WORDS_MAX and len(content) <= _ANSWER_CONTENT_MAX
+
+
+def _affirms(own: str) -> bool:
+    words = _words(own)
+    return is_short_answer(own) and bool(words) and words[0] in _answers()
+
+
+def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
+    """Return the role of a text of lower trust that holds the statement word for word, if the speaker's own words do
+    not hold all of it."""
+    said = " . ".join(each.own for each in others if each.role == text.role)
+    if claim.covered(said):
+        return None
+    found: Role | None = None
+    for other in others:
+        quoted = " . ".join(part for part, own in other.passages if not own or not other.speaks)
+        if claim.stands_in(quoted):
+            return "tool"
+        lower = TRUST_ORDER.index(other.role) > TRUST_ORDER.index(text.role)
+        if lower and claim.stands_in(other.own) and not _affirms(text.own):
+            found = other.role
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ words
+def _plain(text: str) -> str:
+    """Return lower case without accents."""
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+
+
+def _words(text: str) -> list[str]:
+    return [_plain(word) for word in _WORD.findall(text)]
+
+
+def _spaced(text: str) -> str:
+    return " ".join(_words(text))
+
+
+def _content(text: str, language: str) -> list[str]:
+    """Return the content words, in their order. Single letters are none, single digits are."""
+    function_words = _function_words(language)
+    return [word for word in _words(text) if word not in function_words and (len(word) > 1 or word.isdigit())]
+
+
+@cache
+def _function_words(language: str) -> frozenset[str]:
+    return frozenset(_plain(word) for word in FUNCTION_WORDS.get(language, "").split())
+
+
+@cache
+def _known_words() -> dict[str, frozenset[str]]:
+    """Return the words that tell languages apart."""
+    tags = {*FUNCTION_WORDS, *FREQUENT_WORDS}
+    return {tag: _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())} for tag in tags}
+
+
+@lru_cache(maxsize=1_024)
+def _language(text: str) -> str | None:
+    """Return the language most of whose frequent words stand in the text; None when there are none, or several have
+    equally many."""
+    words = _words(text)
+    counts = sorted(
+        ((sum(word in known for word in words), tag) for tag, known in _known_words().items()), reverse=True
+    )
+    best = [tag for count, tag in counts if count == counts[0][0]]
+    if not counts[0][0]:
+        return None
+    return best[0] if len(best) == 1 else ("en" if "en" in best else None)
+
+
+def _script(text: str) -> str:
+    """Return the script of most letters."""
+    scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text if char.isalpha()]
+    return max(set(scripts), key=scripts.count) if scripts else _LATIN
+
+
+def _in_person(text: str) -> bool:
+    """Whether a text speaks in the first person, in a language that is known."""
+    return bool(FIRST_PERSON & set(_words(text)))
+
+
+@cache
+def _answers() -> frozenset[str]:
+    return frozenset(_words(SHORT_ANSWERS))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words begin alike: vegetarian, vegetariana."""
+    shorter, longer = sorted((one, other), key=len)
+    if len(shorter) < _STEM or not one.isalpha() or not other.isalpha():
+        return False
+    common = next(
+        (at for at, pair in enumerate(zip(shorter, longer, strict=False)) if pair[0] != pair[1]), len(shorter)
+    )
+    return common >= _STEM and common >= _STEM_SHARE * len(longer)
+
+
+@lru_cache(maxsize=8_192)
+def _forms(word: str, packs: tuple[Locale, ...]) -> frozenset[str]:
+    """Return the stems of a word in the locale packs, and the concepts that it belongs to."""
+    stems = {compared(word, pack) for pack in packs}
+    return frozenset({*stems, *(f"#{place}" for place in _concepts(word))})
+
+
+def _concepts(word: str) -> Iterable[int]:
+    exact, beginnings = _concept_words()
+    yield from exact.get(word, ())
+    for size in range(2, len(word) + 1):
+        yield from beginnings.get(word[:size], ())
+
+
+@cache
+def _concept_words() -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
+    """Return the lines of CONCEPTS by word, and by the beginning of a word."""
+    exact: dict[str, tuple[int, ...]] = {}
+    beginnings: dict[str, tuple[int, ...]] = {}
+    for place, concept in enumerate(CONCEPTS.replace("\n ", " ").split("\n")):
+        for word in concept.split():
+            known = beginnings if word.endswith("*") else exact
+            key = _plain(word.removesuffix("*"))
+            known[key] = (*known.get(key, ()), place)
+    return exact, beginnings

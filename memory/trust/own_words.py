@@ -1,0 +1,357 @@
+"""Own words and quoted text of a message; pure.
+
+People paste mails, pages, logs and chats, and assistants quote what they read. Such text is nobody's own: it counts as
+a tool's, whoever sent the message. `split_quotations` finds it by its structure, never by what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ..language.text import visible
+from .paste_words import ANNOUNCED, ATTRIBUTION, HEADER_NAMES, REPORTED, ROLE_NAMES, SEPARATOR, STRONG_HEADERS
+
+QUOTED_WORDS: Final = 3
+"""Quotation marks around fewer words do not quote: a name, a title, an emphasis."""
+_CHARS_A_WORD: Final = 2
+"""In scripts without spaces, so many characters count as a word."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a message: the sender's own words, or a quotation."""
+
+    text: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    end: int
+    text: str
+    """As a reader sees it."""
+
+    @property
+    def empty(self) -> bool:
+        return not self.text.strip()
+
+
+_LINE: Final = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*(?:\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|\Z)")
+_FENCE: Final = re.compile(r"\s*(```+|~~~+)")
+_QUOTED_LINE: Final = re.compile(r"\s*(?:>|\|\s|»\s)")
+_RULE: Final = re.compile(r"\s*[-=*_~]{3,}\s*$")
+_BANNER: Final = re.compile(r"\s*[-=*_#~]{3,}\s*(?P<name>[^\W\d_][^-=*_#~\n]{0,60}?)\s*[-=*_#~]{3,}\s*$")
+_LAST: Final = re.compile(r"\b(?:end|ende|fin|stop)\b", re.IGNORECASE)
+_LOG: Final = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b|Traceback \(|at [\w.$<>]+\(|File \".*\", line \d+"
+    r"|[\[(<]?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)[\])>]?[:\s]|[\w.]*(?:Error|Exception): "
+    r"|\[?\d{1,2}[./]\d{1,2}[./]\d{2,4},? \d{1,2}:\d\d.{0,40}?: |(?:[^\s=]+=\S*\s+){2,}[^\s=]+=|@@ |>>> |HTTP/\d"
+    r"|\$ [a-z][\w./-]*(?:\s|$)|(?:GET|POST|PUT) /)"
+)
+_ROLE: Final = re.compile(rf"\s*[\[(<*_#\"]*\s*(?:{ROLE_NAMES})\s*[\])>*_\"]*\s*:", re.IGNORECASE)
+_HEADER: Final = re.compile(rf"\s*[*_]*(?P<name>{HEADER_NAMES})\s*[*_]*\s*:\s*[*_]*\s*\S", re.IGNORECASE)
+_HEADER_INLINE: Final = re.compile(rf"(?<!\w)(?P<name>{HEADER_NAMES})\s*:\s*\S", re.IGNORECASE)
+_STRONG: Final = re.compile(STRONG_HEADERS, re.IGNORECASE)
+_SEPARATOR: Final = re.compile(rf"[\s\-_=*>]*(?:{SEPARATOR})[\s\-_=*:]*$", re.IGNORECASE)
+_ATTRIBUTION: Final = re.compile(rf"\s*(?:{ATTRIBUTION})\s*:", re.IGNORECASE)
+_ANNOUNCED: Final = re.compile(rf"(?:{ANNOUNCED})", re.IGNORECASE)
+_REPORTED: Final = re.compile(rf"(?:{REPORTED})\s*:\s*(?=\S)", re.IGNORECASE)
+_ENCLOSED: Final = (
+    re.compile(r"(?P<mark>\"{3}|'{3})[\s\S]*?(?:(?P=mark)|\Z)"),
+    re.compile(r"<\|[^|<>]{0,40}\|>[\s\S]*?(?:<\|(?:im_)?end[^|<>]{0,20}\|>|\Z)", re.IGNORECASE),
+)
+_TAG: Final = re.compile(r"[<\[](?P<end>/?)(?P<name>[a-z][\w-]{0,30})\b[^<>\[\]]{0,200}[>\]]", re.IGNORECASE)
+_FORMATTING: Final = frozenset(
+    ("b", "i", "u", "s", "em", "strong", "br", "hr", "a", "span", "sub", "sup", "small", "mark", "del", "ins")
+)
+"""Tags that quote nothing."""
+_QUOTING: Final = frozenset(
+    ("blockquote", "q", "quote", "cite", "pre", "code", "page", "document", "result", "article", "body", "html")
+)
+"""Tags that quote also when they are not closed."""
+_BRACKETED: Final = frozenset(["quote", "code", "cite"])
+"""Tags in square brackets."""
+_PAIRS: Final = {
+    "“": "”“",
+    "„": "“”‟",
+    "‟": "”",
+    "«": "»",
+    "»": "«",
+    "‹": "›",
+    "›": "‹",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+    "〈": "〉",
+    "‘": "’",
+    "‚": "‘’",
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "＂": "＂",
+    "″": "″",
+}
+"""Opening quotation marks with their closing ones."""
+_OPENING: Final = re.compile(f"[{''.join(_PAIRS)}]")
+_ALIKE: Final = frozenset("\"'`＂″")
+"""Marks that open and close. They open after a space and close before one."""
+_ELISION: Final = re.compile(r"(?:\d|cause|cuz|til|till|em|tis|twas|bout|n\b|round)", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W\d_]+|\d+")
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_JSON: Final = re.compile(r"\{\s*[\"'][^\"'\n]{1,80}[\"']\s*:|\[\s{0,80}\{\s{0,80}[\"']")
+
+
+def split_quotations(text: str) -> tuple[Passage, ...]:
+    """Cut a message into own words and quotations. The passages together are the text."""
+    quoted = _merged(_blocks(text))
+    quoted = _merged((*quoted, *(span for gap in _gaps(quoted, len(text)) for span in _in_line(text, gap))))
+    passages: list[Passage] = []
+    place = 0
+    for start, end in quoted:
+        passages += [Passage(text[place:start], True), Passage(text[start:end], False)]
+        place = end
+    passages.append(Passage(text[place:], True))
+    return tuple(passage for passage in passages if passage.text)
+
+
+def own_words(text: str) -> str:
+    """Return a message without its quotations; a line break stands for each."""
+    return "\n".join(passage.text for passage in split_quotations(text) if passage.own)
+
+
+def count_words(text: str) -> int:
+    """Count words. Scripts without spaces have a word for every two characters."""
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_WORD.findall(_UNSPACED.sub(" ", text))) + unspaced // _CHARS_A_WORD
+
+
+# ------------------------------------------------------------------------------------------------ blocks
+def _blocks(text: str) -> Iterator[Span]:
+    """Yield quotations that have lines of their own, and what marks enclose."""
+    for pattern in _ENCLOSED:
+        yield from (found.span() for found in pattern.finditer(text))
+    yield from _tagged(text)
+    yield from _json(text)
+    lines = _lines(text)
+    last_banner = max((n for n, line in enumerate(lines) if _ends_banner(line)), default=-1)
+    place = 0
+    while place < len(lines):
+        quotation = _quotation_at(lines, place, len(text), last_banner)
+        if quotation is None:
+            place += 1
+        else:
+            span, place = quotation
+            yield span
+
+
+def _tagged(text: str) -> Iterator[Span]:
+    """Yield what tags enclose."""
+    tags = [found for found in _TAG.finditer(text) if _is_quoting_tag(found)]
+    ends: dict[str, list[int]] = {}
+    for tag in tags:
+        if tag["end"]:
+            ends.setdefault(tag["name"].lower(), []).append(tag.end())
+    place = 0
+    for tag in tags:
+        name = tag["name"].lower()
+        if tag["end"] or tag.start() < place:
+            continue
+        closing = ends.get(name, [])
+        after = bisect_right(closing, tag.end())
+        if after < len(closing):
+            place = closing[after]
+            yield tag.start(), place
+        elif name in _QUOTING:
+            place = len(text)
+            yield tag.start(), place
+
+
+def _is_quoting_tag(tag: re.Match[str]) -> bool:
+    name = tag["name"].lower()
+    return name in _BRACKETED if tag.group().startswith("[") else name not in _FORMATTING
+
+
+def _ends_banner(line: _Line) -> bool:
+    return _BANNER.match(line.text) is not None and _LAST.search(line.text) is not None
+
+
+def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) -> tuple[Span, int] | None:
+    """Return the quotation that begins at a line, and the line after it."""
+    line = lines[place]
+    if fence := _FENCE.match(line.text):
+        fenced = (n for n in range(place + 1, len(lines)) if lines[n].text.strip().startswith(fence.group(1)))
+        closing = next(fenced, len(lines) - 1)
+        return (line.start, lines[closing].end), closing + 1
+    if _QUOTED_LINE.match(line.text) or _LOG.match(line.text):
+        return (line.start, line.end), place + 1
+    if _ROLE.match(line.text):
+        last = place
+        while last + 1 < len(lines) and not lines[last + 1].empty:
+            last += 1
+        return (line.start, lines[last].end), last + 1
+    if _BANNER.match(line.text) and not _SEPARATOR.match(line.text) and not _ends_banner(line) and place < last_banner:
+        closing = next(n for n in range(place + 1, last_banner + 1) if _ends_banner(lines[n]))
+        return (line.start, lines[closing].end), closing + 1
+    if _SEPARATOR.match(line.text) or _is_header(lines, place):
+        return (line.start, end), len(lines)
+    return _introduced(lines, place, end)
+
+
+def _is_header(lines: list[_Line], place: int) -> bool:
+    """Whether the head of a mail begins here: two different header names, one of them of mails alone or an address."""
+    names, shown = set(), ""
+    for line in lines[place : place + 5]:
+        found = _HEADER.match(line.text)
+        if found is None:
+            break
+        names.add(found.group("name").lower())
+        shown += line.text + "\n"
+    inline = [found.group("name").lower() for found in _HEADER_INLINE.finditer(lines[place].text)]
+    if len(names) < 2 and _HEADER.match(lines[place].text) and len(set(inline)) >= 3:
+        names, shown = set(inline), lines[place].text
+    return len(names) >= 2 and ("@" in shown or any(_STRONG.fullmatch(name) for name in names))
+
+
+def _introduced(lines: list[_Line], place: int, end: int) -> tuple[Span, int] | None:
+    """Return the text that an attribution or an announcement introduces.
+
+    It reaches to the end of the message, or to a ruled line. Where it has marks of its own (`>`, a fence, quotation
+    marks) these tell its end.
+    """
+    line = lines[place]
+    text, last = line.text, place
+    if not _ATTRIBUTION.match(text) and place + 1 < len(lines):
+        wrapped = f"{text.strip()} {lines[place + 1].text.strip()}"
+        if _ATTRIBUTION.fullmatch(wrapped):
+            text, last = wrapped, place + 1
+    attributed = _ATTRIBUTION.match(text)
+    announced = text.rstrip().endswith(":") and _ANNOUNCED.search(_last_sentence(text)) is not None
+    if attributed is None and not announced:
+        return None
+    if attributed is not None and text[attributed.end() :].strip() and last == place:
+        return (line.start, end), len(lines)
+    following = next((n for n in range(last + 1, len(lines)) if not lines[n].empty), None)
+    if following is None:
+        return None
+    body = lines[following].text.lstrip()
+    if _QUOTED_LINE.match(body) or _FENCE.match(body) or body[:1] in _PAIRS or body[:1] in "{[<":
+        return None
+    closing = next((n for n in range(following + 1, len(lines)) if _RULE.match(lines[n].text)), None)
+    return (lines[following].start, end if closing is None else lines[closing].end), (
+        len(lines) if closing is None else closing + 1
+    )
+
+
+def _last_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?])\s+", text.strip())[-1]
+
+
+def _lines(text: str) -> list[_Line]:
+    return [
+        _Line(found.start(), found.end(), visible(found.group()).rstrip("\n"))
+        for found in _LINE.finditer(text)
+        if found.group()
+    ]
+
+
+def _json(text: str) -> Iterator[Span]:
+    """Yield objects and lists of JSON, also broken off."""
+    place = 0
+    while (start := _next_bracket(text, place)) is not None:
+        depth, at, in_string, mark = 0, start, False, ""
+        while at < len(text):
+            char = text[at]
+            if in_string:
+                if char == "\\":
+                    at += 1
+                elif char == mark:
+                    in_string = False
+            elif char == '"':
+                in_string, mark = True, char
+            elif char in "{[":
+                depth += 1
+            elif char in "}]":
+                depth -= 1
+                if not depth:
+                    break
+            at += 1
+        place = min(at + 1, len(text))
+        yield start, place
+
+
+def _next_bracket(text: str, place: int) -> int | None:
+    found = _JSON.search(text, place)
+    return None if found is None else found.start()
+
+
+# ------------------------------------------------------------------------------------------------ in a line
+def _in_line(text: str, gap: Span) -> Iterator[Span]:
+    """Yield what quotation marks enclose, and what a verb of saying with a colon introduces."""
+    place, unmatched = gap[0], set[str]()
+    while (opening := _OPENING.search(text, place, gap[1])) is not None:
+        start, mark = opening.start(), opening.group()
+        place = start + 1
+        if mark in unmatched or not _opens(text, start):
+            continue
+        closing = _closing(text, start, gap[1])
+        if closing is None:
+            unmatched.add(mark)
+            continue
+        if count_words(text[start + 1 : closing]) >= QUOTED_WORDS:
+            yield start, closing + 1
+        place = closing + 1
+    for found in _REPORTED.finditer(text, *gap):
+        end = _LINE.match(text, found.end())
+        yield found.end(), min(gap[1], end.end() if end else gap[1])
+
+
+def _opens(text: str, place: int) -> bool:
+    mark, before = text[place], text[place - 1 : place]
+    if mark in _ALIKE or mark in "‘»›":
+        if before and not (before.isspace() or before in "([{—–-:,;/*_>"):
+            return False
+        if mark in _ALIKE and text[place + 1 : place + 2].isspace():
+            return False
+    return not (mark in "'‘" and _ELISION.match(text, place + 1))
+
+
+def _closing(text: str, opening: int, end: int) -> int | None:
+    """Return the place of the closing mark. Which marks close does not depend on where the quotation opens."""
+    mark = text[opening]
+    for closing in re.finditer(f"[{_PAIRS[mark]}]", text[opening + 1 : end]):
+        at = opening + 1 + closing.start()
+        after = text[at + 1 : at + 2]
+        if mark in "'‘‚" and (after.isalnum() or text[at - 1].isspace()):
+            continue  # an apostrophe
+        if mark in _ALIKE and text[at - 1].isspace() and after and not after.isspace():
+            continue  # opens another quotation
+        return at
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ spans
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        elif start < end:
+            merged.append((start, end))
+    return merged
+
+
+def _gaps(spans: Iterable[Span], end: int) -> Iterator[Span]:
+    place = 0
+    for start, after in spans:
+        if place < start:
+            yield place, start
+        place = after
+    if place < end:
+        yield place, end
