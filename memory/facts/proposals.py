@@ -26,7 +26,7 @@ from .routing import OWN_WORD_ONLY
 from .similarity import words
 from .statements import Statement, statement_from_fact
 from .transitions import Stamp, Transition, adds_no_evidence, invalidate, merge, prune, reinforce, supersede, update
-from .trust_order import outranks
+from .trust_order import is_confirmed, outranks
 
 STAGE = "proposal"
 
@@ -160,7 +160,7 @@ def _updated(
     """Apply the update as proposed when the target has the expected version; else do only what the two texts alone
     allow."""
     equal = neighbours.equal
-    if equal is not None and equal.fact_id != target.fact_id:
+    if equal is not None and equal.fact_id != target.fact_id and not is_confirmed(equal, statement):
         return _became_another(target, equal, statement, stamp, policy, why)
     if statement.content == target.content and change.category in (None, target.category):
         again = reinforce(
