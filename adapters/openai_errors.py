@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from pydantic import JsonValue
 
 from ..schemas.errors import Transient
 from .unicode import replace_surrogates
@@ -114,6 +116,34 @@ def to_transient(failure: Failure, *, component: str, model: str, setting: str) 
         retry_after=retry_after(failure.headers, now=datetime.now(UTC)),
         remedy=remedy,
     )
+
+
+ECHO_MIN: Final = 20
+"""Code points in a row that an error answer and the request have in common if the answer repeats the request."""
+ECHO_SHORT: Final = 6
+"""Code points of a whole text that is shorter than that."""
+ECHO_LEFT_OUT: Final = "its message repeats what was sent, and is left out"
+
+
+def without_echo(failure: Failure, body: Mapping[str, JsonValue]) -> Failure:
+    """Return the failure without a message that repeats what users said: servers that check requests send the input
+    back, and messages of errors stand in logs."""
+    shown = shorten(failure.message)
+    sent = [shorten(text, limit=len(text)) for text in _user_texts(body)]
+    runs = {shown[at : at + ECHO_MIN] for at in range(len(shown) - ECHO_MIN + 1)}
+    echoes = any(run in text for text in sent for run in runs) or any(
+        ECHO_SHORT <= len(text) < ECHO_MIN and text in shown for text in sent
+    )
+    return replace(failure, message=ECHO_LEFT_OUT) if echoes else failure
+
+
+def _user_texts(body: Mapping[str, JsonValue]) -> list[str]:
+    """Return the texts of a request that are not our own: messages but for the rules, and texts to embed."""
+    messages, texts = body.get("messages"), body.get("input")
+    said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    found = [each.get("content") for each in said if each.get("role") not in ("system", "assistant")]
+    found += texts if isinstance(texts, list) else []
+    return [each for each in found if isinstance(each, str)]
 
 
 def shorten(text: str, limit: int = 300) -> str:

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from ..schemas.errors import Transient
-from .openai_errors import failure_of, is_refusal, shorten, to_transient
+from .openai_errors import failure_of, is_refusal, shorten, to_transient, without_echo
 
 KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. uvicorn (vLLM and others) closes it after 5, and no request may go out on a
@@ -91,7 +91,7 @@ class OpenAIServer:
                     remedy="raise MEMSTREAM_MODEL_TIMEOUT if the model is just slow",
                 ) from error
             except (openai.APIError, httpx2.HTTPError) as error:
-                raise self._raised(error) from error
+                raise self._raised(error, body) from error
         return answer.content
 
     def post_blocking(self, path: str, body: Mapping[str, JsonValue]) -> bytes:
@@ -103,15 +103,17 @@ class OpenAIServer:
                     path, content=encode_json(body), options={"headers": JSON}, cast_to=HttpxBinaryResponseContent
                 ).content
             except (openai.APIError, httpx2.HTTPError) as error:
-                raise self._raised(error) from error
+                raise self._raised(error, body) from error
 
     async def close(self) -> None:
         await self._client.close()
 
-    def _raised(self, error: openai.APIError | httpx2.HTTPError) -> Transient | RequestRefused:
+    def _raised(
+        self, error: openai.APIError | httpx2.HTTPError, body: Mapping[str, JsonValue]
+    ) -> Transient | RequestRefused:
         if isinstance(error, openai.APIStatusError):
             response = error.response
-            failure = failure_of(response.status_code, response.headers, response.content)
+            failure = without_echo(failure_of(response.status_code, response.headers, response.content), body)
             if is_refusal(failure):
                 return RequestRefused(shorten(failure.message))
             return to_transient(failure, component=self._component, model=self._model, setting=self._setting)

@@ -102,6 +102,11 @@ Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 ModelName = Annotated[str, StringConstraints(max_length=200)]
 
 
+def describe(error: BaseException) -> str:
+    """Return what a log or a dead letter may say of an error: not the input that it complains about."""
+    return f"{type(error).__name__}: {explain(error) if isinstance(error, ValidationError) else error}"
+
+
 def explain(error: ValidationError, *, limit: int = 5) -> str:
     """Return the errors in one line, by field. Input values are left out, because they may be private."""
     lines = [

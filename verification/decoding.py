@@ -11,14 +11,18 @@ from typing import TypeVar
 from pydantic import JsonValue, ValidationError
 
 from ..adapters.ports import StoredPoint
-from ..agents.common.turn_routing import decode_turn, is_misplaced, was_rekeyed
+from ..agents.common.turn_routing import decode_turn, is_misplaced, turn_hash, was_rekeyed
 from ..memory.facts.routing import route
 from ..memory.facts.statements import resolve_subject
 from ..memory.language.text import folded, quote_in_folded
 from ..memory.policies import MemoryPolicy
+from ..memory.secrets.quotes import MASKED_SPAN
+from ..memory.secrets.secret_filter import SecretFilter
+from ..memory.secrets.turns import protect_turn
 from ..schemas import ids
 from ..schemas.archive import ArchivedText
 from ..schemas.base import Contract
+from ..schemas.cloudevents import MASKED_HEADER
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
 from ..schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
 from ..schemas.episodes import EpisodesRecorded, StoredEpisode
@@ -81,11 +85,17 @@ def _header(record: Record, name: str) -> str | None:
 class DecodedTurn:
     row: TurnRow
     turn: Turn
+    """With masked spans, as the stages keep it."""
 
     def quoted(self, quotes: Iterable[str]) -> list[bool]:
-        """Whether each quote stands in one of the messages."""
+        """Whether each quote stands in one of the messages. What is masked in a quote may be any words."""
         texts = [folded(message.text) for message in self.turn.messages]
-        return [any(quote_in_folded(quote, text) for text in texts) for quote in quotes]
+        return [any(_stands_in(quote, text) for text in texts) for quote in quotes]
+
+
+def _stands_in(quote: str, text: str) -> bool:
+    parts = [part for part in MASKED_SPAN.split(quote) if part.strip()]
+    return all(quote_in_folded(part, text) for part in parts) if parts else bool(quote.strip())
 
 
 def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTurn | Refusal:
@@ -94,6 +104,7 @@ def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTur
     except Poison as poison:
         return refusal(record, "observer", poison.reason)
     found, owner = routed.turn, routed.owner
+    protected = protect_turn(found, SecretFilter(policy.privacy))
     misplaced, rekeyed = is_misplaced(record, found.session_key, partitions=partitions), was_rekeyed(record)
     if misplaced and rekeyed:
         return refusal(record, "observer", "invalid")
@@ -108,8 +119,10 @@ def turn(record: Record, *, partitions: int, policy: MemoryPolicy) -> DecodedTur
         placed=not misplaced,
         rekeyed=rekeyed,
         messages=tuple(hash(message.text) for message in found.messages),
+        kept_digest=turn_hash(protected, record),
+        kept_messages=tuple(hash(message.text) for message in protected.turn.messages),
     )
-    return DecodedTurn(row, found)
+    return DecodedTurn(row, protected.turn)
 
 
 def refusal(record: Record, stage: StageName, reason: str) -> Refusal:
@@ -240,6 +253,13 @@ def recorded(record: Record, *, partitions: int) -> RecordedRow | Refusal:
 
 
 # ------------------------------------------------------------------------------------------------ outputs of stages
+def _digest_of_letter(record: Record) -> str | None:
+    """Return the digest of the refused value; None where a secret in it is masked."""
+    if _header(record, MASKED_HEADER) is not None:
+        return None
+    return _header(record, "memstream-value-sha256") or digest_of(record.value)
+
+
 def dead_letter(record: Record) -> DeadLetterRow:
     """Decode a dead letter. It never fails: a check reports a dead letter that does not name its record."""
     topic, partition, offset = (
@@ -253,7 +273,7 @@ def dead_letter(record: Record) -> DeadLetterRow:
         original=Position(topic, *numbers) if topic is not None and len(numbers) == 2 else None,
         stage=_header(record, "memstream-stage") or "",
         reason=_header(record, "memstream-reason") or "",
-        digest=_header(record, "memstream-value-sha256") or digest_of(record.value),
+        digest=_digest_of_letter(record),
     )
 
 

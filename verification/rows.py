@@ -64,6 +64,16 @@ class TurnRow:
     rekeyed: bool
     messages: tuple[int, ...]
     """Hashes of the messages' texts."""
+    kept_digest: str
+    """The digest that the recorder keeps: of the turn without what is masked."""
+    kept_messages: tuple[int, ...]
+
+    def stored_as(self, digest: str | None) -> tuple[int, ...] | None:
+        """Return the hashes of the texts that the session log must have; None if this digest is another turn's. What an
+        earlier version stored is not masked."""
+        if digest == self.kept_digest:
+            return self.kept_messages
+        return self.messages if digest == self.digest else None
 
     @property
     def name(self) -> TurnName:
@@ -92,7 +102,8 @@ class DeadLetterRow:
     original: Position | None
     stage: str
     reason: str
-    digest: str
+    digest: str | None
+    """None: a secret in its value is masked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         points = stored.get(turn, [])
         first = next((point.turn_sha256 for point in points if point.index == 0), None)
         known = with_messages[:1] if history.is_complete(TURNS.name, turn[0]) else with_messages
-        kept = next((row for row in known if row.digest == first), None)
+        kept = next((texts for row in known if (texts := row.stored_as(first)) is not None), None)
         where: list[Position | str] = [*positions(known), *(str(point) for point in points)]
         if not points:
             findings.require(False, f"{format_turn(turn)} has no verbatim messages in the store", *where)
@@ -147,7 +147,7 @@ def _verbatim(history: History, turns: Mapping[TurnName, Sequence[TurnRow]], fin
         else:
             said = {(point.index, point.text) for point in points}
             findings.require(
-                said == set(enumerate(kept.messages)),
+                said == set(enumerate(kept)),
                 f"{format_turn(turn)}: its stored messages differ from the turn",
                 *where,
             )

@@ -16,6 +16,8 @@ from .secret_filter import SecretFilter
 
 HIDDEN: Final = "[secret]"
 """What stands in a quote in place of words that only a secret record may tell."""
+MASKED_SPAN: Final = re.compile(rf"{PLACEHOLDER.pattern}|{re.escape(HIDDEN)}")
+"""What stands in a quote in place of words that it does not tell."""
 _BREAK: Final = re.compile(
     r"[.!?;:,…](?=\s|$)|[。！？；，、]|[\r\n]+|\s[-–—]+\s"
     r"|\s(?=(?:and|but|so|because|und|aber|denn|weil|y|pero|porque|et|mais|car)\s)",

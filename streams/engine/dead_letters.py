@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import hashlib
 
+from pydantic import ValidationError
+
+from ...schemas.base import explain
 from ...schemas.errors import DeadLetterReason
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import DEAD_LETTER_SUFFIX, group_of
@@ -37,7 +40,7 @@ def dead_letter(
         "kafka_dlt-original-timestamp": str(record.timestamp),
         "kafka_dlt-original-consumer-group": group_of(stage),
         "kafka_dlt-exception-fqcn": f"{type(cause).__module__}.{type(cause).__qualname__}",
-        "kafka_dlt-exception-message": str(cause)[:MESSAGE_MAX],
+        "kafka_dlt-exception-message": message_of(cause)[:MESSAGE_MAX],
         "memstream-stage": stage,
         "memstream-attempts": str(attempts),
         "memstream-reason": reason,
@@ -49,6 +52,11 @@ def dead_letter(
     value = _head(record.value, "value", fields)
     headers += [(name, text.encode("utf-8", "replace")) for name, text in fields.items()]
     return OutRecord(topic=record.position.topic + DEAD_LETTER_SUFFIX, key=key, value=value, headers=tuple(headers))
+
+
+def message_of(error: BaseException) -> str:
+    """Return an error's message without the input that it complains about."""
+    return explain(error) if isinstance(error, ValidationError) else str(error)
 
 
 def _head(raw: bytes | None, name: str, fields: dict[str, str]) -> bytes | None:

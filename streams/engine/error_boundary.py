@@ -24,6 +24,7 @@ from typing import TypeVar
 
 import structlog
 
+from ...schemas.base import describe
 from ...schemas.errors import Fatal, LaterVersion, Poison, StageError
 from ..log.port import Position
 
@@ -48,7 +49,7 @@ def decoded(route: Callable[[], T]) -> T:
     except Poison:
         raise
     except Exception as error:
-        raise DecisionFailed(repr(error)) from error
+        raise DecisionFailed(describe(error)) from error
 
 
 async def failure_of(work: Awaitable[None]) -> Exception | None:
@@ -129,7 +130,7 @@ class ErrorBoundary:
                 self.count_dead_letter()
         except DecisionFailed as failed:
             cause = failed.__cause__ or failed
-            crashes = self._crashes.add(position, repr(cause))
+            crashes = self._crashes.add(position, describe(cause))
             if crashes < CRASHES_MAX:
                 log.error(
                     "record_kills_worker",
@@ -138,12 +139,12 @@ class ErrorBoundary:
                     offset=position.offset,
                     deaths=crashes,
                     of=CRASHES_MAX,
-                    error=repr(cause),
+                    error=describe(cause),
                     # not exc_info: renderers may show local variables, and in them what users said
                     where="".join(traceback.format_tb(cause.__traceback__)[-TRACE_FRAMES:]),
                 )
                 raise
-            fatal = Poison("fatal", f"{type(cause).__name__}: {cause}")
+            fatal = Poison("fatal", describe(cause))
             fatal.__cause__ = cause
             await refuse(fatal, crashes)
             self.count_dead_letter()

@@ -14,13 +14,14 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from ...schemas.base import describe
 from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import DEAD_LETTER_SUFFIX, StageName, Topic
 from ..log.port import Position, Record
 from .codec import lane_key
 from .crash_points import CrashPoint, Step
-from .dead_letters import dead_letter
+from .dead_letters import dead_letter, message_of
 from .error_boundary import DecisionFailed, ErrorBoundary, decoded, unexpected
 from .metrics import StageMetrics
 from .retry import Calls
@@ -298,7 +299,7 @@ class Handler(Generic[W]):
             return await anext(decisions, None)
         except BaseException as error:
             if unexpected(error) and isinstance(error, Exception):
-                raise DecisionFailed(repr(error)) from error
+                raise DecisionFailed(describe(error)) from error
             raise
 
     async def send(self, records: tuple[OutRecord, ...]) -> None:
@@ -323,7 +324,7 @@ class Handler(Generic[W]):
             partition=position.partition,
             offset=position.offset,
             reason=poison.reason,
-            why=str(poison.__cause__ or poison)[:300],
+            why=message_of(poison.__cause__ or poison)[:300],
         )
 
     def _count(self, outcome: Outcome) -> None:

@@ -17,6 +17,7 @@ import structlog
 from aiokafka.errors import KafkaError
 
 from ...schemas.errors import OverBudget, Relinquished, StageError, Transient
+from .dead_letters import message_of
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,7 @@ def exit_code_for(reason: BaseException | None) -> int:
 def tell_end(reason: BaseException) -> None:
     """Log the last line of a worker that ends for `reason`."""
     remedy = {"remedy": reason.remedy} if isinstance(reason, StageError) and reason.remedy else {}
-    log.critical("worker_stopped", why=str(reason), kind=type(reason).__name__, **remedy)
+    log.critical("worker_stopped", why=message_of(reason), kind=type(reason).__name__, **remedy)
 
 
 def tell_thrown_out(*, app: str, silent: float, session: float, worker_id: str | None) -> None:

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 from faust.exceptions import NotReady, ProducerSendError
 from faust.types import TP as FaustTP
 
+from ...schemas.base import describe
 from ...schemas.errors import Fatal, Poison, Transient
 from ...schemas.outcomes import OutRecord
 from ...schemas.topics import TABLES, group_of
@@ -364,7 +365,7 @@ async def run_worker(runners: Sequence[StageRunner], *, stopping: asyncio.Event)
             wait.cancel()
     failed = [without_faust(stop) for stop in stops if isinstance(stop, BaseException)]
     for error in failed:
-        log.error("stage_stopped_badly", error=repr(error))
+        log.error("stage_stopped_badly", error=describe(error))
     reasons = [app.crash_reason for app in apps if app.crash_reason is not None]
     reasons += failed
     if reasons:

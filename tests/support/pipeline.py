@@ -108,6 +108,7 @@ class Pipeline(Processes):
             tenant_id=self.tenant,
             owner=Owner(scope="user", id=user),
             args=args,
+            issued_by="test",
             issued_at=issued_at or datetime.now(UTC),
         )
         await self.log.append(COMMANDS.name, key=command.key.encode(), value=command.to_bytes())

@@ -118,7 +118,7 @@ async def test_the_crash_is_on_disk_before_the_worker_stops(event: Event, monkey
         "partition": 3,
         "offset": 17,
         "deaths": 1,
-        "why": "RuntimeError('odd')",
+        "why": "RuntimeError: odd",
     }
 
 
