@@ -15,7 +15,8 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
     (
         "passphrase",
         r"pass[ _-]?phrases?|passphrase[ns]?|(?:recovery|seed|secret|backup|mnemonic|wallet) phrase|"
-        r"(?:security|secret) answer|sicherheitsantwort|wiederherstellungsphrase|"
+        r"(?:security|secret) answer|answer to (?:my|the|his|her) (?:security|secret) question|"
+        r"sicherheitsantwort|wiederherstellungsphrase|"
         r"frase (?:de (?:contrasena|paso|recuperacion|seguridad)|secreta|semilla)|respuesta secreta|"
         r"phrase (?:secrete|de passe|de recuperation|mnemonique)|reponse secrete",
     ),
@@ -24,11 +25,12 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
         r"api[ _-]?keys?|api[ _-]?secrets?|(?:secret|access|client|account|app|application|signing|shared|encryption|"
         r"auth|license|licence|service|subscription|storage|webhook)[ _-]?(?:access[ _-]?)?(?:key|secret)s?|"
         r"secret_key_base|api-?schlussel|zugriffsschlussel|geheimschlussel|geheimer schlussel|"
-        r"(?:clave|llave) (?:de )?(?:la )?api|clave secreta de api|cle (?:d'|de l')?api|cle secrete d'api",
+        r"(?:clave|llave) (?:de )?(?:la )?api|clave secreta de api|cle (?:d'|de l')?api|cle secrete d'api|secrets?",
     ),
     ("token", r"tokens?|bearer|zugriffstokens?|jetons?(?: d'acces)?"),
     (
         "pin",
+        r"nip|code (?:you|they|we|i|he|she) (?:just )?(?:sent|got|gave|received|texted)(?: me| you| us)?|"
         r"pins?(?:[ _-]?(?:codes?|numbers?|nummern?|nr))?|otp|totp|cvv2?|cvc2?|csc|puk2?|tan|mtan|"
         r"(?:door|gate|garage|alarm|security|entry|entrance|access|lock|locker|keypad|key ?code|safe|vault|building|"
         r"verification|one[ -]time|unlock|sms|2fa|mfa|otp|authentication|authenticator|login|log-?in|sign[ -]?in|"
@@ -53,7 +55,7 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
     ),
     (
         "password",
-        r"pass[ _-]?words?|pass[ _-]?codes?|passwds?|pwds?|psswrd|psw|pw|pass|"
+        r"p[a@4][s$5]{2}[ _-]?w[o0]rds?|pass[ _-]?codes?|passwds?|pwds?|psswrd|psw|pw|pass|"
         r"(?:wi-?fi|wlan|wpa2?3?|network|wireless|router)[ -]?(?:key|pass|code)|"
         r"passworter[ns]?|passwort(?:e?s)?|passwoerter|kennworter|kennwort(?:e?s)?|losungswort|zugangswort|"
         r"(?:wlan|wi-?fi|wpa2?|netzwerk|netzwerksicherheits)-?schlussel|"
@@ -65,7 +67,7 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
 """Names of secrets, by kind. The first kind that fits at a place counts."""
 SHORT_NOUN: Final = 6
 """A noun of so few letters counts only as a word of its own: `pin` is none in `spinning`."""
-AMBIGUOUS: Final = re.compile(r"claves?|pass|cle .*|llave .*|pw|tan")
+AMBIGUOUS: Final = re.compile(r"claves?|cle .*|llave .*|tan|pass")
 """Nouns with another meaning: only a value that looks like one counts."""
 ANOTHER_ONE: Final = re.compile(
     r"(?:\b(?:old|new|previous|former|current|other|second|first|last|next|backup|work|home) (?:ones?|password|pin)|"
@@ -78,7 +80,8 @@ STEMS: Final = (
     "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
     "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
     "contrasena", "clave", "palabra", "mdp", "cle ", "phrase", "frase", "answer", "antwort", "respuesta", "reponse",
-    "llave",
+    "llave", "pa$", "p@s", "pas5", "w0rd", "cred", "login", "log-in", "zugangs", "anmelde", "acceso", "identifiant",
+    "nip",
 )  # fmt: skip
 """A text without one of these names no secret."""
 
@@ -90,7 +93,7 @@ _QUALIFIERS = (
 _MARKS = r"[\"'`*_)\]]{0,3}"
 SYMBOL: Final = re.compile(
     rf"(?: ?\([^()\n]{{1,40}}\)| [\w.'&-]{{1,24}}){{0,4}}?{_MARKS}[ \t]{{0,4}}"
-    r"(?::=|=>|->|==?|:|\||\u2192|\u27a1|>(?=[^\s=]))[ \t]{0,4}(?:\r?\n[ \t]{0,8})?[*_]{0,3}"
+    r"(?::=|=>|->|==?|:|\||\u2192|\u27a1|>(?=[^\s=])|(?<=[ \t])-(?=[ \t]))[ \t]{0,4}(?:\r?\n[ \t]{0,8})?[*_]{0,3}"
 )
 """`:`, `=`, an arrow; up to four words may stand before."""
 _COPULAS = (
@@ -112,9 +115,17 @@ VERB: Final = re.compile(
     rf" {_COPULAS}){_ADVERBS}(?: (?:being|been))?(?: {_CHANGES} (?:to|auf|a|en|por|par))?(?: as)?[:,]?[ \t]+"
 )
 """A copula; before it may stand what the secret is for."""
+NAMED_VERB: Final = re.compile(
+    r"(?: (?!reset|manager|length|policy|policies|rules?|strength|hash|expir|change|field|box|prompt|check|"
+    r"recovery|hint|generator|"
+    r"protect|entry|attempt|limit|size|format|tool|app|page|link|safe|security|zuruck|wechsel|"
+    r"manag)[\w.@&-]{1,20}){1,2}"
+    rf" {_COPULAS}{_ADVERBS}:?[ \t]+"
+)
+"""A copula after one or two words that name the place: `mot de passe gmail est`. The value must look like one."""
 CHANGE: Final = re.compile(
     r"(?: (?:for|of|on|fur|de|del|du|pour) [^,.;:!?=\n]{1,40}?)? (?:(?:was |is |got |has been |have been )?"
-    rf"(?:{_CHANGES} ))?(?:to|auf|a|por|en|par|in):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
+    rf"(?:{_CHANGES} ))?(?:to|auf|a|por|en|par):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
     rf"{_CHANGES} (?:to|auf|a|en|por|par)):? +"
 )
 """`changed my password to`: the value must look like one."""
@@ -124,17 +135,30 @@ FOLLOW_UP: Final = re.compile(
     r"das ist|namlich|es|c'est|la voici|le voici|voici|aqui (?:esta|va|tienes)|i\.?e\.?|namely):? "
 )
 """A sentence of its own that tells the value."""
-BESIDE: Final = re.compile(r"[ \t]{1,3}(?:#|no\.?|nr\.?|num\.?)?[ \t]?")
+BESIDE: Final = re.compile(r",?[ \t]{1,3}(?:#|no\.?|nr\.?|num\.?)?[ \t]?")
 """Nothing between noun and value."""
+_OWNERS = (
+    r"my|the|our|your|his|her|their|its|mein|meine|das|unser|dein|sein|ihr|die|mi|la|el|su|tu|nuestra|mon|"
+    r"ma|le|notre|ton|"
+    r"son|\w{2,16}'s"
+)
 BEFORE_NOUN: Final = re.compile(
     r"(?:^|(?<=[\s\"'`(,]))(?P<value>\"[^\"\n]{1,64}\"|'[^'\n]{1,64}'|`[^`\n]{1,64}`|[^\s\"'`]{3,64}),? "
-    r"(?:is|was|'s|are|as|for|ist|war|als|fur|es|era|como|para|de|est|etait|comme|pour)"
+    r"(?:(?:is|was|'s|are|for|"
+    r"ist|war|fur|lautet|es|era|para|de|est|etait|pour)"
     r"(?: (?:now|still|also|jetzt|noch|auch|ahora|tambien|maintenant|aussi))?"
-    r"(?: (?:my|the|our|your|his|her|their|its|a|an|mein|meine|das|unser|dein|sein|ihr|die|mi|la|el|su|tu|"
-    r"nuestra|una|"
-    r"mon|ma|le|notre|ton|son|un|maria'?s))?(?: [\w'-]{1,16}){0,2}?[ -]$"
+    rf"(?: (?:{_OWNERS}))?|(?:as|als|como|comme)(?: (?:a|an|ein|una|un|{_OWNERS}))?|\((?:{_OWNERS}))(?: "
+    rf"[\w'-]{{1,16}}){{0,2}}?[ -]$"
 )
 """A value that stands before the noun: `hunter2 is my password`, `use hunter2 as the password`."""
+GENERIC: Final = re.compile(
+    r"(?:common|popular|typical|good|bad|strong|weak|worst|example|sample|haufigste|beliebteste|gutes|"
+    r"schlechtes|typisches|comun|"
+    r"tipica|buena|mala|courant|typique|bon|mauvais)(?: (?:wifi|banking|admin))? $"
+)
+"""What stands before a noun that means no certain password."""
+AND: Final = re.compile(r"(?:,| and| or| und| oder| y| o| et| ou|/| /) ?")
+"""Between two values."""
 UNITS: Final = re.compile(
     r"[ -]?(?:more |weitere |mas |plus )?(?:char|letter|digit|sign|symbol|word|number|day|week|month|year|"
     r"minute|hour|second|time|"
@@ -247,7 +271,7 @@ CREDENTIALS: Final = re.compile(
     r"(?:credentials?|creds?|log-?ins?(?: details| data)?|user(?:name)? ?(?:and|/|&) ?pass(?:word)?|"
     r"zugangsdaten|anmeldedaten|"
     r"credenciales|datos de acceso|identifiants)(?: (?:for|to|fur|zum|para|pour|de) [^:=\n]{1,40}?)?"
-    r"(?: ?[:=] ?| (?:is|are|sind|lauten|son|sont) )[\"'`]?(?P<user>[^\s/|:,]{1,64}) ?[/|:,] "
+    r"(?: ?[:=] ?| (?:is|are|sind|lauten|son|sont|with|as|mit|con|avec) | )[\"'`]?(?P<user>[^\s/|:,]{1,64}) ?[/|:,] "
     r"?(?P<value>[^\s,;\"'`]{4,64})"
 )
 """A name and a password behind one word."""

@@ -45,12 +45,24 @@ _SOLID: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 def cards(text: str) -> Iterator[Finding]:
-    """Yield the numbers of payment cards: issuer range, length and Luhn digit are right."""
-    for match in _CARD.finditer(text):
-        digits = _NOT_DIGIT.sub("", match[0])
-        if not is_card(digits) or not _grouped_as_card(match[0]):
-            continue
-        yield Finding("card", *match.span())
+    """Yield the numbers of payment cards: issuer range, length and Luhn digit are right. Numbers that follow, such as a
+    date, are left out."""
+    place = 0
+    while (match := _CARD.search(text, place)) is not None:
+        end = _end_of_card(match)
+        if end is not None:
+            yield Finding("card", match.start(), end)
+        place = end or match.start() + len(_GROUPS.match(text, match.start())[0])  # type: ignore[index]
+
+
+def _end_of_card(match: re.Match[str]) -> int | None:
+    """Return the end of the longest row of whole groups that is a card."""
+    ends = [group.end() for group in _GROUPS.finditer(match[0])]
+    for end in reversed(ends):
+        number = match[0][:end]
+        if is_card(_NOT_DIGIT.sub("", number)) and _grouped_as_card(number):
+            return match.start() + end
+    return None
 
 
 def is_card(digits: str) -> bool:
@@ -66,12 +78,17 @@ def _grouped_as_card(text: str) -> bool:
 
 def ibans(text: str) -> Iterator[Finding]:
     """Yield IBANs: country, length and check digits are right. Words that follow are left out."""
-    for match in _IBAN.finditer(text):
-        length = _IBAN_LENGTHS.get(match[0][:2].upper())
-        solid = _SOLID.sub("", match[0]).upper()
-        if length is None or len(solid) < length or not mod_97(solid[:length]):
-            continue
-        signs = [place for place, sign in enumerate(match[0], match.start()) if sign.isalnum()]
-        end = signs[length - 1] + 1
-        if not text[end : end + 1].isalnum():
+    place = 0
+    while (match := _IBAN.search(text, place)) is not None:
+        end = _end_of_iban(match)
+        if end is not None and not text[end : end + 1].isalnum():
             yield Finding("iban", match.start(), end)
+        place = end or match.start() + 2
+
+
+def _end_of_iban(match: re.Match[str]) -> int | None:
+    length = _IBAN_LENGTHS.get(match[0][:2].upper())
+    solid = _SOLID.sub("", match[0]).upper()
+    if length is None or len(solid) < length or not mod_97(solid[:length]):
+        return None
+    return [place for place, sign in enumerate(match[0], match.start()) if sign.isalnum()][length - 1] + 1

@@ -31,7 +31,7 @@ _SECRET_SETTING: Final = re.compile(r"(?:password|passwd|pwd|key|signature|secre
 _SETTING: Final = re.compile(
     r"(?P<name>(?:data source|initial catalog|user id|user name|persist security info|integrated security|"
     r"[a-z_][\w.-]{0,40}))"
-    r" ?= ?(?P<value>[^;\s\"'`]{1,512})",
+    r" ?= ?(?P<value>[^;\n\"'`=]{1,128}(?=;)|[^;\s\"'`]{1,512})",
     re.IGNORECASE,
 )
 _SECRET_NAME: Final = re.compile(

@@ -33,8 +33,10 @@ _WORD: Final = re.compile(r"[^\s.,;!?\"]+")
 _CLAUSE_END: Final = re.compile(
     r"[ \t]*(?:[.,;!?)\"\n]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
 )
-_PIN: Final = re.compile(r"[#*]?(?:\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])")
-_KEY: Final = re.compile(r"[A-Za-z0-9_\-+/=.~!$|:]{8,512}")
+_PIN: Final = re.compile(
+    r"[#*]?(?:\d(?:[ -]\d){3,9}|\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])"
+)
+_KEY: Final = re.compile(r"[!-~]{8,512}")
 _MARKUP: Final = re.compile(
     r"<(?P<name>[\w:.-]{0,24}(?:password|passwd|passwort|secret|token|apikey|api_key))>(?P<value>[^<\n]{1,256})</"
 )
@@ -59,13 +61,19 @@ def told_passwords(text: str) -> Iterator[Finding]:
         kind: SecretKind = noun.lastgroup  # type: ignore[assignment]
         if not _stands_alone(small, noun):
             continue
+        if lexicon.GENERIC.search(small, max(0, noun.start() - 32), noun.start()):
+            continue
         is_clear = lexicon.AMBIGUOUS.fullmatch(noun[0]) is None
         place = _value_after(text, small, noun.end(), kind, is_clear=is_clear)
+        if place is None and kind == "password" and "code" in noun[0]:
+            place = _value_after(text, small, noun.end(), "pin", is_clear=True)
         if place is None and kind in ("password", "pin", "passphrase"):
             place = _value_before(text, small, noun.start(), kind)
-        if place is not None:
+        while place is not None:
             yield Finding(kind, *place)
             has_password = True
+            further = lexicon.AND.match(small, place[1])
+            place = further and _value(text, small, further.end(), kind, is_named=False, is_direct=None)
     if has_password:
         for another in lexicon.ANOTHER_ONE.finditer(small):
             place = _value(text, small, another.end(), "password", is_named=True, is_direct=None)
@@ -83,15 +91,15 @@ def _value_after(text: str, small: str, start: int, kind: SecretKind, *, is_clea
     window = min(len(small), start + 160)
     if symbol := lexicon.SYMBOL.match(small, start, window):
         between = small[start : symbol.end()]
-        direct = not re.search(r"[a-z]", between)
-        place = _value(text, small, symbol.end(), kind, is_named=True, is_direct=direct if is_clear else None)
+        is_direct = not re.search(r"[a-z]|[ \t]-", between)
+        place = _value(text, small, symbol.end(), kind, is_named=True, is_direct=is_direct or None)
         if place is not None:
             return place
     if verb := lexicon.VERB.match(small, start, window):
         place = _value(text, small, verb.end(), kind, is_named=True, is_direct=False if is_clear else None)
         if place is not None:
             return place
-    for connector in (lexicon.CHANGE, lexicon.FOLLOW_UP, lexicon.BESIDE):
+    for connector in (lexicon.NAMED_VERB, lexicon.CHANGE, lexicon.FOLLOW_UP, lexicon.BESIDE):
         if between_them := connector.match(small, start, window):
             place = _value(
                 text, small, between_them.end(), kind, is_named=connector is not lexicon.BESIDE, is_direct=None
@@ -113,7 +121,7 @@ def _value(
     if quoted := _QUOTED.match(text, start):
         group = quoted.lastindex or 1
         content = quoted[group].strip()
-        if not content or not is_named or _stands_for_another(content) or not _fits_kind(content, kind, quoted=True):
+        if not content or not is_named or _stands_for_another(content) or not _fits_kind(content, kind):
             return None
         return quoted.span(group)
     if PLACEHOLDER.match(text, start):
@@ -156,8 +164,9 @@ def _whole_object(text: str, small: str, start: int, kind: SecretKind, *, is_dir
         return None
     if not words or (any(len(word) < 2 for word in words) and len(words) == 1):
         return None
+    said = sum(word in lexicon.TOPIC for word in words)
     if kind == "passphrase" and len(words) >= 3:
-        return start, place
+        return (start, place) if said <= len(words) / (4 if words[0] in lexicon.TOPIC else 3) else None
     if is_direct and len(words) > 2:
         return None if any(word in lexicon.FUNCTION_WORDS for word in words) else (start, place)
     if any(word in lexicon.TOPIC or lexicon.TOPIC_ENDINGS.match(word) for word in words):
@@ -178,7 +187,8 @@ def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[in
     raw = text[start : first + found.end("value")]
     if raw[0] in "\"'`":
         content = raw[1:-1]
-        return (start + 1, start + 1 + len(content)) if not _stands_for_another(content) else None
+        is_value = not _stands_for_another(content) and _fits_kind(content, kind)
+        return (start + 1, start + 1 + len(content)) if is_value else None
     value = _trimmed(raw)
     if _stands_for_another(value) or not _is_strong(value) or PLACEHOLDER.search(raw):
         return None
@@ -226,13 +236,17 @@ def _stands_for_another(value: str) -> bool:
     )
 
 
-def _fits_kind(value: str, kind: SecretKind, *, quoted: bool) -> bool:
+def _fits_kind(value: str, kind: SecretKind) -> bool:
     if kind in ("api_key", "token"):
         return _looks_like_key(value, 8)
     if kind == "pin":
         return bool(_PIN.fullmatch(value))
     word = value.lower()
-    return word not in lexicon.TOPIC and not (" " not in word and lexicon.TOPIC_ENDINGS.match(word))
+    return (
+        word not in lexicon.TOPIC
+        and not _NOUN.fullmatch(word)
+        and not (" " not in word and lexicon.TOPIC_ENDINGS.match(word))
+    )
 
 
 def _looks_like_key(value: str, least: int) -> bool:
