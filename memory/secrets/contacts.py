@@ -68,7 +68,8 @@ _ANY: Final = re.compile(
 _PHONE_WORD: Final = re.compile(
     r"\b(?:phone|telephone|tel|cell|cellphone|mobile|landline|whats-?app|signal|fax|hotline|call|calls|"
     r"called|ring|text|sms|dial|"
-    r"(?:my|your|his|her|our|their|new|contact|emergency) (?:new |work |home |private |old )?numbers?|reach|contact|"
+    r"(?:my|your|his|her|our|their|new|contact|emergency) (?:new |work |home |private |old )?numbers?|"
+    r"reach (?:me|him|her|us|them)|contact|"
     r"telefon\w*|handy\w*|mobil\w*|festnetz\w*|ruf\w*|anruf\w*|(?:meine|deine|seine|ihre|unsere|neue) "
     r"(?:neue |private )?nummer|"
     r"telefono|movil|celular|fijo|llam\w+|(?:mi|tu|su|nuestro) (?:nuevo )?numero|numero de contacto|"

@@ -30,7 +30,8 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
     ("token", r"tokens?|bearer|zugriffstokens?|jetons?(?: d'acces)?"),
     (
         "pin",
-        r"nip|code (?:you|they|we|i|he|she) (?:just )?(?:sent|got|gave|received|texted)(?: me| you| us)?|"
+        r"nip|(?:use|enter|type|using) (?:the )?code|(?:lock|locker|safe|vault|bike lock|padlock) combo|"
+        r"code (?:you|they|we|i|he|she) (?:just )?(?:sent|got|gave|received|texted)(?: me| you| us)?|"
         r"pins?(?:[ _-]?(?:codes?|numbers?|nummern?|nr))?|otp|totp|cvv2?|cvc2?|csc|puk2?|tan|mtan|"
         r"(?:door|gate|garage|alarm|security|entry|entrance|access|lock|locker|keypad|key ?code|safe|vault|building|"
         r"verification|one[ -]time|unlock|sms|2fa|mfa|otp|authentication|authenticator|login|log-?in|sign[ -]?in|"
@@ -48,7 +49,8 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
         r"codigo (?:pin|secreto|de (?:la |el |mi )?(?:seguridad|verificacion|acceso|desbloqueo|puerta|alarma|tarjeta|"
         r"garaje|entrada|un solo uso)|del (?:porton|portal|garaje|candado|edificio)|de mi (?:puerta|tarjeta|"
         r"casa))|numero secreto|"
-        r"code (?:secret|pin|confidentiel|a usage unique|d'acces|de (?:la |l'|ma |mon )?(?:porte|alarme|securite|"
+        r"code (?:secret|pin|confidentiel|a usage unique|d'acces|d'entree|de (?:la |l'|ma |mon )?(?:porte|"
+        r"alarme|securite|"
         r"verification|carte|deverrouillage|validation|entree)|du (?:portail|coffre|garage|cadenas|"
         r"portillon|batiment)|"
         r"de l'immeuble)|digicode|cryptogramme",
@@ -61,7 +63,8 @@ NOUNS: Final[tuple[tuple[SecretKind, str], ...]] = (
         r"(?:wlan|wi-?fi|wpa2?|netzwerk|netzwerksicherheits)-?schlussel|"
         r"contrasenas?|palabra (?:de paso|clave|secreta)|claves?(?: de (?:acceso|usuario|seguridad))?(?: "
         r"(?:secreta|wifi|personal))?|"
-        r"mots? de passe|mdp|cle (?:wi-?fi|wpa2?|de securite|reseau)",
+        r"mots? de passe|mdp|code (?:du |de la )?wi-?fi|codigo (?:del |de la )?wi-?fi|cle (?:wi-?fi|wpa2?|"
+        r"de securite|reseau)",
     ),
 )
 """Names of secrets, by kind. The first kind that fits at a place counts."""
@@ -77,7 +80,7 @@ ANOTHER_ONE: Final = re.compile(
 )
 """A further value in a text that has told one."""
 STEMS: Final = (
-    "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
+    "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination", "combo",
     "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
     "contrasena", "clave", "palabra", "mdp", "cle ", "phrase", "frase", "answer", "antwort", "respuesta", "reponse",
     "llave", "pa$", "p@s", "pas5", "w0rd", "cred", "login", "log-in", "zugangs", "anmelde", "acceso", "identifiant",
@@ -120,12 +123,12 @@ NAMED_VERB: Final = re.compile(
     r"recovery|hint|generator|"
     r"protect|entry|attempt|limit|size|format|tool|app|page|link|safe|security|zuruck|wechsel|"
     r"manag)[\w.@&-]{1,20}){1,2}"
-    rf" {_COPULAS}{_ADVERBS}:?[ \t]+"
+    rf",? {_COPULAS}{_ADVERBS}:?[ \t]+"
 )
 """A copula after one or two words that name the place: `mot de passe gmail est`. The value must look like one."""
 CHANGE: Final = re.compile(
     r"(?: (?:for|of|on|fur|de|del|du|pour) [^,.;:!?=\n]{1,40}?)? (?:(?:was |is |got |has been |have been )?"
-    rf"(?:{_CHANGES} ))?(?:to|auf|a|por|en|par):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
+    rf"(?:{_CHANGES} ))?(?:to|auf|zu|a|por|en|par):? +|(?: has been| wurde| ha sido| a ete)? (?:auf|"
     rf"{_CHANGES} (?:to|auf|a|en|por|par)):? +"
 )
 """`changed my password to`: the value must look like one."""
@@ -262,7 +265,7 @@ QUALITIES: Final = _words(
 """Words that say something about a password, and words of grammar of the other languages."""
 TOPIC: Final = FUNCTION_WORDS | QUALITIES
 TOPIC_ENDINGS: Final = re.compile(
-    r".{2,}(?:ly|ed|ing|able|ible|less|wise|lich|ig|bar|haft|sam|isch|iert|mente|ada|ado|ida|ido|osa|oso)$|"
+    r".{2,}(?:ly|ed|ing|able|ible|less|wise|lich|ig|bar|haft|sam|isch|iert|mente|ada|ado|ida|ido)$|"
     r"ge\w{3,}(?:t|en)$|"
     r"(?:ver|ab|zuruck|auf|aus)\w{3,}(?:t|en)$"
 )

@@ -68,6 +68,7 @@ _FORMS: Final = (
     _form(r"[12] ?\d\d ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d\d|2[AB]) ?\d{3} ?\d{3} ?\d\d", nir),
     _form(r"[A-Z]{6} ?[\dLMNPQRSTUV]{2}[A-EHLMPRST][\dLMNPQRSTUV]{2} ?[A-Z][\dLMNPQRSTUV]{3}[A-Z]", codice_fiscale),
     _form(r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d\d ?\d\d ?\d\d ?[A-D]"),
+    _form(r"[A-Z]{2} ?\d\d ?\d\d ?\d\d ?[A-D]?", None, r"\bnino\b|national insurance|\bni (?:number|no)\b"),
     _form(r"\d{3}[ .]?\d{3}[ .]?\d{3}|\d{4}[ .]\d{2}[ .]\d{3}", eleven_test, r"\bbsn\b|burgerservice|\bsofi"),
     _form(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", rijksregister),
     _form(r"\d{3}\.\d{3}\.\d{3}-\d\d", cpf),
@@ -93,7 +94,7 @@ _OTHER_NUMBER: Final = re.compile(
     re.IGNORECASE,
 )
 _NEAR: Final = 48
-_CLAUSE: Final = re.compile(r"[.;!?]\s|\n\n")
+_CLAUSE: Final = re.compile(r"(?<!no)(?<!nr)(?<!num)[.;!?]\s|\n\n")
 
 
 def national_ids(text: str) -> Iterator[Finding]:

@@ -34,7 +34,8 @@ _CLAUSE_END: Final = re.compile(
     r"[ \t]*(?:[.,;!?)\"\n]|$|- |\u2014)|[ \t]+(?:and|but|so|or|und|aber|y|pero|et|mais|btw|please|bitte)\b"
 )
 _PIN: Final = re.compile(
-    r"[#*]?(?:\d(?:[ -]\d){3,9}|\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])"
+    r"[#*]?(?:[A-Z]-\d{4,8}|\d(?:[ -]\d){3,9}|\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|"
+    r"[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])"
 )
 _KEY: Final = re.compile(r"[!-~]{8,512}")
 _MARKUP: Final = re.compile(
@@ -67,7 +68,7 @@ def told_passwords(text: str) -> Iterator[Finding]:
         place = _value_after(text, small, noun.end(), kind, is_clear=is_clear)
         if place is None and kind == "password" and "code" in noun[0]:
             place = _value_after(text, small, noun.end(), "pin", is_clear=True)
-        if place is None and kind in ("password", "pin", "passphrase"):
+        if place is None:
             place = _value_before(text, small, noun.start(), kind)
         while place is not None:
             yield Finding(kind, *place)
@@ -194,6 +195,8 @@ def _value_before(text: str, small: str, end: int, kind: SecretKind) -> tuple[in
         return None
     if kind == "pin":
         return (start, start + len(value)) if _PIN.fullmatch(value) else None
+    if kind in ("api_key", "token"):
+        return (start, start + len(value)) if _looks_like_key(value, 16) else None
     has_both = re.search(r"[0-9#$%^&*_+=~|!@]", value) and re.search(r"[A-Za-z]", value)
     return (start, start + len(value)) if has_both and len(value) >= 5 else None
 
@@ -244,7 +247,7 @@ def _fits_kind(value: str, kind: SecretKind) -> bool:
     word = value.lower()
     return (
         word not in lexicon.TOPIC
-        and not _NOUN.fullmatch(word)
+        and not (word.isalpha() and _NOUN.fullmatch(word))
         and not (" " not in word and lexicon.TOPIC_ENDINGS.match(word))
     )
 

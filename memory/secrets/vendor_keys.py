@@ -175,6 +175,7 @@ _INNER: Final[tuple[tuple[SecretKind, str, str], ...]] = (
     ("token", ".atlasv1.", rf"(?<![A-Za-z0-9]){_AN}{{14}}\.atlasv1\.{_W}{{50,80}}"),  # Terraform
     ("api_key", "Q~", r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{30,36}"),  # Azure
     ("token", ".webhook.office.com/", r"https://[a-z0-9]{1,64}\.webhook\.office\.com/webhookb2/[A-Za-z0-9@/-]{60,250}"),
+    ("api_key", "sig=", r"(?<![A-Za-z])sig=[A-Za-z0-9%/+]{16,255}=?"),  # Azure, of a shared address
     ("api_key", "_mmk", rf"(?<![A-Za-z0-9]){_AN}{{6}}_{_AN}{{29}}_mmk"),  # MaxMind
 )
 _compiled = cache(re.compile)
