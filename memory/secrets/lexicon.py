@@ -80,8 +80,8 @@ ANOTHER_ONE: Final = re.compile(
 )
 """A further value in a text that has told one."""
 STEMS: Final = (
-    "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination", "combo",
-    "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
+    "pass", "pw", "psw", "pin", "otp", "cvv", "cvc", "csc", "puk", "tan", "code", "codigo", "crypto", "combination",
+    "combo", "key", "secret", "token", "bearer", "jeton", "schlussel", "kennw", "losungs", "zugangswort", "geheim",
     "contrasena", "clave", "palabra", "mdp", "cle ", "phrase", "frase", "answer", "antwort", "respuesta", "reponse",
     "llave", "pa$", "p@s", "pas5", "w0rd", "cred", "login", "log-in", "zugangs", "anmelde", "acceso", "identifiant",
     "nip",

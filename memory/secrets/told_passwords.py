@@ -37,7 +37,7 @@ _PIN: Final = re.compile(
     r"[#*]?(?:[A-Z]-\d{4,8}|\d(?:[ -]\d){3,9}|\d{2,4}(?:[ -]\d{2,4}){1,3}|\d{3,10}|"
     r"[A-Za-z]{0,2}\d[A-Za-z0-9]{2,7})[#*]?(?![\w])"
 )
-_KEY: Final = re.compile(r"[!-~]{8,512}")
+_KEY: Final = re.compile(r"[A-Za-z0-9_+/=-][!-~]{7,511}")
 _MARKUP: Final = re.compile(
     r"<(?P<name>[\w:.-]{0,24}(?:password|passwd|passwort|secret|token|apikey|api_key))>(?P<value>[^<\n]{1,256})</"
 )
