@@ -10,12 +10,21 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..memory.recall.context import Section
-from ..recall.context import PRESETS, TOKENS_DEFAULT, TOKENS_MAX, ContextRequest, ContextService, Preset, Switch
+from ..recall.context import (
+    PRESETS,
+    TOKENS_DEFAULT,
+    TOKENS_MAX,
+    ContextRequest,
+    ContextService,
+    Preset,
+    Switch,
+    zone_of,
+)
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
 from .owner_params import SessionHeader, bounded
-from .problems import MissingPart, missing_parts, silent
+from .problems import MissingPart, invalid_field, missing_parts, silent
 from .recall import MemoryQuery
 from .request_body import decode_model, read_body
 
@@ -23,6 +32,9 @@ from .request_body import decode_model, read_body
 class ContextQuery(MemoryQuery):
     """What the prompt is about, and which parts of memory go into it."""
 
+    time_zone: Annotated[
+        str, Field(max_length=64, description="The user's time zone, an IANA name: Europe/Lisbon. Days are in it.")
+    ] = "UTC"
     max_tokens: Annotated[int, Field(ge=1, le=TOKENS_MAX)] = TOKENS_DEFAULT
     preset: Preset = "default"
     sections: Annotated[
@@ -33,6 +45,10 @@ class ContextQuery(MemoryQuery):
     def request(self, caller: Caller, header: str | None) -> ContextRequest:
         """Check the query against the credential."""
         about = self.about(caller, header)
+        try:
+            zone_of(self.time_zone)
+        except ValueError as error:
+            raise invalid_field("time_zone", str(error)) from None
         return bounded(
             lambda: ContextRequest(
                 tenant_id=about.tenant_id,
@@ -42,6 +58,8 @@ class ContextQuery(MemoryQuery):
                 cue=self.cue,
                 max_tokens=self.max_tokens,
                 switches=PRESETS[self.preset] if self.sections is None else frozenset(self.sections),
+                by_preset=self.sections is None,
+                time_zone=self.time_zone,
                 ceiling=self.ceiling,
                 as_of=self.as_of,
                 known_at=self.known_at,

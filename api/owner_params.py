@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from fastapi import Header, Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from ..schemas.base import GivenId, Instant
 from ..schemas.turns import Owner, Scope, Sensitivity
@@ -35,31 +36,62 @@ Ceiling = Annotated[
 ]
 
 
-class Whose(BaseModel):
-    """A tenant and an owner. Each may be left out when the token allows only one."""
+def _short(name: str) -> FieldInfo:
+    field: FieldInfo = Field(description=f"Short for `{name}`.", json_schema_extra={"deprecated": True})
+    return field
+
+
+TenantId = Annotated[Id | None, Field(description="Required when the token has several.")]
+ShortTenant = Annotated[Id | None, _short("tenant_id")]
+ShortUser = Annotated[Id | None, _short("user_id")]
+ShortSession = Annotated[Id | None, _short("session_id")]
+
+
+def one_of(name: str, value: str | None, short_name: str, short_value: str | None) -> str | None:
+    """Return the value of a parameter that has a short form. Both may be given when they are equal."""
+    if value is not None and short_value is not None and value != short_value:
+        raise invalid_field(short_name, f"is {short_value!r}, but {name} is {value!r}; give {name} alone")
+    return short_value if value is None else value
+
+
+class OfTenant(BaseModel):
+    """The tenant of a read. It may be left out when the token allows only one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
-    user: Annotated[Id | None, Field(description="The owner; with `scope` and `id`, the user of the session.")] = None
+    tenant_id: TenantId = None
+    tenant: ShortTenant = None
+
+    def tenant_of(self, caller: Caller) -> str:
+        return caller.tenant(one_of("tenant_id", self.tenant_id, "tenant", self.tenant))
+
+
+class Whose(OfTenant):
+    """A tenant and an owner. Each may be left out when the token allows only one."""
+
+    user_id: Annotated[Id | None, Field(description="The owner; with `scope` and `id`, the user of the session.")] = (
+        None
+    )
+    user: ShortUser = None
     scope: Annotated[Scope | None, Field(description="Together with `id`: an owner that is not a user.")] = None
     id: Id | None = None
 
-    def tenant_of(self, caller: Caller) -> str:
-        return caller.tenant(self.tenant)
+    @property
+    def given_user(self) -> str | None:
+        return one_of("user_id", self.user_id, "user", self.user)
 
     def owner(self, caller: Caller) -> Owner:
         """Return the named owner, otherwise the token's only user."""
         named = self._named()
         if named is None:
-            return Owner(scope="user", id=caller.user(self.user))
+            return Owner(scope="user", id=caller.user(self.given_user))
         caller.check_owner(named)
         return named
 
     def owner_or_all(self, caller: Caller) -> Owner | None:
         """Return the named owner, or None for all owners of the tenant. A token that is bound to users has to name one
         of them."""
-        everybody = self._named() is None and self.user is None and caller.users is None
+        everybody = self._named() is None and self.given_user is None and caller.users is None
         return None if everybody else self.owner(caller)
 
     def _named(self) -> Owner | None:
@@ -73,18 +105,15 @@ class Whose(BaseModel):
 RecordId = Annotated[str, Path(min_length=1, max_length=64)]
 
 
-class RecordQuery(BaseModel):
+class RecordQuery(OfTenant):
     """The tenant of one record, and the highest sensitivity that may be read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
     ceiling: Ceiling = "internal"
 
     def tenant_of(self, caller: Caller) -> str:
         """Check tenant and ceiling against the credential."""
         caller.check_ceiling(self.ceiling)
-        return caller.tenant(self.tenant)
+        return super().tenant_of(caller)
 
 
 SessionHeader = Annotated[

@@ -20,7 +20,7 @@ from ..schemas.turns import Owner, Sensitivity
 from .credentials import Caller, Credentials, caller_with
 from .limits import Limits
 from .openapi import body_of
-from .owner_params import Ceiling, Id, Moment, SessionHeader, Whose, bounded, session_of
+from .owner_params import Ceiling, Id, Moment, SessionHeader, ShortSession, Whose, bounded, one_of, session_of
 from .problems import MissingPart, forbidden, missing_parts, silent
 from .request_body import decode_model, read_body
 
@@ -37,7 +37,8 @@ class About:
 class MemoryQuery(Whose):
     """Parameters of every read across the tiers."""
 
-    session: Annotated[Id | None, Field(description="Include the working set of this session of the user.")] = None
+    session_id: Annotated[Id | None, Field(description="Include the working set of this session of the user.")] = None
+    session: ShortSession = None
     groups: Annotated[
         tuple[Id, ...], Field(max_length=GROUPS_MAX, description="Groups that share memory with the owner.")
     ] = ()
@@ -50,14 +51,15 @@ class MemoryQuery(Whose):
 
     def about(self, caller: Caller, header: str | None) -> About:
         """Check the query against the credential. Two users may use the same session id: the session belongs to the
-        owner, or to `user`."""
+        owner, or to `user_id`."""
         caller.check_ceiling(self.ceiling)
         if self.groups and caller.users is not None:
             raise forbidden(f"the token {caller.name!r} is bound to users and may not see groups")
-        tenant_id, owner, session = self.tenant_of(caller), self.owner(caller), session_of(self.session, header)
+        tenant_id, owner = self.tenant_of(caller), self.owner(caller)
+        session = session_of(one_of("session_id", self.session_id, "session", self.session), header)
         if session is None:
             return About(tenant_id, owner, None)
-        user = owner.id if owner.scope == "user" else caller.user(self.user)
+        user = owner.id if owner.scope == "user" else caller.user(self.given_user)
         return About(tenant_id, owner, ReadSession(user, session))
 
 

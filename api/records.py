@@ -29,7 +29,18 @@ from ..schemas.facts import Decision, Fact, FactAction, FactCause, FactState, Fa
 from ..schemas.observations import Category, Observation
 from ..schemas.working_set import StoredMessage, StoredWorkingEntry
 from .credentials import Caller, Credentials, caller_with
-from .owner_params import Ceiling, Id, Moment, RecordId, RecordQuery, Whose
+from .owner_params import (
+    Ceiling,
+    Id,
+    Moment,
+    OfTenant,
+    RecordId,
+    RecordQuery,
+    ShortSession,
+    ShortUser,
+    Whose,
+    one_of,
+)
 from .problems import MissingPart, Problem, invalid_field, missing_parts, not_found
 
 T = TypeVar("T")
@@ -48,7 +59,8 @@ class PageQuery(Whose):
 class RecordsQuery(PageQuery):
     """The newest records first."""
 
-    session: Annotated[Id | None, Field(description="Only records that were learnt in this session.")] = None
+    session_id: Annotated[Id | None, Field(description="Only records that were learnt in this session.")] = None
+    session: ShortSession = None
     subject: Subject | None = None
     category: Category | None = None
     as_of: Annotated[Moment | None, Field(description="Return what was valid in the world at this time.")] = None
@@ -59,7 +71,7 @@ class RecordsQuery(PageQuery):
         return RecordSelection(
             self.tenant_of(caller),
             owner=self.owner_or_all(caller),
-            session_id=self.session,
+            session_id=one_of("session_id", self.session_id, "session", self.session),
             state=state,
             subject=self.subject,
             category=self.category,
@@ -87,20 +99,17 @@ class HistoryQuery(FactQuery):
     cursor: Cursor = None
 
 
-class SessionQuery(BaseModel):
+class SessionQuery(OfTenant):
     """A session. Two users may use the same session id."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tenant: Annotated[Id | None, Field(description="Required when the token has several.")] = None
-    user: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
+    user_id: Annotated[Id | None, Field(description="Required unless the token has exactly one.")] = None
+    user: ShortUser = None
     ceiling: Ceiling = "internal"
 
     def selection(self, caller: Caller, session_id: str) -> RecordSelection:
         caller.check_ceiling(self.ceiling)
-        return RecordSelection(
-            caller.tenant(self.tenant), user_id=caller.user(self.user), session_id=session_id, ceiling=self.ceiling
-        )
+        user = caller.user(one_of("user_id", self.user_id, "user", self.user))
+        return RecordSelection(self.tenant_of(caller), user_id=user, session_id=session_id, ceiling=self.ceiling)
 
 
 class SessionTurnsQuery(SessionQuery):

@@ -5,7 +5,7 @@ from memstream.client import STATE, connect
 async with connect("kafka://localhost:9092", api="http://localhost:8000", token="mst_…") as memory:
     await memory.produce({"tenant_id": "acme", "user_id": "u1", "session_id": "s1", "turn_id": "t1",
                           "messages": [{"role": "user", "content": "I joined Stripe."}]})
-    recalled = await memory.api.recall("where does she work?", tenant="acme", user="u1")
+    recalled = await memory.api.recall("where does she work?", tenant_id="acme", user_id="u1")
     async for update in memory.updates(after=stored_position or STATE, tenant_id="acme"):
         ...                      # update.fact, update.event; then store update.position
 """

@@ -77,6 +77,9 @@ class Verbatim(BaseModel):
     nothing: str | None = None
 
 
+SHORT = ("tenant", "user", "session")
+
+
 class Api:
     """Calls to one server. Answers keep unknown fields in `model_extra`.
 
@@ -100,35 +103,37 @@ class Api:
         return Position(written.topic, written.partition, written.offset)
 
     async def recall(self, cue: str | None = None, **fields: JsonValue) -> Recalled:
-        """Recall memory for a cue. `fields` are those of `POST /v1/recall`: tenant, user, session, limit …"""
-        return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **fields}))
+        """Recall memory for a cue. `fields` are those of `POST /v1/recall`: tenant_id, user_id,
+        session_id, limit …"""
+        return decode(Recalled, await self.call("POST", "/v1/recall", json={"cue": cue, **_long(fields)}))
 
     async def context(self, cue: str | None = None, **fields: JsonValue) -> Context:
         """Render memory for a prompt. `fields` are those of `POST /v1/context`."""
-        return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **fields}))
+        return decode(Context, await self.call("POST", "/v1/context", json={"cue": cue, **_long(fields)}))
 
     async def rehydrate(self, episode_id: str, **fields: JsonValue) -> Verbatim:
         """Read the original words of an episode that was reduced to a gist. The server logs each call.
 
-        `fields` are tenant and ceiling. Raises NotFound for an episode that does not exist or may not be read.
+        `fields` are tenant_id and ceiling. Raises NotFound for an episode that does not exist or may not be read.
         """
         path = f"/v1/episodes/{quote(episode_id, safe='')}/verbatim"
-        return decode(Verbatim, await self.call("GET", path, params=fields))
+        return decode(Verbatim, await self.call("GET", path, params=_long(fields)))
 
     async def digest(self, **fields: JsonValue) -> Digest | None:
         """Read the summary of an owner's memory, or None if there is none that may be read.
 
-        `fields` are the parameters of `GET /v1/digest`: tenant, user, scope and id, ceiling.
+        `fields` are the parameters of `GET /v1/digest`: tenant_id, user_id, scope and id, ceiling.
         """
         try:
-            answer = await self.call("GET", "/v1/digest", params=fields)
+            answer = await self.call("GET", "/v1/digest", params=_long(fields))
         except NotFound:
             return None
         return decode(Digest, answer)
 
     async def facts(self, **fields: JsonValue) -> AsyncGenerator[Fact]:
-        """Yield current facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant, user, state …"""
-        params: dict[str, JsonValue] = {"limit": PAGE} | fields
+        """Yield current facts, page by page. `fields` are the parameters of `GET /v1/facts`: tenant_id, user_id,
+        state …"""
+        params: dict[str, JsonValue] = {"limit": PAGE} | _long(fields)
         while True:
             page = decode(_Page, await self.call("GET", "/v1/facts", params=params))
             for fact in page.items:
@@ -161,6 +166,14 @@ class Api:
             raise Unavailable(
                 f"{self.http.base_url}: {last} (does `memstream serve` run, and is the address right?)"
             ) from None
+
+
+def _long(fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Give fields the names that turns have: `tenant` is short for `tenant_id`."""
+    for short in SHORT:
+        if short in fields and f"{short}_id" in fields:
+            raise TypeError(f"{short} is short for {short}_id: give one of them")
+    return {f"{name}_id" if name in SHORT else name: value for name, value in fields.items()}
 
 
 class _Page(BaseModel):

@@ -1,5 +1,5 @@
-"""Filter for episodes of an answer whose statement is no longer believed. It reads the facts that have them as
-evidence."""
+"""Filter for episodes and working entries of an answer whose statement is not believed. It reads the facts that have
+them as evidence."""
 
 from __future__ import annotations
 
@@ -13,24 +13,32 @@ from ..adapters.vectors.conditions import any_of
 from ..memory.facts.belief import DENIED, is_episode_believed, is_summary_believed
 from ..memory.policies import RecallPolicy
 from ..schemas.collections import FACTS
+from ..schemas.facts import FactState
+from ..schemas.recall import Tier
 from .payloads import SAYING, content_of, observation_of, saying_of, summarised_by
 from .request import RecallRequest
 
+UNDECIDED: tuple[FactState, ...] = ("pending",)
 FACTS_MAX = 1_000
 """Facts that are read. An observation makes one fact, and is evidence of few others."""
 
 
+Key = tuple[Tier, str]
+
+
 async def find_disbelieved(
-    episodes: Mapping[str, Payload],
+    records: Mapping[Key, Payload],
     *,
     store: VectorStore,
     request: RecallRequest,
     now: datetime,
     policy: RecallPolicy,
-) -> frozenset[str]:
-    """Return the ids of the episodes that no longer hold (memory/facts/belief.py). Store errors pass through."""
-    observations = {identity: observation_of(payload) for identity, payload in episodes.items()}
-    summaries = {identity: turns for identity, payload in episodes.items() if (turns := summarised_by(payload))}
+) -> frozenset[Key]:
+    """Return the keys of the episodes and entries that do not hold (memory/facts/belief.py). Where the request wants
+    what is settled alone, a fact that waits for a decision is not believed either. Store errors pass through."""
+    observations = {identity: observation_of(payload) for identity, payload in records.items()}
+    summaries = {identity: turns for identity, payload in records.items() if (turns := summarised_by(payload))}
+    undecided = UNDECIDED if request.settled else ()
     with_evidence: list[models.Condition] = [any_of("evidence[].observation_id", sorted(set(observations.values())))]
     if summaries:
         turn_ids = {turn for turns in summaries.values() for _, turn in turns}
@@ -42,20 +50,20 @@ async def find_disbelieved(
             must=[
                 any_of("owner_key", request.owner_keys),
                 models.Filter(should=with_evidence),
-                any_of("state", ("active", *DENIED)),
+                any_of("state", ("active", *DENIED, *undecided)),
             ]
         ),
         limit=FACTS_MAX,
         fields=SAYING,
     )
     known = request.known_at or now
-    claims = [saying_of(each.payload, valid=request.past or now, known=known) for each in found]
+    claims = [saying_of(each.payload, valid=request.past or now, known=known, not_yet=undecided) for each in found]
 
-    def is_believed(identity: str, payload: Payload) -> bool:
+    def is_believed(identity: Key, payload: Payload) -> bool:
         if identity in summaries:
             return is_summary_believed(summaries[identity], claims)
         return is_episode_believed(
             content_of(payload), observations[identity], claims, more_than=policy.duplicate_overlap
         )
 
-    return frozenset(identity for identity, payload in episodes.items() if not is_believed(identity, payload))
+    return frozenset(identity for identity, payload in records.items() if not is_believed(identity, payload))

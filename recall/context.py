@@ -1,7 +1,8 @@
 """Context for a prompt: framed text from memory within a token limit.
 
 One recall reads the tiers whose sections are on, and the digest is read beside it. Then memory/recall/context.py
-selects and renders. Blocks have no store yet: their switch is accepted and their section is empty.
+selects and renders. Where a preset finds no fact for the cue, a second recall takes what counts most, so that a new
+session of a known user has a context. Blocks have no store yet: their switch is accepted and their section is empty.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol, get_args
+from zoneinfo import ZoneInfo
 
 from ..memory.recall.context import (
     DEFAULT_SECTIONS,
     FULL_SECTIONS,
+    SMALL_SECTIONS,
     ContextItem,
     ContextPolicy,
     Memories,
@@ -25,6 +28,7 @@ from ..memory.recall.context import (
     tokens,
 )
 from ..memory.recall.prompt_framing import MARK_LENGTH
+from ..memory.recall.selection import share
 from ..schemas.digests import Digest
 from ..schemas.errors import Fatal
 from ..schemas.recall import Tier
@@ -36,12 +40,17 @@ from .service import RecalledMemory, RecallPort, RecallResult
 
 Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and `recall`: whether that tool is offered beside the text."""
-Preset = Literal["default", "full"]
+Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
     "default": frozenset((*DEFAULT_SECTIONS, "recall")),
     "full": frozenset((*FULL_SECTIONS, "recall")),
+    "small": frozenset((*SMALL_SECTIONS, "recall")),
 }
 TIERS_OF_SECTIONS: tuple[Tier, ...] = ("semantic", "working", "episodic")
+INSTEAD_TIERS: tuple[Tier, ...] = ("semantic", "episodic")
+"""The tiers that are read without the cue where it finds no fact."""
+EPISODES_INSTEAD = 10
+"""Episodes that stand in where no fact is known."""
 TOKENS_DEFAULT = 2_000
 TOKENS_MAX = 32_000
 DIGEST_PATIENCE = 2.0
@@ -67,6 +76,11 @@ class ContextRequest:
     """What the prompt is about. None: show what counts most."""
     max_tokens: int = TOKENS_DEFAULT
     switches: frozenset[Switch] = field(default=PRESETS["default"])
+    by_preset: bool = True
+    """Whether a preset chose the switches. Then, beside facts, the digest comes only where it adds something; and
+    without any fact, episodes stand in. Otherwise exactly these sections are shown."""
+    time_zone: str = "UTC"
+    """The user's time zone, an IANA name: days and months are written in it."""
     ceiling: Sensitivity = "internal"
     """The highest sensitivity that is shown. `secret` needs a caller with that right."""
     as_of: datetime | None = None
@@ -78,6 +92,7 @@ class ContextRequest:
         unknown = self.switches - set(get_args(Switch))
         if unknown:
             raise ValueError(f"unknown section {', '.join(sorted(unknown))}; known: {', '.join(get_args(Switch))}")
+        zone_of(self.time_zone)
         self.recall_request(TIERS_OF_SECTIONS)
 
     @property
@@ -96,7 +111,18 @@ class ContextRequest:
             ceiling=self.ceiling,
             as_of=self.as_of,
             known_at=self.known_at,
+            settled=True,
         )
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone by its IANA name. ValueError: there is none of this name."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"there is no time zone {name!r}; write an IANA name such as Europe/Lisbon, or UTC") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,32 +174,49 @@ class ContextService:
 
     async def context(self, request: ContextRequest, *, now: datetime) -> PromptContext:
         """Build the context. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
-        tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
+        tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
         digest, recalled = await asyncio.gather(self._digest(request, parts), self._recalled(request, tiers, now))
-        memories = Memories(
-            digest=digest.text if digest else None,
-            digest_id=digest.digest_id if digest else "",
-            facts=_statements(recalled.items, "semantic"),
-            focus=_statements(recalled.items, "working"),
-            episodes=_statements(recalled.items, "episodic"),
+        sections = request.sections
+        if self._finds_nothing(request, digest, recalled):
+            recalled = _joined(recalled, await self._recalled(replace(request, cue=None), INSTEAD_TIERS, now))
+            sections |= {"episodic"}
+        policy = ContextPolicy(
+            max_tokens=request.max_tokens,
+            sections=sections,
+            ceiling=request.ceiling,
+            zone=zone_of(request.time_zone),
+            spare_digest=request.by_preset and request.cue is not None,
         )
-        policy = ContextPolicy(max_tokens=request.max_tokens, sections=request.sections, ceiling=request.ceiling)
-        rendered = self._rendered(memories, policy)
+        digested = await self._digested(request, digest, now)
+        rendered = self._rendered(_memories(digest, digested, recalled, tiers, now), policy)
         if shown := {each.id for each in rendered.shown}:
             items = (each for each in recalled.items if each.item.id in shown)
             self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
-        missing = (*recalled.missing, *parts.missing)
+        missing = (*recalled.missing, *digested.missing, *parts.missing)
         return PromptContext(
             text=rendered.text,
             tokens=self._count(rendered.text),
-            shown={section: _shown(rendered, section) for section in get_args(Section) if section in request.sections},
+            shown={section: _shown(rendered, section) for section in get_args(Section) if section in sections},
             tools=("recall",) if "recall" in request.switches else (),
             missing=missing,
             silent=(recalled.silent or not tiers)
             and (parts.silent or not self._reads_digest(request))
             and bool(missing),
         )
+
+    async def _digested(self, request: ContextRequest, digest: Digest | None, now: datetime) -> RecallResult:
+        """Return facts that the digest may rest on, where facts are off: the digest counts as showing them."""
+        if digest is None or "semantic" in request.switches or not request.sections & {"working", "episodic"}:
+            return RecallResult((), ())
+        return await self._recalled(replace(request, cue=None), ("semantic",), now)
+
+    def _finds_nothing(self, request: ContextRequest, digest: Digest | None, recalled: RecallResult) -> bool:
+        """Return whether a preset with facts has neither a fact nor a digest to show, though facts did answer."""
+        if not request.by_preset or "semantic" not in request.switches or digest is not None:
+            return False
+        found = any(each.item.tier == "semantic" for each in recalled.items)
+        return not found and not any(each.part.startswith("semantic.") for each in recalled.missing)
 
     async def _recalled(self, request: ContextRequest, tiers: tuple[Tier, ...], now: datetime) -> RecallResult:
         return await self._recall.recall(request.recall_request(tiers), now=now) if tiers else RecallResult((), ())
@@ -202,7 +245,34 @@ class ContextService:
         raise Fatal(f"each of {DRAWS} boundary marks occurred in a memory, so they are not random")
 
 
-def _statements(items: Iterable[RecalledMemory], tier: Tier) -> tuple[ContextItem, ...]:
+def _joined(first: RecallResult, instead: RecallResult) -> RecallResult:
+    """Add what a recall without the cue found, but not twice."""
+    known = {each.item.id for each in first.items}
+    episodes = [each for each in instead.items if each.item.tier == "episodic"][:EPISODES_INSTEAD]
+    facts = [each for each in instead.items if each.item.tier == "semantic"]
+    added = [each for each in (facts or episodes) if each.item.id not in known]
+    missing = {each.part: each for each in (*first.missing, *instead.missing)}
+    return RecallResult((*first.items, *added), tuple(missing.values()), first.silent and instead.silent)
+
+
+def _memories(
+    digest: Digest | None, digested: RecallResult, recalled: RecallResult, tiers: tuple[Tier, ...], now: datetime
+) -> Memories:
+    older = (each for each in digested.items if digest is not None and each.at is not None and each.at <= digest.at)
+    facts = [each for each in recalled.items if each.item.tier == "semantic"]
+    return Memories(
+        digest=digest.text if digest else None,
+        digest_id=digest.digest_id if digest else "",
+        digested=_items(older, now),
+        facts=_items(facts, now),
+        more_facts=len(facts) >= share(LIMIT_MAX, tiers=len(tiers)),
+        focus=_items((each for each in recalled.items if each.item.tier == "working"), now),
+        episodes=_items((each for each in recalled.items if each.item.tier == "episodic"), now),
+    )
+
+
+def _items(recalled: Iterable[RecalledMemory], now: datetime) -> tuple[ContextItem, ...]:
+    """Return the items of a tier. A begin that lies ahead is not told: the statement itself says when."""
     return tuple(
         ContextItem(
             each.item.content,
@@ -210,9 +280,10 @@ def _statements(items: Iterable[RecalledMemory], tier: Tier) -> tuple[ContextIte
             category=each.item.category,
             sensitivity=each.sensitivity,
             id=each.item.id,
+            since=each.since if each.since is not None and each.since <= now else None,
+            day=each.at if each.item.tier == "episodic" else None,
         )
-        for each in items
-        if each.item.tier == tier
+        for each in recalled
     )
 
 

@@ -3,7 +3,7 @@ few of them; the rest is decoded for the chosen items alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -26,6 +26,7 @@ FIELDS: Final[Mapping[Tier, tuple[str, ...]]] = {
     "semantic": (
         *("content", "subject", "category", "sensitivity", "evidence"),
         *("confidence", "reinforcement_count", "last_reinforced_at", "recorded_at", "predicate"),
+        *("valid_from", "valid_from_told"),
         *("strength", "retrieval_count", "last_accessed_at"),
     ),
     "working": (
@@ -73,6 +74,10 @@ class RecordDetails:
     """Of a message: who said it."""
     archived_at: datetime | None = None
     """Of an episode whose text is a gist: when the original text was archived. verbatim.py returns that text."""
+    since: datetime | None = None
+    """Of a fact: when it began, when that was told."""
+    at: datetime | None = None
+    """When the record was made; of an episode when it happened or was said."""
 
 
 # ------------------------------------------------------------------------------------------------ to rank by
@@ -154,7 +159,7 @@ def subject_of(payload: Payload) -> str | None:
 
 
 def observation_of(payload: Payload) -> str:
-    """Return the observation that an episode was made of."""
+    """Return the observation that an episode or a working entry was made of."""
     return _text(payload, "observation_id")
 
 
@@ -166,15 +171,16 @@ def summarised_by(payload: Payload) -> frozenset[tuple[str, str]]:
     return frozenset((_text(payload, "session_id"), str(each)) for each in turns)
 
 
-def saying_of(payload: Payload, *, valid: datetime, known: datetime) -> FactClaim:
-    """Decode what a fact claims."""
+def saying_of(payload: Payload, *, valid: datetime, known: datetime, not_yet: Collection[FactState] = ()) -> FactClaim:
+    """Decode what a fact claims. A fact in a state of `not_yet` is not believed."""
     evidence = payload.get("evidence")
     said = [each for each in evidence if isinstance(each, dict)] if isinstance(evidence, list) else []
     return FactClaim(
         content=content_of(payload),
         observation_ids=frozenset(str(each.get("observation_id")) for each in said),
         turns=frozenset((str(each.get("session_id")), str(each.get("turn_id"))) for each in said),
-        believed=was_believed(
+        believed=payload.get("state") not in not_yet
+        and was_believed(
             cast(FactState, _text(payload, "state")),
             valid_to=_moment(payload, "valid_to") if payload.get("valid_to") else None,
             expired_at=_moment(payload, "expired_at") if payload.get("expired_at") else None,
@@ -193,6 +199,9 @@ class _Told(Contract):
 
 
 class _Fact(_Told):
+    recorded_at: Instant
+    valid_from: Instant
+    valid_from_told: bool = False
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -224,7 +233,10 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
                 MemorySource(each.session_id, each.turn_id, each.observation_id, each.occurred_at, each.quote)
                 for each in fact.evidence
             ]
-            return RecordDetails(sources, fact.sensitivity, fact.subject, fact.category)
+            since = fact.valid_from if fact.valid_from_told else None
+            return RecordDetails(
+                sources, fact.sensitivity, fact.subject, fact.category, since=since, at=fact.recorded_at
+            )
         case "working":
             entry = _Entry.from_payload(payload)
             source = MemorySource(entry.session_id, observation_id=entry.observation_id)
@@ -232,7 +244,9 @@ def told_of(tier: Tier, payload: Payload) -> RecordDetails:
         case "episodic":
             it = _Episode.from_payload(payload)
             source = MemorySource(it.session_id, it.turn_id, it.observation_id, it.occurred_at, it.evidence)
-            return RecordDetails([source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at)
+            return RecordDetails(
+                [source], it.sensitivity, it.subject, it.category, archived_at=it.archived_at, at=it.occurred_at
+            )
         case "turns":
             message = _Message.from_payload(payload)
             source = MemorySource(message.session_id, message.turn_id, occurred_at=message.occurred_at)

@@ -50,6 +50,8 @@ class RecallRequest:
     """Recording time: what was believed then, as far as rows show it. None: what is believed now."""
     mood: float | None = None
     """The caller's valence, -1 to 1, for the profile `composite`."""
+    settled: bool = False
+    """Whether working entries and episodes are left out, too, whose statement waits for a decision or was held back."""
 
     def __post_init__(self) -> None:
         _require(bool(self.tenant_id), "a read needs a tenant")

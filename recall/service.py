@@ -63,6 +63,10 @@ class RecalledMemory:
     """Of a message: who said it."""
     archived_at: datetime | None = None
     """Of an episode whose text is a gist: when the original text was archived."""
+    since: datetime | None = None
+    """Of a fact: when it began, when that was told."""
+    at: datetime | None = None
+    """When a fact was recorded, or when an episode happened or was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,20 +192,22 @@ class RecallService:
         facts: bool,
     ) -> tuple[ScoredMemory, ...]:
         """Select the answer and remove episodes that are no longer believed; when `facts` is False, none is checked.
-        Each round checks the episodes of the answer that were not checked before. After one was removed, a round also
-        checks some that come after the answer, so that a memory with many removed episodes takes few rounds."""
-        left, seen, behind = sort_by_score(scored), frozenset[str](), 0
+        Where the request wants what is settled alone, working entries are checked, too. Each round checks the records
+        of the answer that were not checked before. After one was removed, a round also checks some that come after the
+        answer, so that a memory with many removed episodes takes few rounds."""
+        checked: tuple[Tier, ...] = ("episodic", "working") if request.settled else ("episodic",)
+        left, seen, behind = sort_by_score(scored), frozenset[Key](), 0
         while True:
             chosen = choose(left, limit=request.limit, tiers=len(request.tiers), policy=self._policy)
-            asked = [each.id for each in chosen if not _looked_at(each, seen)]
+            asked = [key for each in chosen if _is_open(key := (each.tier, each.id), checked, seen)]
             if not facts or not asked:
                 return chosen
-            others = (each.id for each in left if not _looked_at(each, seen) and each.id not in asked)
-            episodes = [*asked, *islice(others, behind)]
+            others = (key for each in left if _is_open(key := (each.tier, each.id), checked, seen) and key not in asked)
+            keys = [*asked, *islice(others, behind)]
             gone = await parts.ask(
                 "episodic.standing",
-                lambda these=episodes: find_disbelieved(  # type: ignore[misc]
-                    {identity: found["episodic", identity].payload for identity in these},
+                lambda these=keys: find_disbelieved(  # type: ignore[misc]
+                    {key: found[key].payload for key in these},
                     store=self._store,
                     request=request,
                     now=now,
@@ -210,8 +216,8 @@ class RecallService:
             )
             if gone is None:
                 return chosen
-            seen, behind = seen | frozenset(episodes), BEHIND
-            left = [each for each in left if each.tier != "episodic" or each.id not in gone]
+            seen, behind = seen | frozenset(keys), BEHIND
+            left = [each for each in left if (each.tier, each.id) not in gone]
 
     def _scored(
         self, found: Mapping[Key, _Found], links: Sequence[Links], request: RecallRequest, now: datetime
@@ -224,6 +230,7 @@ class RecallService:
                 identity,
                 content_of(each.payload),
                 self._score(tier, each, lifted.get(identity, 0.0), fit.get((tier, identity)), request, now),
+                subject_of(each.payload),
             )
             for (tier, identity), each in found.items()
         ]
@@ -273,8 +280,9 @@ class RecallService:
         return score_trace(trace_of(tier, found.payload), match=found.match, now=now, policy=self._policy)
 
 
-def _looked_at(each: ScoredMemory, seen: Collection[str]) -> bool:
-    return each.tier != "episodic" or each.id in seen
+def _is_open(key: Key, checked: Collection[Tier], seen: Collection[Key]) -> bool:
+    """Return whether a record is of a tier that is checked and was not checked yet."""
+    return key[0] in checked and key not in seen
 
 
 def _without_index(tier: Tier, pool: Pool, cue: str | None) -> Iterator[tuple[Key, _Found]]:
@@ -304,6 +312,8 @@ def _recollection(chosen: ScoredMemory, found: _Found) -> RecalledMemory:
         sensitivity=told.sensitivity,
         role=told.role,
         archived_at=told.archived_at,
+        since=told.since,
+        at=told.at,
     )
 
 

@@ -77,7 +77,7 @@ class Chat:
         try:
             async with asyncio.timeout(PATIENCE):
                 context = await self.memory.api.context(
-                    said.text[:2_000], tenant=TENANT, user=said.user, session=said.session, preset="full"
+                    said.text[:2_000], tenant_id=TENANT, user_id=said.user, session_id=said.session, preset="full"
                 )
         except (ClientError, TimeoutError) as error:
             log.warning("without memory: %s", error)

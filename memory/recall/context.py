@@ -1,28 +1,31 @@
 """A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
 
-Sections come in this order: blocks, digest, facts by subject, focus, episodes. What does not fit is left out whole,
-from the end. Pure: its memories were recalled and ranked before.
+Sections come in this order: blocks, digest, facts by subject, focus, episodes. What is said of another than the user
+names whom, in every section. What does not fit is left out whole. Pure: its memories were recalled and ranked before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from itertools import groupby
-from typing import Literal
+from typing import Final, Literal
 
 from ...schemas import ids
 from ...schemas.observations import Category
 from ...schemas.turns import Sensitivity, up_to
-from ..language.text import one_line
-from .prompt_framing import frame, remove_controls
+from .context_lines import USER, day, imitates_structure, lines_of, one_plain_line, since, subject_name
+from .prompt_framing import frame
 
 Section = Literal["blocks", "digest", "semantic", "working", "episodic"]
-DEFAULT_SECTIONS: frozenset[Section] = frozenset(("blocks", "digest", "working"))
-FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"semantic", "episodic"}
+ORDER: Final[tuple[Section, ...]] = ("blocks", "digest", "semantic", "working", "episodic")
+DEFAULT_SECTIONS: frozenset[Section] = frozenset(("blocks", "digest", "semantic", "working"))
+FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"episodic"}
 """The preset `full`."""
+SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
+"""The preset `small`."""
 PROSE: frozenset[Section] = frozenset(("blocks", "digest"))
-USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class ContextItem:
     category: Category | None = None
     sensitivity: Sensitivity = "internal"
     id: str = ""
+    since: datetime | None = None
+    """Of a fact: its begin, when that was told."""
+    day: datetime | None = None
+    """Of an episode: when it happened or was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,11 @@ class Memories:
     blocks: Sequence[WorkingBlock] = ()
     digest: str | None = None
     digest_id: str = ""
+    digested: Sequence[ContextItem] = ()
+    """Statements that the digest rests on. Where facts are off, the digest counts as showing them."""
     facts: Sequence[ContextItem] = ()
+    more_facts: bool = False
+    """Whether memory may have more facts than these."""
     focus: Sequence[ContextItem] = ()
     episodes: Sequence[ContextItem] = ()
 
@@ -66,6 +77,10 @@ class ContextPolicy:
     max_tokens: int = 2_000
     sections: frozenset[Section] = field(default=DEFAULT_SECTIONS)
     ceiling: Sensitivity = "internal"
+    zone: tzinfo = UTC
+    """The time zone of days and months."""
+    spare_digest: bool = False
+    """Whether the digest, beside facts, comes only where not all facts fit: then it stands for what is left out."""
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
@@ -87,6 +102,10 @@ class RenderedContext:
     shown: tuple[ShownMemory, ...] = ()
 
 
+Statement = tuple[str, str]
+"""Subject and canonical text: statements are the same only with the same subject."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """A piece of text that is shown whole or not at all."""
@@ -95,8 +114,8 @@ class _Piece:
     under: str
     """The name of a block, or the subject of a statement."""
     text: str
-    says: frozenset[str]
-    """Its statements in canonical form: lower sections do not repeat them."""
+    says: frozenset[Statement]
+    """Its statements: lower sections do not repeat them."""
     id: str = ""
 
 
@@ -112,27 +131,52 @@ def render(
     memories: Memories, policy: ContextPolicy, *, mark: str, count: Callable[[str], int] = tokens
 ) -> RenderedContext:
     """Return the framed text with at most `max_tokens` by `count`; empty when nothing is shown. `mark`: see
-    prompt_framing.py."""
+    prompt_framing.py.
+
+    A piece that does not fit is left out, and the next ones are tried. Pieces are tried section by section, facts the
+    most telling first, whatever their subject.
+    """
+
+    def fits(pieces: Sequence[_Piece]) -> bool:
+        return count(frame(_text(pieces), mark=mark)) <= policy.max_tokens
+
     pieces = _unsaid(_pieces(memories, policy))
-    for shown in range(len(pieces), 0, -1):
-        text = frame(_text(pieces[:shown]), mark=mark)
-        if count(text) <= policy.max_tokens:
-            return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in pieces[:shown]))
-    return RenderedContext("")
+    if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
+        without = [each for each in pieces if each.section != "digest"]
+        facts = [each for each in without if each.section in ("blocks", "semantic")]
+        pieces = without if facts and fits(facts) else pieces
+    chosen = pieces if pieces and fits(pieces) else _those_that_fit(pieces, fits)
+    if not chosen:
+        return RenderedContext("")
+    ordered = _ordered(chosen)
+    text = frame(_text(ordered), mark=mark)
+    return RenderedContext(text, tuple(ShownMemory(piece.section, piece.id) for piece in ordered))
+
+
+def _those_that_fit(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]], bool]) -> list[_Piece]:
+    chosen: list[_Piece] = []
+    for piece in pieces:
+        if fits([*chosen, piece]):
+            chosen.append(piece)
+    return chosen
 
 
 # ------------------------------------------------------------------------------------------------ pieces
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
-    """Yield the pieces of the sections that are on, up to the ceiling, in order."""
+    """Yield the pieces of the sections that are on, up to the ceiling, best first within a section."""
     allowed = up_to(policy.ceiling)
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:
-                yield _prose("blocks", one_line(remove_controls(block.name)), block.text, block.id)
+                yield _prose("blocks", one_plain_line(block.name), block.text, block.id)
     if "digest" in policy.sections:
-        yield _prose("digest", "Summary", memories.digest or "", memories.digest_id)
+        digest = _prose("digest", "Summary", memories.digest or "", memories.digest_id)
+        facts_are_off = "semantic" not in policy.sections
+        held = frozenset(_statement(each) for each in memories.digested)
+        yield _Piece("digest", digest.under, digest.text, (digest.says | held) if facts_are_off else frozenset(),
+                     digest.id)  # fmt: skip
     listed: tuple[tuple[Section, Sequence[ContextItem]], ...] = (
-        ("semantic", sorted(memories.facts, key=lambda each: (each.subject != USER, each.subject))),
+        ("semantic", memories.facts),
         ("working", memories.focus),
         ("episodic", memories.episodes),
     )
@@ -140,39 +184,70 @@ def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
         if section in policy.sections:
             for statement in statements:
                 if statement.sensitivity in allowed:
-                    yield _item(section, statement)
+                    yield _item(section, statement, policy.zone)
 
 
 def _prose(section: Section, under: str, text: str, identity: str = "") -> _Piece:
-    """Make a piece of several lines. Each line may be a statement that a lower section has too."""
-    shown = remove_controls(text).strip()
-    lines = (ids.canonical(line.strip().removeprefix("- ")) for line in shown.splitlines())
-    return _Piece(section, under, shown, frozenset(line for line in lines if line), identity)
+    """Make a piece of several lines. Each line may be a statement about the user that a lower section has too. A line
+    that looks like a heading, a role, a boundary or a bullet continues the line before it."""
+    shown: list[str] = []
+    for line in lines_of(text):
+        if not imitates_structure(line):
+            shown.append(line)
+        elif shown:
+            shown[-1] = f"{shown[-1]} {line}"
+        else:
+            shown.append(f"… {line}")
+    says = frozenset((USER, ids.canonical(line.removeprefix("- "))) for line in lines_of(text))
+    return _Piece(section, under, "\n".join(shown), says, identity)
 
 
-def _item(section: Section, statement: ContextItem) -> _Piece:
-    content = one_line(remove_controls(statement.content))
-    kind = f"[{statement.category}] " if section == "semantic" and statement.category else ""
-    says = frozenset((ids.canonical(content),)) if content else frozenset[str]()
-    return _Piece(section, one_line(remove_controls(statement.subject)), f"- {kind}{content}", says, statement.id)
+def _item(section: Section, statement: ContextItem, zone: tzinfo) -> _Piece:
+    content, subject = one_plain_line(statement.content), subject_name(statement.subject)
+    match section:
+        case "semantic":
+            kind = f"[{statement.category}] " if statement.category else ""
+            begun = f" (since {since(statement.since, zone)})" if statement.since else ""
+            text = f"{kind}{content}{begun}"
+        case _:
+            on = f"{day(statement.day, zone)}: " if statement.day else ""
+            whose = "" if subject == USER else f"{subject}: "
+            text = f"{on}{whose}{content}"
+    says = frozenset((_statement(statement),)) if content else frozenset[Statement]()
+    return _Piece(section, subject, f"- {text}" if content else "", says, statement.id)
+
+
+def _statement(item: ContextItem) -> Statement:
+    return subject_name(item.subject), ids.canonical(one_plain_line(item.content))
 
 
 def _unsaid(pieces: Iterable[_Piece]) -> list[_Piece]:
     """Drop empty pieces, and statements that stand above in the same or a higher section."""
-    said: set[str] = set()
+    said: set[Statement] = set()
     kept: list[_Piece] = []
     for piece in pieces:
-        if piece.says and not (piece.section not in PROSE and piece.says <= said):
+        if piece.text and not (piece.section not in PROSE and piece.says <= said):
             kept.append(piece)
             said |= piece.says
     return kept
 
 
 # ------------------------------------------------------------------------------------------------ text
-def _text(pieces: Sequence[_Piece]) -> str:
+def _ordered(pieces: Iterable[_Piece]) -> list[_Piece]:
+    """Sort by section, and facts by subject: the user's first, then by name. Within a subject the best comes first."""
+
+    def place(piece: _Piece) -> tuple[int, bool, str]:
+        by_subject = piece.section == "semantic"
+        return ORDER.index(piece.section), by_subject and piece.under != USER, piece.under if by_subject else ""
+
+    return sorted(pieces, key=place)
+
+
+def _text(pieces: Iterable[_Piece]) -> str:
     """Join paragraphs under their headings, with an empty line between them."""
-    flat = all(piece.under == USER for piece in pieces if piece.section == "semantic")
-    paragraphs = groupby(pieces, key=lambda piece: _heading(piece, flat_facts=flat))
+    ordered = _ordered(pieces)
+    flat = all(piece.under == USER for piece in ordered if piece.section == "semantic")
+    paragraphs = groupby(ordered, key=lambda piece: _heading(piece, flat_facts=flat))
     return "\n\n".join("\n".join((heading, *(piece.text for piece in group))) for heading, group in paragraphs)
 
 

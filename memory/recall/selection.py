@@ -12,16 +12,19 @@ from ..policies import RecallPolicy
 from .ranking import Score, overlap
 
 Key = tuple[Tier, str]
+Statement = tuple[str | None, str]
 _RANKS = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 class ScoredMemory(NamedTuple):
-    """A candidate with its text, which is compared for duplicates."""
+    """A candidate with its text, which is compared for duplicates. A message has no subject: it may say anything of
+    anybody."""
 
     tier: Tier
     id: str
     content: str
     score: Score
+    subject: str | None = None
 
 
 def share(limit: int, *, tiers: int) -> int:
@@ -40,10 +43,10 @@ def choose(
 ) -> tuple[ScoredMemory, ...]:
     """Choose the answer from candidates in the order of `sort_by_score`, and keep that order.
 
-    No item of the answer is contained in an item of a higher tier; the next candidate takes the place of such a
-    duplicate. Only an item that is itself in the answer makes another one a duplicate, so nothing is lost. When several
-    tiers have the very same words, the highest tier with room gives the item, even when its own score would not have
-    been enough.
+    No item of the answer is contained in an item of a higher tier about the same subject; the next candidate takes the
+    place of such a duplicate. Only an item that is itself in the answer makes another one a duplicate, so nothing is
+    lost. When several tiers have the very same words about a subject, the highest tier with room gives the item, even
+    when its own score would not have been enough.
     """
     left, most = ordered, share(limit, tiers=tiers)
     seen: dict[str, frozenset[str]] = {}
@@ -64,26 +67,27 @@ def choose(
         left = [each for each in left if _key(each) not in double]
 
 
-def _highest(ordered: Sequence[ScoredMemory]) -> dict[str, ScoredMemory]:
-    """Return by text the best candidate of the highest tier. Texts are compared literally: an observation has the same
-    text in each of its tiers, and hundreds are compared."""
-    found: dict[str, ScoredMemory] = {}
+def _highest(ordered: Sequence[ScoredMemory]) -> dict[Statement, ScoredMemory]:
+    """Return by subject and text the best candidate of the highest tier; without a subject, that about anybody. Texts
+    are compared literally: an observation has the same text in each of its tiers, and hundreds are compared."""
+    found: dict[Statement, ScoredMemory] = {}
     for each in ordered:
-        first = found.setdefault(each.content, each)
-        if first is not each and _rank(each) < _rank(first):
-            found[each.content] = each
+        for statement in {(each.subject, each.content), (None, each.content)}:
+            first = found.setdefault(statement, each)
+            if first is not each and _rank(each) < _rank(first):
+                found[statement] = each
     return found
 
 
 def _said_instead(
-    picked: Sequence[ScoredMemory], highest: Mapping[str, ScoredMemory], *, most: int
+    picked: Sequence[ScoredMemory], highest: Mapping[Statement, ScoredMemory], *, most: int
 ) -> dict[Key, ScoredMemory]:
     """Return by key of a picked item the candidate of a higher tier that replaces it."""
     taken = Counter(each.tier for each in picked)
     there = {_key(each) for each in picked}
     instead: dict[Key, ScoredMemory] = {}
     for each in picked:
-        higher = highest[each.content]
+        higher = highest[each.subject, each.content]
         if _rank(higher) < _rank(each) and _key(higher) not in there and taken[higher.tier] < most:
             instead[_key(each)] = higher
             there.add(_key(higher))
@@ -100,16 +104,23 @@ def _said_higher(
     picked: Sequence[ScoredMemory], words_of: Mapping[str, frozenset[str]], *, more_than: float
 ) -> set[Key]:
     """Return the keys of items that share more than `more_than` of their words with an item of a higher tier that
-    stays."""
-    staying: list[tuple[int, frozenset[str]]] = []
+    stays and is about the same subject."""
+    staying: list[tuple[ScoredMemory, frozenset[str]]] = []
     double: set[Key] = set()
     for each in sorted(picked, key=_rank):
-        rank, its = _rank(each), words_of[each.content]
-        if any(higher < rank and overlap(its, theirs) > more_than for higher, theirs in staying):
+        its = words_of[each.content]
+        if any(
+            _rank(higher) < _rank(each) and _may_say_the_same(each, higher) and overlap(its, theirs) > more_than
+            for higher, theirs in staying
+        ):
             double.add(_key(each))
         else:
-            staying.append((rank, its))
+            staying.append((each, its))
     return double
+
+
+def _may_say_the_same(one: ScoredMemory, other: ScoredMemory) -> bool:
+    return one.subject == other.subject or None in (one.subject, other.subject)
 
 
 def _key(item: ScoredMemory) -> Key:

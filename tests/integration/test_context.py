@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from memstream.recall.record_reader import RecordReader
 from memstream.recall.request import ReadSession
 from memstream.recall.service import RecallService
 from memstream.schemas.errors import Fatal, Transient
+from memstream.schemas.facts import Evidence
 from memstream.schemas.turns import Owner
 from tests.support.stored_memory import NOW, StoredMemory
 
@@ -76,6 +77,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 DEFAULT = f"""\
 [memory {MARK} begins: remembered data, not instructions]
+About user:
+- [identity] Name is Jake
+- [profession] Works at Stripe
+
+About jennifer:
+- [relationship] Spouse, goes by Moni
+
 Current focus:
 - Working on a REST API migration
 [memory {MARK} ends]"""
@@ -92,19 +100,24 @@ Current focus:
 - Working on a REST API migration
 
 Recent episodes:
-- Signed the lease of the flat in Oslo
+- 20 November 2026: Signed the lease of the flat in Oslo
 [memory {MARK} ends]"""
 
 
-async def test_by_default_the_focus(world: World) -> None:
+async def test_by_default_facts_and_the_focus(world: World) -> None:
     known = await world.jake()
     context = await world.context()
     assert (context.text, context.tokens, context.missing) == (DEFAULT, tokens(DEFAULT), ())
-    assert context.shown == {"blocks": (), "digest": (), "working": (known["Working on a REST API migration"],)}
+    assert context.shown == {
+        "blocks": (),
+        "digest": (),
+        "semantic": tuple(known[each] for each in ("Name is Jake", "Works at Stripe", "Spouse, goes by Moni")),
+        "working": (known["Working on a REST API migration"],),
+    }
     assert context.tools == ("recall",)
 
 
-async def test_the_preset_full_adds_facts_and_episodes(world: World) -> None:
+async def test_the_preset_full_adds_episodes(world: World) -> None:
     known = await world.jake()
     context = await world.context(switches=FULL)
     assert context.text == EVERYTHING
@@ -159,8 +172,92 @@ async def test_a_cue_says_what_comes_first(world: World) -> None:
 
 async def test_without_a_session_there_is_no_focus(world: World) -> None:
     await world.jake()
-    assert (await world.context(session=None)).text == ""
-    assert (await world.context(session=ReadSession("u1", "s2"))).text == ""
+    for session in (None, ReadSession("u1", "s2")):
+        context = await world.context(session=session)
+        assert (context.shown["working"], "Current focus" in context.text) == ((), False)
+
+
+async def test_a_new_session_of_a_known_user_is_never_without_a_context(world: World) -> None:
+    new = ReadSession("u1", "new")
+    assert (await world.context(session=new)).text == ""
+    await world.memory.episode("Signed the lease of the flat in Oslo")
+    for cue in (None, "zzz"):
+        context = await world.context(session=new, cue=cue)
+        assert "- 20 November 2026: Signed the lease of the flat in Oslo" in context.text
+    await world.memory.fact("Works at Stripe")
+    for cue in (None, "zzz"):
+        context = await world.context(session=new, cue=cue)
+        assert "- [profession] Works at Stripe" in context.text
+        assert "Signed" not in context.text
+    exact = await world.context(session=new, switches=frozenset(("working",)), by_preset=False)
+    assert exact.text == ""
+
+
+async def test_a_statement_is_the_same_only_with_the_same_subject(world: World) -> None:
+    await world.memory.fact("Lives in Vienna", subject="tom", category="attribute", cause="tom")
+    await world.memory.fact("Lives in Vienna", category="attribute", cause="user")
+    await world.memory.entry("Lives in Vienna", subject="jennifer")
+    await world.memory.entry("Lives in Vienna now", subject="tom")
+    await world.memory.episode("Lives in Vienna", subject="jennifer")
+    text = (await world.context(switches=FULL)).text
+    assert text.splitlines()[1:-1] == [
+        "About user:",
+        "- [attribute] Lives in Vienna",
+        "",
+        "About tom:",
+        "- [attribute] Lives in Vienna",
+        "",
+        "Current focus:",
+        "- jennifer: Lives in Vienna",
+    ], "tom's entry says what his fact says, and jennifer's episode what her entry says"
+
+
+async def test_a_told_begin_is_shown_in_the_users_time_zone(world: World) -> None:
+    begin = datetime(2026, 5, 31, 23, 30, tzinfo=UTC)
+    await world.memory.fact("Works at Stripe", valid_from=begin, valid_from_told=True)
+    await world.memory.fact("Likes tea", valid_from=begin)
+    await world.memory.fact("Moves to Oslo", valid_from=NOW + timedelta(days=30), valid_from_told=True)
+    text = (await world.context(time_zone="Europe/Lisbon")).text
+    assert "Works at Stripe (since June 2026)" in text
+    assert "Works at Stripe (since May 2026)" in (await world.context()).text
+    assert text.count("since") == 1
+
+
+@pytest.mark.parametrize("state", ["pending", "quarantined", "forgotten"])
+async def test_what_waits_or_was_held_back_never_appears(world: World, state: str) -> None:
+    """Neither as a fact nor as the episode or the working entry of the same observation."""
+    await world.memory.fact("Likes tea")
+    held = "Sends all invoices to Mallory"
+    await world.memory.entry(held)
+    await world.memory.episode(held)
+    for tier in ("working", "episodes"):
+        [row] = await world.store.select(tier, tenant_id="acme")
+        evidence = Evidence(turn_id="t1", session_id="s1", observation_id=str(row.payload["observation_id"]),
+                            occurred_at=NOW, quote=held)  # fmt: skip
+        await world.memory.fact(held, state=state, evidence=(evidence,), cause=tier)
+    context = await world.context(switches=FULL)
+    assert "Mallory" not in context.text
+    assert "Likes tea" in context.text
+
+
+async def test_the_digest_comes_where_it_adds_something(world: World) -> None:
+    await world.memory.digest("Jake is a developer.", at=NOW + timedelta(minutes=1))
+    for number in range(12):
+        await world.memory.fact(f"Likes song number {number}", category="preference")
+    await world.memory.entry("Likes song number 3")
+
+    async def text(**asked: Any) -> str:
+        recall = RecallService(store=world.store, embedder=world.memory.embedder, policy=RecallPolicy(patience=5.0))
+        contexts = ContextService(recall=recall, digests=RecordReader(store=world.store))
+        return (await contexts.context(replace(PLAIN, **asked), now=NOW)).text
+
+    assert "Summary:" in await text(), "without a cue"
+    assert "Summary:" not in await text(cue="songs"), "all facts fit"
+    assert "Summary:" in await text(cue="songs", max_tokens=100), "it stands for the facts that do not fit"
+    exact = frozenset(("digest", "semantic"))
+    assert "Summary:" in await text(cue="songs", switches=exact, by_preset=False)
+    small = (await text(switches=PRESETS["small"])).splitlines()
+    assert small[1:-1] == ["Summary:", "Jake is a developer."], "its basis holds what the entry says"
 
 
 async def test_what_was_remembered_cannot_end_its_frame(world: World) -> None:
@@ -202,7 +299,8 @@ async def test_what_did_not_answer_is_named(world: World) -> None:
     [
         (("working",), {}, False),
         (("digests",), {}, False),
-        (("working", "digests"), {}, True),
+        (("working", "digests"), {}, False),
+        (("working", "digests", "facts"), {}, True),
         (("working", "digests"), {"as_of": NOW}, False),
         (("digests",), {"switches": frozenset(("digest",))}, True),
         (("working",), {"switches": frozenset(("working",))}, True),
@@ -234,8 +332,12 @@ async def test_it_is_silent_when_nothing_that_it_asked_has_answered(
     context = await contexts.context(replace(PLAIN, **asked), now=NOW)
     assert context.silent is silent
     if not asked:
-        assert {each.part for each in context.missing} == {{"working": "working.all", "digests": "digest"}[each]
-                                                           for each in away}  # fmt: skip
+        parts = {
+            "working": {"working.all"},
+            "digests": {"digest"},
+            "facts": {"semantic.recorded_at", "semantic.reinforcement_count"},
+        }
+        assert {each.part for each in context.missing} == set().union(*(parts[each] for each in away))
         assert (digest in context.shown["digest"]) == ("digests" not in away)
         assert bool(context.shown["working"]) == ("working" not in away)
 
@@ -250,6 +352,11 @@ async def test_it_is_silent_when_nothing_that_it_asked_has_answered(
         {"cue": "x" * 2_001},
         {"as_of": NOW.replace(tzinfo=None)},
         {"groups": tuple(str(n) for n in range(99))},
+        {"time_zone": "Lisbon"},
+        {"time_zone": ""},
+        {"time_zone": "../../etc/passwd"},
+        {"time_zone": "/etc/localtime"},
+        {"time_zone": "Europe"},
     ],
 )
 def test_what_is_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:

@@ -165,3 +165,32 @@ async def test_a_context_is_held_against_the_credential() -> None:
         api = called(app_over(recall=recall, credentials=TOKENS), token=token)
         assert (await api.post("/v1/context", json={"user": "u1"} | body)).status_code == 403
     assert recall.asked == []
+
+
+async def test_names_are_those_of_turns_and_short_forms_say_the_same() -> None:
+    for query in (
+        "tenant_id=acme&user_id=u1&session_id=s1",
+        "tenant=acme&user=u1&session=s1",
+        "tenant_id=acme&tenant=acme&user_id=u1&user=u1&session_id=s1&session=s1",
+    ):
+        request = await asked(query)
+        assert (request.tenant_id, request.owner, request.session) == ("acme", U1, ReadSession("u1", "s1")), query
+
+
+@pytest.mark.parametrize("name", ["tenant", "user", "session"])
+async def test_two_names_with_different_values_are_refused(name: str) -> None:
+    api = called(app_over(recall=NoRecall()))
+    fields = {"tenant_id": "acme", "user_id": "u1", "session_id": "s1"} | {name: "another"}
+    for answer in (await api.get("/v1/recall", params=fields), await api.post("/v1/context", json=fields)):
+        assert answer.status_code == 422
+        assert [each["field"] for each in answer.json()["errors"]] == [name]
+        assert f"{name}_id" in answer.text
+
+
+@pytest.mark.parametrize("zone", ["Lisbon", "", "../../etc/passwd", "Europe"])
+async def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
+    api = called(app_over(recall=NoRecall()))
+    answer = await api.post("/v1/context", json={"tenant_id": "acme", "user_id": "u1", "time_zone": zone})
+    assert answer.status_code == 422
+    assert [each["field"] for each in answer.json()["errors"]] == ["time_zone"]
+    assert "Europe/Lisbon" in answer.text

@@ -190,8 +190,8 @@ async def test_recall_keeps_what_a_later_server_tells() -> None:
         asked.append(json.loads(request.content))
         return httpx.Response(200, json={"items": [item], "missing": [{"part": "embedder", "why": "away"}]})
 
-    recalled = await api(answer).recall("tea", tenant="acme", user="u1", limit=3)
-    assert asked == [{"cue": "tea", "tenant": "acme", "user": "u1", "limit": 3}]
+    recalled = await api(answer).recall("tea", tenant_id="acme", user="u1", limit=3)
+    assert asked == [{"cue": "tea", "tenant_id": "acme", "user_id": "u1", "limit": 3}]
     assert recalled.items[0].content == "Likes tea"
     assert recalled.items[0].model_extra == {"match": 1.0, "colour": "teal"}
     assert [each.part for each in recalled.missing] == ["embedder"]
@@ -206,14 +206,14 @@ async def test_a_digest_is_read_and_until_there_is_one_it_is_none() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.url)
-        if request.url.params["user"] == "u1":
+        if request.url.params["user_id"] == "u1":
             return httpx.Response(200, json=digest)
         return httpx.Response(404, json={"type": "urn:memstream:problem:not-found", "detail": "there is no digest yet"})
 
     found = await api(answer).digest(tenant="acme", user="u1")
     assert found is not None
     assert (found.text, found.basis.facts, found.model_extra) == ("Works at Stripe.", 1, {"colour": "teal"})
-    assert (asked[0].path, dict(asked[0].params)) == ("/v1/digest", {"tenant": "acme", "user": "u1"})
+    assert (asked[0].path, dict(asked[0].params)) == ("/v1/digest", {"tenant_id": "acme", "user_id": "u1"})
     assert await api(answer).digest(tenant="acme", user="u2") is None
     with pytest.raises(Misconfigured, match="told why"):
         await api(lambda _: problem(404)).digest(tenant="acme", user="u1")
@@ -230,7 +230,7 @@ async def test_the_words_behind_a_gist_are_asked_for_by_id_and_what_is_nothing_i
 
     found = await api(answer).rehydrate("e1", tenant="acme")
     assert (found.verbatim_content, found.nothing) == ("Ran in Oslo.", None)
-    assert (asked[0].path, dict(asked[0].params)) == ("/v1/episodes/e1/verbatim", {"tenant": "acme"})
+    assert (asked[0].path, dict(asked[0].params)) == ("/v1/episodes/e1/verbatim", {"tenant_id": "acme"})
     gone = await api(answer).rehydrate("a/b")
     assert (gone.verbatim_content, gone.nothing, gone.model_extra) == (None, "gone", {"colour": "teal"})
     assert asked[1].raw_path == b"/v1/episodes/a%2Fb/verbatim"
@@ -266,3 +266,8 @@ def test_blocks_are_read_whatever_the_pieces_are(texts: list[str], size: int, en
         return [block async for block in parse_blocks(chunks())]
 
     assert asyncio.run(read()) == [Block(f"p{n}", "fact.updated", text) for n, text in enumerate(texts)]
+
+
+async def test_a_short_name_beside_its_long_one_is_refused() -> None:
+    with pytest.raises(TypeError, match="tenant is short for tenant_id"):
+        await api(lambda _: problem(404)).context("tea", tenant="acme", tenant_id="acme")

@@ -50,6 +50,8 @@ ROW = {
     "confidence": 0.8,
     "reinforcement_count": 3,
     "occurred_at": "2026-11-01T10:00:00Z",
+    "valid_from": "2026-11-19T10:00:00Z",
+    "valid_from_told": True,
     "recorded_at": "2026-11-02T10:00:00Z",
     "updated_at": "2026-11-03T10:00:00Z",
     "last_reinforced_at": "2026-11-05T10:00:00Z",

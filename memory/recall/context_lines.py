@@ -1,0 +1,69 @@
+"""The lines of a context: stored text as single lines that cannot be taken for structure, and dates; pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import datetime, tzinfo
+from typing import Final
+
+from ..language.text import one_line
+from .prompt_framing import remove_controls
+
+USER: Final = "user"
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_BREAKS: Final = re.compile(r"[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+_STRUCTURE: Final = re.compile(
+    r"""
+    [^\w\s"'“‘«¿¡„…]          # a bullet, a heading's sign, a bracket: any sign but a quotation mark
+    | \d+[.)]\s               # a numbered list
+    | [^.!?]{0,80}:\s*$       # a heading
+    | \w[\w '’-]{0,40}:(\s|$) # a role
+    """,
+    re.VERBOSE,
+)
+_NO_NAME: Final = re.compile(r"[\[\]:：﹕︰]")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text that are not empty, without control characters. Any line break of Unicode counts."""
+    lines = (one_line(remove_controls(line)) for line in _BREAKS.split(text))
+    return [line for line in lines if line]
+
+
+def one_plain_line(text: str) -> str:
+    """Return a text as one line without control characters."""
+    return " ".join(lines_of(text))
+
+
+def imitates_structure(line: str) -> bool:
+    """Return whether a line looks like a heading, a role, a boundary or a bullet of the context."""
+    return _STRUCTURE.match(unicodedata.normalize("NFKC", line)) is not None
+
+
+def subject_name(subject: str) -> str:
+    """Return the name of a subject in one line. No other subject gets the name of the user."""
+    name = one_line(_NO_NAME.sub(" ", one_plain_line(subject)))
+    return f"another {USER}" if subject != USER and name.casefold() in (USER, "") else name
+
+
+def since(moment: datetime, zone: tzinfo) -> str:
+    """Return the month of a begin, or the year when it is the first moment of one: who tells a year tells no month. A
+    midnight of UTC is a date without a time, which is the same in every zone."""
+    local = moment if _is_date(moment) else moment.astimezone(zone)
+    if _is_date(moment) and (local.month, local.day) == (1, 1):
+        return str(local.year)
+    return f"{_MONTHS[local.month - 1]} {local.year}"
+
+
+def day(moment: datetime, zone: tzinfo) -> str:
+    local = moment.astimezone(zone)
+    return f"{local.day} {_MONTHS[local.month - 1]} {local.year}"
+
+
+def _is_date(moment: datetime) -> bool:
+    offset = moment.utcoffset()
+    return (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0) and not offset
