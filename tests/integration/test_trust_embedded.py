@@ -48,10 +48,9 @@ def model() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.fixture(params=["in_folder", pytest.param("on_kafka", marks=[pytest.mark.kafka, pytest.mark.long])])
-async def pipeline(request: pytest.FixtureRequest, model: ModelServer) -> AsyncIterator[Pipeline]:
-    place: Place = request.getfixturevalue(request.param)
-    async with running(place.pipeline(model, env={"MEMSTREAM_EMBEDDER": "hashing"})) as ready:
+@pytest.fixture
+async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
+    async with running(in_folder.pipeline(model, env={"MEMSTREAM_EMBEDDER": "hashing"})) as ready:
         yield ready
 
 

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts.pending import judge_without_model
@@ -287,3 +289,50 @@ def test_a_tool_gives_nobody_a_preference_or_an_identity(category: Any, subject:
         propose("update", fact("Flies often", "tool"), sources=(tool,), content="B", category=category)[0] == "refused"
     )
     assert propose("new", sources=(tool, HEARD[0]), **fields) == ("applied", ["new active"])
+
+
+# ------------------------------------------------------------------------------------------------ any conversation
+TEXTS = (
+    "Works at Google",
+    "Is employed by Google",
+    "Works at Google in Zurich",
+    "No longer works at Google",
+    "Joined Stripe",
+    "Might join Adobe",
+    "Lives in Oslo",
+    "Moved to Bergen",
+    "Has two cats",
+    "Has three cats",
+    "Likes tea",
+    "No longer likes tea",
+    "Prefers tea to coffee",
+    "Prefers coffee to tea",
+)
+ROLES: tuple[Role, ...] = ("user", "assistant", "tool")
+TRUSTED = ("tool", "assistant", "user")
+said_lines = st.tuples(
+    st.sampled_from(ROLES), st.sampled_from(TEXTS), st.integers(1, 12), st.booleans(), st.none() | st.integers(0, 20)
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(lines=st.lists(said_lines, min_size=2, max_size=14))
+def test_in_any_conversation_nothing_of_less_trust_touches_a_fact(
+    lines: list[tuple[Role, str, int, bool, int | None]],
+) -> None:
+    rows: dict[str, StoredFact] = {}
+    for n, (role, text, minute, correction, named) in enumerate(lines):
+        said = says(role, text, turn=f"t{n}", number=minute, is_correction=correction)
+        near = tuple(each for each in rows.values() if each.state in ("active", "pending"))
+        replaced = near[named % len(near)] if named is not None and near else None
+        for made in hear(said, *near, replaced=replaced, cause=str(n)):
+            before, after = made.before, made.fact
+            rows[after.fact_id] = after
+            turns = {(each.session_id, each.turn_id) for each in after.evidence if each.trust == "user"}
+            assert after.reinforcement_count == max(0, len(turns) - 1)
+            assert after.trust == max((each.trust or "tool" for each in after.evidence), key=TRUSTED.index)
+            if before is not None and TRUSTED.index(before.trust) > TRUSTED.index(said.trust):
+                kept = ("state", "content", "valid_from", "valid_to", "confidence", "reinforcement_count", "trust")
+                assert {name: getattr(before, name) for name in kept} == {name: getattr(after, name) for name in kept}
+            if after.waits_for is not None and before is None:
+                assert TRUSTED.index(rows[after.waits_for].trust) >= TRUSTED.index(after.trust)
