@@ -42,6 +42,8 @@ def visible(text: str) -> str:
     for _ in range(2):
         if "&" in text:
             text = html.unescape(text)
+    if text.isascii():
+        return _CONTROLS.sub("", _LINE_ENDS.sub("\n", text))
     plain = unicodedata.normalize("NFKC", _LINE_ENDS.sub("\n", text.translate(_TAGS)))
     return _CONTROLS.sub("", INVISIBLE.sub("", plain)).translate(_PUNCTUATION)
 

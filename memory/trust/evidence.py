@@ -35,6 +35,9 @@ _STEM: Final = 4
 _STEM_SHARE: Final = 0.6
 """Two words are alike when they begin with so many equal letters, and with this share of the longer one."""
 
+_CONCEPT_MAX: Final = 24
+"""Letters of a word that are looked up."""
+
 _WORD: Final = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _SENTENCE_END: Final = re.compile(r"[.!?;…。！？]+(?=\s|$)|[。！？]")
@@ -170,6 +173,12 @@ class _Claim:
         words = _content(text, self._language_of(text))
         return all(any(self._alike(one, other) for other in words) for one in self._said)
 
+    def held_by(self, text: str) -> bool:
+        """Whether a text has at least half of the statement's content words."""
+        words = _content(text, self._language_of(text))
+        held = sum(any(self._alike(one, other) for other in words) for one in self._said)
+        return bool(held) and 2 * held >= len(self._said)
+
     def incomparable(self, text: str) -> bool:
         """Whether a text is in another script or language than the statement."""
         if _script(text) != _script(self._text):
@@ -205,8 +214,8 @@ def _carries_at(claim: _Claim, quote: str, own: str, place: int, text: SaidText,
     if claim.shared(quote) or claim.shared(_around(text, quote, place)):
         return True
     if claim.incomparable(text.own):
-        return bool(_content(quote, _language(text.own) or "en"))
-    return is_short_answer(text.own) and any(claim.shared(each.own) for each in before)
+        return not _asks(text, place) and bool(_content(quote, _language(text.own) or "en"))
+    return is_short_answer(text.own) and claim.held_by(" . ".join((*(each.own for each in before), text.own)))
 
 
 def _long_enough(quote: str, message: str) -> bool:
@@ -225,16 +234,19 @@ def _around(text: SaidText, quote: str, place: int) -> str:
     return next((own for own, at in text.occurrences(whole[start:end]) if at == start), "")
 
 
+def _asks(text: SaidText, place: int) -> bool:
+    """Whether the sentence at a place is a question, which states nothing."""
+    ending = _SENTENCE_END.search(text.folded, place)
+    return ending is not None and "?" in ending.group()
+
+
 def is_short_answer(own: str) -> bool:
     """Whether own words lean on what was said before: "yes, that one"."""
     words = _words(own)
     content = [word for word in _content(own, _language(own) or "en") if word not in _answers()]
-    return 0 < len(words) <= _ANSWER_WORDS_MAX and len(content) <= _ANSWER_CONTENT_MAX
-
-
-def _affirms(own: str) -> bool:
-    words = _words(own)
-    return is_short_answer(own) and bool(words) and words[0] in _answers()
+    if not 0 < len(words) <= _ANSWER_WORDS_MAX or len(content) > _ANSWER_CONTENT_MAX or "?" in own:
+        return False
+    return words[0] in _answers()
 
 
 def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> Role | None:
@@ -249,7 +261,7 @@ def _dictated_by(claim: _Claim, text: SaidText, others: Sequence[SaidText]) -> R
         if claim.stands_in(quoted):
             return "tool"
         lower = TRUST_ORDER.index(other.role) > TRUST_ORDER.index(text.role)
-        if lower and claim.stands_in(other.own) and not _affirms(text.own):
+        if lower and claim.stands_in(other.own) and not is_short_answer(text.own):
             found = other.role
     return found
 
@@ -338,7 +350,7 @@ def _forms(word: str, packs: tuple[Locale, ...]) -> frozenset[str]:
 def _concepts(word: str) -> Iterable[int]:
     exact, beginnings = _concept_words()
     yield from exact.get(word, ())
-    for size in range(2, len(word) + 1):
+    for size in range(2, min(len(word), _CONCEPT_MAX) + 1):
         yield from beginnings.get(word[:size], ())
 
 

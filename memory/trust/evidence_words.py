@@ -145,6 +145,7 @@ start* begin* began begun new join* joined anfang* begonnen beginn* neu* empez* 
 stop* quit* finish* end* gave given aufgehör* aufgegeben beend* dej* termin* arrêt* fini*
 plan* want* goal* hope* going intend* will möchte* vorhab* ziel* quier* voy plane* espero objetivo veux vais
     projet* espèr*
+duz* geduz* siez* gesiez* tutoi* tutoy* vouv* tute* usted formal* informal*
 need* must requir* brauch* muss* necesit* besoin faut
 wear* glasses dress* trag* brille* llev* gafas port* lunettes
 money salary earn* paid pay* debt gehalt verdien* geld schuld* dinero suel* gan* deuda argent salaire gagn*

@@ -185,6 +185,8 @@ def _ends_banner(line: _Line) -> bool:
 def _quotation_at(lines: list[_Line], place: int, end: int, last_banner: int) -> tuple[Span, int] | None:
     """Return the quotation that begins at a line, and the line after it."""
     line = lines[place]
+    if not line.text or line.text.isspace() or line.text.isalnum():  # most lines of a long text
+        return None
     if fence := _FENCE.match(line.text):
         fenced = (n for n in range(place + 1, len(lines)) if lines[n].text.strip().startswith(fence.group(1)))
         closing = next(fenced, len(lines) - 1)

@@ -63,7 +63,7 @@ ANNOUNCED: Final = (
 """A sentence that ends in a colon and announces a text, or a task that is done on one."""
 
 REPORTED: Final = (
-    r"(?:^|[.!?]\s+)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|sta|schr|d|é|esc))"
+    r"(?:^|[.!?]\s+)(?![^.!?\n]{0,60}\b(?:i|we|ich|wir|yo|je|nous)\s(?:\w+\s)?(?:sa|wr|st|tol|tel|re|cl|schr|be|me|d|é|esc|af))"
     r"[^.!?:\n\"“„«]{2,80}\b(?:says|said|states|stated|reads|writes|wrote|claims|claimed|tells (?:me|us)|told (?:me|us)"
     r"|sagt|sagte|schreibt|schrieb|steht|stand|lautet|behauptet|meint|meinte"
     r"|dice|dijo|decía|pone|escribe|escribió|afirma"

@@ -36,13 +36,33 @@ class StatementLine:
 
 
 def rows(name: str, half: Half) -> list[dict[str, Any]]:
-    lines = (FOLDER / f"{name}-{half}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / f"{name}-{half}.jsonl").read_text(encoding="utf-8").strip().split("\n")
     return [json.loads(line) for line in lines]
 
 
 @cache
 def instructions(half: Half) -> tuple[StatementLine, ...]:
     return tuple(StatementLine(**row) for row in rows("instructions", half))
+
+
+@dataclass(frozen=True, slots=True)
+class PoisoningLine:
+    """A turn, and what a model that obeys writes down of it. An honest turn is a look-alike."""
+
+    id: str
+    kind: str
+    language: str
+    messages: list[dict[str, str]]
+    writes: list[dict[str, Any]]
+
+    @property
+    def honest(self) -> bool:
+        return self.kind == "honest"
+
+
+@cache
+def poisoning(half: Half) -> tuple[PoisoningLine, ...]:
+    return tuple(PoisoningLine(**row) for row in rows("poisoning", half))
 
 
 def misjudged(lines: Iterable[StatementLine]) -> list[StatementLine]:
