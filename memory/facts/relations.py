@@ -5,6 +5,7 @@ Similarity is not considered here: the zones decide what these rules leave open 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +13,8 @@ from enum import Enum
 from ..language.claims import Claim
 from ..language.locales import Locale
 from ..language.tokenizer import Segment, akin, compared, compared_all, generals, tells_when
+
+_YEAR = re.compile(r"(19|20)\d\d")
 
 
 class Relation(Enum):
@@ -78,6 +81,8 @@ def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
     """Relate two claims. Where nothing decides, a change that concerns what is known may have ended it."""
     relation = _relate(old, new, pack)
     undecided = relation in (Relation.APART, Relation.DIFFERS, Relation.UNCLEAR)
+    if new.another and old.numbers and not old.past and _heads(old) & _heads(new):
+        return Relation.TOUCHED  # has one child: had a second child
     return Relation.TOUCHED if undecided and _concerns(new, old, pack) else relation
 
 
@@ -94,6 +99,8 @@ def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
     said = [word for word in _all(new) if not tells_when(word, pack) and word not in new.numbers]
     named = [tuple(word for word in each if not tells_when(word, pack)) for each in (*old.object, old.words)]
     things = {each[-1] for each in named if each} | (old.names & set(_all(old)))
+    if old.valued == "single" and old.predicate:
+        things.add(compared(old.predicate.rpartition("_")[2], pack))  # the exam is in May: passed the exam
     return any(akin(word, thing, pack) for word in said for thing in things if not tells_when(thing, pack))
 
 
@@ -219,8 +226,6 @@ def _compared(old: Claim, new: Claim, pack: Locale) -> Relation:
     relation = _objects(old, new, pack) if alike else _texts(old, new, pack)
     if relation in SAME_STATEMENT and new.another == old.another:
         return relation
-    if new.added and old.numbers and _heads(old) & _heads(new):
-        return Relation.DIFFERS  # has one child: had a second child
     if new.added or old.added or (new.denied and relation is not Relation.REORDERED):
         return Relation.BESIDE
     if relation in (Relation.VALUE, Relation.REORDERED) or not alike:
@@ -311,6 +316,9 @@ def _texts(old: Claim, new: Claim, pack: Locale) -> Relation:
 def _counts_another(mine: Segment, theirs: Segment, old: Claim, new: Claim) -> bool:
     """Whether two texts differ in numbers alone."""
     numbered = bool(old.numbers) and bool(new.numbers)
+    years = [{number for number in each.numbers if _YEAR.fullmatch(number)} for each in (old, new)]
+    if years[0] != years[1] and old.past and new.past:
+        return False  # what happened in two years
     return numbered and _masked(mine, old.numbers) == _masked(theirs, new.numbers)
 
 

@@ -114,6 +114,9 @@ def _take_carrier(clause: MarkedClause, pack: Locale) -> bool:
     """Remove a verb before the main verb that says that it was done or began: `started dating`, `had to give up`."""
     found, shelves = clause.tokens, index_phrases(pack)
     begins = match_phrase(found, shelves.begins, pack)
+    ruled = match_phrase(found, shelves.rules, pack)
+    if begins is not None and ruled is not None and ruled.end > begins.end and found[begins.end].tense == "base":
+        return False  # went back to work
     if begins is not None and _goes_on(found[begins.end :], "base" if begins.end > 1 else "ongoing", "ongoing"):
         clause.past, clause.tokens = False, found[begins.end :]
         return True

@@ -180,7 +180,7 @@ def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:
     """Whether a copula stands before a name: `is Anna`."""
-    after = [token for token in found[1:] if token.text not in pack.separators]
+    after = counted(found[1:], pack)
     return bool(after) and found[0].base in pack.copulas and after[0].is_name
 
 

@@ -301,4 +301,5 @@ def compared_all(words: frozenset[str], pack: Locale) -> frozenset[str]:
 def compared(word: str, pack: Locale) -> str:
     """Return the compared form of a word that is not a name."""
     base, _ = pack.verbs.get(word, (word, None))
-    return pack.same_words.get(word) or stem(base, pack)
+    same = pack.same_words.get(word)
+    return stem(base if same is None else same, pack)

@@ -23,7 +23,9 @@ RULES = (
         ),
     ),
     PredicateRule("name", "single", phrases("change name to|take name"), happened=True),
-    PredicateRule("born_in_year", "single", phrases("be born in #|be bear in #|{year of birth,birth year} be")),
+    PredicateRule(
+        "born_in_year", "single", phrases("be born in #|be bear in #|{year of birth,birth year} be"), happened=True
+    ),
     PredicateRule("clothes_size", "single", phrases("wear size|{size,clothes size,dress size} be")),
     PredicateRule("children", "single", phrases("be {parent,mother,father,mum,mom,dad} {of,to} #"), value="child"),
     PredicateRule("children", "single", phrases("have # {child,kid}"), value="child"),

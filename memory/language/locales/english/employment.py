@@ -84,8 +84,8 @@ RULES = (
             "|{be,get} {hire,employ,bring in,recruit,take on,appoint,elect,name,install} as"
             "|be {appoint,elect,name} to|be {appoint,elect}|take over as|step in as|take {job,role} of"
             "|be promote into"
-            "|{train,retrain,qualify,requalify} {as,to be,to become}|change career to|switch career to"
-            "|move into role of|go into work as"
+            "|{go back,return} to work as|{train,retrain,qualify,requalify} {as,to be,to become}"
+            "|change career to|switch career to|move into role of|go into work as"
         ),
         happened=True,
     ),
@@ -134,6 +134,25 @@ RULES = (
     PredicateRule("works_hours", "single", phrases("work part-time|be part-time|go part-time"), value="part-time"),
     PredicateRule("works_hours", "single", phrases("work # {day,hour} {week,a week,per week}|work # {day,hour}")),
     PredicateRule("works_on", "multi", phrases("work on")),
+    PredicateRule(
+        "is_away",
+        "multi",
+        phrases(
+            "be on {sick,parental,maternity,paternity,annual,unpaid,study,medical} leave"
+            "|be on {leave,sabbatical,holiday}"
+            "|be off sick|take {sabbatical,year off,parental leave}"
+        ),
+        value="away",
+    ),
+    PredicateRule(
+        "is_away",
+        "multi",
+        phrases(
+            "{go,come,get,be} back {to,at} work|return to work|return to {job,office} from|be back from {leave,holiday}"
+        ),
+        denied=True,
+        happened=True,
+    ),
     PredicateRule(
         "is_away",
         "unsure",

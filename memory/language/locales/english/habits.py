@@ -56,7 +56,8 @@ RULES = (
         "likes",
         "multi",
         phrases(
-            "{get,grow} {tired,sick,bored,weary} of|{get,grow} {bored,fed up} with|fall out of love with"
+            "{get,grow} {tired,sick,bored,weary} of|{grow,come,start,begin} to {hate,dislike,detest}"
+            "|{get,grow} {bored,fed up} with|fall out of love with"
             "|{take dislike,develop aversion} to"
         ),
         denied=True,

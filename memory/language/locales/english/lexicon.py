@@ -99,7 +99,6 @@ sixteen seventeen eighteen nineteen twenty
         for number, word in enumerate(
             words("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"), start=1
         )
-        if word != "second"  # as often an addition, or a moment
     },
     "twice": "2",
     "once": "1",
@@ -132,6 +131,21 @@ SAME_WORDS = {
     **dict.fromkeys(words("auto automobile cars"), "car"),
     **dict.fromkeys(words("tv telly"), "television"),
     **dict.fromkeys(words("flat flats apartments"), "apartment"),
+    **dict.fromkeys(words("motorcycle motorcycles motorbikes"), "motorbike"),
+    **dict.fromkeys(words("couch couches sofas"), "sofa"),
+    **dict.fromkeys(words("grandma granny gran nan"), "grandmother"),
+    **dict.fromkeys(words("grandpa grandad granddad"), "grandfather"),
+    **dict.fromkeys(words("vacation vacations holidays"), "holiday"),
+    **dict.fromkeys(words("coworker coworkers co-worker colleagues"), "colleague"),
+    **dict.fromkeys(words("uni"), "university"),
+    **dict.fromkeys(words("lab"), "laboratory"),
+    **dict.fromkeys(words("maths mathematics"), "math"),
+    **dict.fromkeys(words("attorney solicitor"), "lawyer"),
+    **dict.fromkeys(words("physician"), "doctor"),
+    **dict.fromkeys(words("fiance fiancé fiancee fiancée"), "fiance"),
+    **dict.fromkeys(words("coriander cilantro"), "coriander"),
+    **dict.fromkeys(words("aubergine eggplant"), "aubergine"),
+    **dict.fromkeys(words("courgette zucchini"), "courgette"),
     **dict.fromkeys(words("men"), "man"),
     **dict.fromkeys(words("women"), "woman"),
     **dict.fromkeys(words("people"), "person"),

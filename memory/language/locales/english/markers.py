@@ -32,8 +32,8 @@ MARKERS = Markers(
     ),
     another=("another", "a second", "a third", "a further", "an additional", "one more", "an extra"),
     contrasts=phrases(
-        "not|instead of|rather than|and not|after year of|after many year of|after {lot,decade,decades,lifetime} of"
-        "|after a {lot,decade,lifetime} of|after # year of"
+        "not|instead of|rather than|and not|after years of|after many years of|after # years of|after {lot,decade,decades,lifetime} of"
+        "|after a {lot,decade,lifetime} of"
     ),
     until=frozenset(("until", "till")),
     former=(
