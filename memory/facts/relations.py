@@ -88,12 +88,21 @@ def _weighed(old: Claim, new: Claim, pack: Locale) -> Relation:
 
 def _concerns(new: Claim, old: Claim, pack: Locale) -> bool:
     """Whether a claim tells of a change in what another one says: `learned to swim`, `cannot swim`."""
-    if not (new.changed or new.event) or new.hedged or new.added or new.switched or old.past or old.about != new.about:
+    if (
+        not (new.changed or new.event or new.former)
+        or new.hedged
+        or new.added
+        or new.switched
+        or old.past
+        or old.about != new.about
+    ):
         return False
     if new.event and new.predicate in pack.fulfils.get(old.predicate or "", ()):
         return True
     if old.predicate in pack.lasting or new.predicate in pack.lasting:
         return False
+    if new.former and not new.moved and _names(new.former, old, pack):
+        return True  # uses Disney+ instead of Netflix: watches Netflix
     if new.about and old.predicate is None and new.predicate is None and not old.denied and not new.denied:
         return True  # Boss is strict: new boss is easy-going
     said = [word for word in _all(new) if not tells_when(word, pack) and word not in new.numbers]

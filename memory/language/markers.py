@@ -37,6 +37,8 @@ class MarkedClause:
     """Whether it says by a word that it was otherwise before: `now`, `again`."""
     event: bool = False
     """Whether its verb tells of a change: `passed the test`."""
+    perfect: bool = False
+    """Whether it tells with an auxiliary what was done, and not for how long: `has lived in Peru`."""
     another: bool = False
     """Whether its object is one more of a kind: `a second cat`."""
 
@@ -87,6 +89,7 @@ def _take_auxiliary(clause: MarkedClause, pack: Locale) -> bool:
     found = clause.tokens
     if len(found) > 1 and found[1].tense in pack.auxiliaries.get(found[0].base, ()):
         clause.past = found[0].tense == "past" and found[1].tense == "base"
+        clause.perfect = found[0].base in pack.perfect and found[1].base not in pack.copulas
         found = found[1:]
         if len(found) > 1 and found[0].base in pack.copulas and found[1].tense == "ongoing":
             found = found[1:]

@@ -117,6 +117,7 @@ def _of_clause(found: Sequence[Token], pack: Locale, *, added: bool) -> list[Cla
     head, clause.tokens = clause.tokens[: len(about)], clause.tokens[len(about) :]
     take_markers(clause, pack)
     take_auxiliaries(clause, pack)
+    clause.perfect &= not any(token.text in pack.durations for token in found)
     take_former(clause, pack)
     whose = content(head, pack)
     person = any(token.base in pack.people for token in head) or any(token.is_name for token in head)

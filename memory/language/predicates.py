@@ -37,7 +37,7 @@ def extract_claims(clause: MarkedClause, whose: Segment, rest: Sequence[Token], 
     clause.denied ^= rule.denied
     clause.hedged |= rule.happened and clause.ongoing
     clause.event |= clause.past and rule.happened
-    clause.past = clause.past and not rule.happened
+    clause.past = (clause.past or (clause.perfect and not clause.denied)) and not rule.happened
     value = rule.absent if rule.absent and _names_nothing(ruled.object, pack) else rule.value
     after, implied = _role_and_employer(clause, whose, rule.predicate, ruled.object, pack)
     return [claim_of(clause, whose, rule.predicate, rule.valued, after, rest, pack, value=value), *implied]

@@ -203,6 +203,10 @@ class Locale:
     """Copulas whose past tense says that it is over: was, but not became."""
     auxiliaries: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Base form → the tenses of a main verb before which it has no meaning of its own: has worked, did not work."""
+    perfect: frozenset[str] = frozenset()
+    """Auxiliaries that tell what was done once, unless one says for how long: *has* lived in Peru."""
+    durations: frozenset[str] = frozenset()
+    """Words that say for how long: has lived there *since* May."""
     joins: frozenset[str] = frozenset()
     """Before a verb they begin a clause."""
     verbs: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..notation import phrases
+from ..notation import phrases, words
 from ..pack import PredicateRule
 
+_SCHOOLS = frozenset(words("school university college academy institute conservatory gymnasium polytechnic seminary"))
 _STAGES = ("kindergarten", "nursery", "preschool", "school", "primary school", "secondary school", "high school")
 RULES = (
     PredicateRule(
@@ -30,6 +31,18 @@ RULES = (
     PredicateRule("children", "single", phrases("be {parent,mother,father,mum,mom,dad} {of,to} #"), value="child"),
     PredicateRule("children", "single", phrases("have # {child,kid}"), value="child"),
     PredicateRule("children", "single", phrases("be {parent,mother,father} {of,to} twins|have twins"), value="twin"),
+    PredicateRule("children", "single", phrases("be childless|be child-free|be childfree"), value="child", denied=True),
+    PredicateRule(
+        "children",
+        "single",
+        phrases("become {parent,mother,father,mum,mom,dad}|have first {child,baby}"),
+        value="child",
+        happened=True,
+    ),
+    PredicateRule("hair", "single", phrases("have * hair"), value="hair"),
+    PredicateRule("eyes", "single", phrases("have * eyes"), value="eye"),
+    PredicateRule("studies_at", "single", phrases("attend"), among=_SCHOOLS),
+    PredicateRule("studies_at", "single", phrases("attend"), named=True),
     *(
         PredicateRule("school_stage", "single", phrases(f"{{go to,attend,be in,be at}} {stage}"), value=stage)
         for stage in _STAGES
@@ -44,7 +57,7 @@ RULES = (
         "studies_at",
         "single",
         phrases(
-            "study at|be student at|attend|be enroll {at,in}|go to university in"
+            "study at|be student at|be enroll {at,in}|go to university in"
             "|go to {university,college,school} at|be at university {in,of}"
             "|be {undergraduate,freshman,sophomore,senior} at"
         ),

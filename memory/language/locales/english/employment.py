@@ -42,6 +42,7 @@ RULES = (
         happened=True,
     ),
     PredicateRule("works_at", "unsure", phrases("be at"), named=True),
+    PredicateRule("works_at", "single", phrases("be back {at,with}"), named=True),
     PredicateRule(
         "works_at",
         "single",

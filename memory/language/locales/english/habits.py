@@ -10,6 +10,11 @@ _DIET = (
     "{be,become,turn,go,eat,keep} *|{follow,adopt} * diet|be on * diet|have * diet|keep to * diet"
     "|{switch,convert,change} to * diet|switch to being *"
 )
+_SEVERAL = words(
+    "cook bake grow climb follow donate sing paint draw write build sew knit brew restore hunt ski dance coach"
+    " breed admire sell repair donate attend sponsor foster photograph weld"
+)
+"""Verbs of habits of which one has several."""
 _WAYS = "commute by *|{go,get,travel} to {work,office,school} by *|take * to {work,office,school}"
 _COMMUTES = {
     "bicycle": "|{cycle,bike,bicycle} to {work,office,school}|commute by bike|ride bike to {work,office,school}"
@@ -143,6 +148,7 @@ RULES = (
         ),
     ),
     PredicateRule("reads", "multi", phrases("read")),
+    *(PredicateRule(f"{verb}s", "multi", phrases(verb)) for verb in _SEVERAL),
     PredicateRule("watches", "multi", phrases("watch")),
     PredicateRule("listens_to", "multi", phrases("listen to")),
     PredicateRule("visited", "multi", phrases("visit|have be to|be to|travel to"), happened=True),

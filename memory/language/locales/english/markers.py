@@ -32,8 +32,7 @@ MARKERS = Markers(
     ),
     another=("another", "a second", "a third", "a further", "an additional", "one more", "an extra"),
     contrasts=phrases(
-        "not|instead of|rather than|and not|after years of|after many years of|after # years of|after {lot,decade,decades,lifetime} of"
-        "|after a {lot,decade,lifetime} of"
+        "not|instead of|rather than|and not|after {years,many years,# years,decades,a decade,a lifetime} of"
     ),
     until=frozenset(("until", "till")),
     former=(
@@ -53,6 +52,9 @@ MARKERS = Markers(
         ("switch from", "to"),
         ("change from", "to"),
         ("move from", "to"),
+        ("move from", "into"),
+        ("move out of", "into"),
+        ("move out of", "to"),
         ("move on from", "to"),
         ("go from", "to"),
         ("transfer from", "to"),
@@ -93,6 +95,7 @@ CONTRACTIONS = {
     "square metres": " sqm",
     "square meters": " sqm",
     "two times": " twice",
+    "these days": " now",
     "'re": " are",
     "'ve": " have",
     "'ll": " will",

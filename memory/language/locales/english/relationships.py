@@ -130,6 +130,7 @@ RULES = (
         denied=True,
         happened=True,
     ),
+    PredicateRule(_STATUS, "single", phrases("break up|split up"), value="partner", denied=True, happened=True),
     PredicateRule(
         "knows",
         "multi",
@@ -169,7 +170,7 @@ RULES = (
     PredicateRule(
         "is_expecting",
         "single",
-        phrases("give birth|give birth to|{welcome,deliver} baby|{have,suffer} miscarriage"),
+        phrases("give birth|give birth to|{welcome,deliver,lose} baby|{have,suffer} miscarriage"),
         value="baby",
         denied=True,
         happened=True,

@@ -34,7 +34,7 @@ _MOVED = phrases(
     "move {across,halfway across,over,half way across} {country,town,city,world,border,ocean,pond,state} to"
     "|move all the way to"
     "|move {to,into,in to,back to,over to,out to,down to,up to,across to}|{relocate,emigrate,migrate,immigrate} to"
-    "|{settle,settle down,resettle} in|make {move,the move,leap} to"
+    "|{settle,settle down,resettle,put down root} in|make {move,the move,leap} to"
     "|move {house,home,flat,apartment,away,out,back,permanently,abroad,family} to"
     "|{move,relocate} with * to|relocate {back,family,permanently} to|up stick to|pack up and move to"
     "|take up residence in"
@@ -50,7 +50,10 @@ RULES = (
     PredicateRule(
         "lives_in",
         "unsure",
-        phrases("be back in|be back home in|be home in|rent in|{buy,rent} {house,home,flat,apartment,place} in"),
+        phrases(
+            "have {place,own place,own flat,own apartment,new place} in|be back in|be back home in|be home in"
+            "|rent in|{buy,rent} {house,home,flat,apartment,place} in"
+        ),
         named=True,
     ),
     PredicateRule("lives_in", "unsure", phrases("live {nearby,next door,close by,around corner}"), value="nearby"),

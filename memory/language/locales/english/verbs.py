@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ..notation import words
 
 _REGULAR = """
+resettle weld donate climb restore coach collect skip digest heal landscape brew mend decorate
 discharge dismiss suspend elect force demote elevate rehire poach finalize finalise demolish discontinue dissolve
 secure defect boot terminate oblige compel euthanize rehome conquer beg hook couple befriend welcome dispose
 abandon abstain accept accompany ache achieve add admire admit adopt adore advise agree aim allow answer appear
