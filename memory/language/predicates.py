@@ -175,7 +175,7 @@ def _has_what_it_needs(each: PhraseMatch, pack: Locale) -> bool:
         return True
     if rule.among:
         return any(not rule.among.isdisjoint((token.text, token.word)) for token in each.object)
-    return any(token.is_name and not tells_when(token.text, pack) for token in each.object)
+    return any(token.is_name and not tells_when(token.word, pack) for token in each.object)
 
 
 def is_value(found: Sequence[Token], pack: Locale) -> bool:

@@ -20,7 +20,7 @@ LOST = 0.01
 async def test_with_hashing() -> None:
     hold(await measure(TEST, "hashing"), right=0.85)
     tuned = await measure(TUNE, "hashing")
-    assert tuned.right >= 0.95, tuned.lines()
+    assert tuned.right >= 0.93, tuned.lines()
 
 
 @pytest.mark.semantic
@@ -41,7 +41,7 @@ async def test_cases_of_another_author() -> None:
 def test_the_halves_share_no_id_and_no_kind_is_missing_in_one() -> None:
     tune, test = load(TUNE), load(TEST)
     assert not {case.id for case in tune} & {case.id for case in test}
-    assert len(tune) + len(test) >= 290
+    assert len(tune) + len(test) >= 470
     frequent = {case.kind for case in tune if sum(each.kind == case.kind for each in tune) >= 5}
     assert frequent <= {case.kind for case in test}
 
