@@ -108,8 +108,9 @@ class TestDefinition:
         assert "begins: 'Start'" in str(refused.value)
 
     def test_at_most_twenty_problems_are_listed(self) -> None:
-        with pytest.raises(LocalePackError, match="and 5 more"):
+        with pytest.raises(LocalePackError, match="and 5 more") as refused:
             define_locale_pack(name="xx", ends=tuple(f"Stop{letter}" for letter in "abcdefghijklmnopqrstuvwxy"))
+        assert str(refused.value).count("\n- ends: ") == 20
 
     @pytest.mark.parametrize("name", available_locales())
     def test_our_own_packs_are_well_formed(self, name: str) -> None:

@@ -39,6 +39,9 @@ def test_a_statement_affirms(text: str, predicate: str, said: list[str]) -> None
     ("text", "predicate"),
     [
         ("Trinkt abends keinen Kaffee mehr", "drinks"),
+        ("Isst in der Kantine mit Kollegen kein Fleisch", "eats"),
+        ("Mag die Oliven aus dem Glas nicht", "likes"),
+        ("Zieht nicht nach Köln um", "lives_in"),
         ("Raucht seit Mai nicht mehr", "smokes"),
         ("Hat mit dem Rauchen aufgehört", "smokes"),
         ("Hört auf zu rauchen", "smokes"),
