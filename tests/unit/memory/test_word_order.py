@@ -60,6 +60,7 @@ def test_a_statement_ends(text: str, predicate: str) -> None:
         "Plant, nach Köln zu ziehen",
         "Hat vor, nach Köln umzuziehen",
         "Wird nach Köln ziehen",
+        "Wird in Köln wohnen",
         "Zieht im Mai nach Köln um",
         "Überlegt, ob er nach Köln zieht",
     ],
