@@ -34,7 +34,9 @@ class Contract(BaseModel):
     later minor version may have added. A subclass that must keep them sets `extra="allow"`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null", allow_inf_nan=False)
+    model_config = ConfigDict(
+        hide_input_in_errors=True, frozen=True, extra="forbid", ser_json_inf_nan="null", allow_inf_nan=False
+    )
 
     @classmethod
     def read(cls, value: bytes | str) -> Self:

@@ -32,7 +32,9 @@ Payload = Annotated[dict[str, JsonValue], _AsItIs]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        hide_input_in_errors=True, frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 class Source(_Part):

@@ -25,7 +25,7 @@ ShortName = Annotated[str, StringConstraints(max_length=128)]
 class _Open(BaseModel):
     """Part of a turn: unknown fields are kept."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="allow", allow_inf_nan=False)
 
 
 class ContentPart(_Open):

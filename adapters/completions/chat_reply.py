@@ -6,7 +6,7 @@ import json
 import re
 from typing import Final, NoReturn
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from ..ports import Usage
 from ..unicode import replace_surrogates
@@ -22,22 +22,28 @@ class UnusableReply(ValueError):
     """The model answered with something unusable. The message says why, in words that a model can act on."""
 
 
-class _Tokens(BaseModel):
+class _Part(BaseModel):
+    """Part of a chat completion. An error about it does not repeat what the model said."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+
+class _Tokens(_Part):
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
 
 
-class _Said(BaseModel):
+class _Said(_Part):
     content: str | None = None
     refusal: str | None = None
 
 
-class _Choice(BaseModel):
+class _Choice(_Part):
     message: _Said
     finish_reason: str | None = None
 
 
-class ChatReply(BaseModel):
+class ChatReply(_Part):
     """The used part of a chat completion. Servers differ in the rest."""
 
     choices: list[_Choice]

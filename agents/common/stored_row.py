@@ -22,7 +22,9 @@ ROW_VERSION = 1
 class RowPart(BaseModel):
     """Base of a value inside a row."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        hide_input_in_errors=True, frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
 
 class StoredRow(RowPart):

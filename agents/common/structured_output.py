@@ -22,7 +22,7 @@ I = TypeVar("I", bound="Item")  # noqa: E741
 class Item(BaseModel):
     """One item of an answer. Unknown properties are ignored; null means absent."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

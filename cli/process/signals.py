@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import traceback
 from collections.abc import Awaitable, Callable
 
 import click
 import structlog
 
+from ...schemas.base import describe
 from ...schemas.errors import StageError
 from ...streams.engine.process_exit import exit_code_for
 from ..errors import Exit
@@ -37,6 +39,8 @@ async def until_stopped(run: Running, *, name: str) -> int:
     await asyncio.wait((work,))
     error = work.exception()
     if error is not None and not isinstance(error, StageError | click.ClickException):
-        log.critical(f"{name}_failed", error=repr(error), exc_info=error)
+        # not exc_info: the messages of causes may repeat what users said
+        where = "".join(traceback.format_tb(error.__traceback__))
+        log.critical(f"{name}_failed", error=describe(error), where=where)
         return exit_code_for(error)
     return work.result()

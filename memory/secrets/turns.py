@@ -84,4 +84,5 @@ def _with_text(message: TurnMessage, text: str, rest: list[JsonValue]) -> str | 
         for part, fields in zip(message.content, rest, strict=True)
         if part.type != "text" and isinstance(fields, dict)
     ]
-    return (ContentPart(type="text", text=text), *others)
+    had_text = any(part.type == "text" for part in message.content)
+    return (*((ContentPart(type="text", text=text),) if had_text else ()), *others)

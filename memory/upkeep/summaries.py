@@ -76,7 +76,7 @@ def remove_turns(
 class StoredTurn(BaseModel):
     """A turn of the session log, by its message 0."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(hide_input_in_errors=True, frozen=True, extra="ignore")
 
     turn_id: str
     first_place: int | None = None

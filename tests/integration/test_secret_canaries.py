@@ -10,12 +10,15 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.vectors.factory import open_store
 from memstream.schemas.cloudevents import MASKED_HEADER
+from memstream.schemas.collections import COLLECTIONS
 from memstream.schemas.topics import COMMANDS, TURNS
 from tests.support.model_server import OBSERVATION, Answer, Ask, ModelServer, error, garbage, nothing
 from tests.support.pipeline import Json, Pipeline, running, turn
@@ -100,7 +103,7 @@ def model(mind: Copier) -> Iterator[ModelServer]:
 @pytest.fixture
 async def pipeline(in_folder: Place, model: ModelServer) -> AsyncIterator[Pipeline]:
     env = {"MEMSTREAM_SESSION_TIMEOUT": "10", "MEMSTREAM_TIER": "standard"}
-    async with running(in_folder.pipeline(model, env=env, policy=POLICY, consolidation="")) as ready:
+    async with running(in_folder.pipeline(model, env=env, policy=POLICY)) as ready:
         yield ready
 
 
@@ -143,8 +146,24 @@ async def everything(pipeline: Pipeline, model: ModelServer) -> list[tuple[str, 
     return found
 
 
-async def check(pipeline: Pipeline, model: ModelServer) -> list[tuple[str, bytes]]:
-    found = await everything(pipeline, model)
+async def payloads(pipeline: Pipeline) -> list[tuple[str, bytes]]:
+    """Every record of every collection, which the engine compresses in its files. The worker has ended."""
+    identity = HashingEmbedder().identity
+    store = await open_store(f"embedded://{pipeline.folder / 'store'}", embedder=identity, holds_folder=True)
+    found = [
+        (f"{spec.name}/{each.id}", json.dumps(each.payload, ensure_ascii=False).encode())
+        for spec in COLLECTIONS
+        if await store.exists(spec.name)
+        for each in await store.select(spec.name, tenant_id=pipeline.tenant)
+    ]
+    await store.close()
+    return found
+
+
+async def check(
+    pipeline: Pipeline, model: ModelServer, more: Sequence[tuple[str, bytes]] = ()
+) -> list[tuple[str, bytes]]:
+    found = [*await everything(pipeline, model), *more]
     leaked = sorted({leak for where, raw in found for leak in leaks(where, raw)})
     assert not leaked, "\n".join(leaked)
     return found
@@ -195,7 +214,9 @@ async def test_no_masked_secret_is_anywhere(pipeline: Pipeline, model: ModelServ
         await pipeline.command(kind)
     await pipeline.settled()
     pipeline.stop()
-    found = await check(pipeline, model)
+    stored = await payloads(pipeline)
+    assert {where.partition("/")[0] for where, _ in stored} >= {"turns", "working", "episodes", "facts", "digests"}
+    found = await check(pipeline, model, stored)
 
     written = b"\n".join(raw for _, raw in found)
     assert [kind for kind in kinds if f"[{kind}]".encode() not in written] == []

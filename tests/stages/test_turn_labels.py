@@ -16,6 +16,7 @@ from memstream.adapters.vectors.conditions import equals
 from memstream.adapters.vectors.factory import open_store
 from memstream.adapters.vectors.store import QdrantStore
 from memstream.agents.recorder import Recorder
+from memstream.memory.policies import RoutingPolicy
 from memstream.memory.secrets.secret_filter import SecretFilter
 from memstream.schemas.collections import LABELS, TURNS, WORKING
 from memstream.schemas.working_set import StoredMessage
@@ -81,6 +82,7 @@ class World:
             metrics=harness.metrics,
             partitions=1,
             secrets=SecretFilter(),
+            routing=RoutingPolicy(),
         )
 
     async def record(self, *turn_ids: str) -> None:

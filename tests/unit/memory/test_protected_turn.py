@@ -65,6 +65,12 @@ def test_a_secret_that_reaches_over_two_parts_is_masked() -> None:
     assert protected.turn.messages[0].other_parts == 1
 
 
+def test_a_part_of_another_type_is_masked_too() -> None:
+    protected = protect_turn(turn(user([{"type": "input_text", "text": f"my card: {CARD}"}])), SecretFilter())
+    assert CARD not in protected.turn.to_bytes().decode()
+    assert len(protected.turn.messages[0].content or ()) == 1
+
+
 def test_a_label_belongs_to_its_message() -> None:
     protected = protect_turn(turn(user("Hi."), user("Write to ana@example.com.")), SecretFilter())
     assert protected.sensitivities == ("internal", "secret")
