@@ -138,7 +138,7 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
                     found += _substituted(clause, parts, held)
             found += [_linked(statement, whole, held) for statement in who_is_who]
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
-        shown = {item.clause for item in found if item.ends}
+        shown = {item.clause for item in found if item.ends or item.replaces is not None}
         for clause in parts:
             if clause not in shown:
                 spoken = endings(clause.text, beside=[item.statement for item in found])

@@ -15,7 +15,7 @@ from .offline_objects import is_name, is_pets
 from .offline_retractions import endings
 from .offline_rules import SpokenStatement, capitalised, statements
 from .offline_text import without_tail
-from .offline_words import CHILDREN, KIN_PLURALS, NUMBERS, PETS, RELATIONS, ROLES
+from .offline_words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
 
 _OF_KIN: Final = (
     r"(?:(?:older|younger|little|big|elder|eldest|oldest|youngest|twin|best|good|old|close|new|half|first|second|baby"
@@ -41,7 +41,7 @@ _KNOWN: Final = re.compile(rf"{_NAME},? (?P<rest>.+)", re.IGNORECASE)
 _PRONOUN: Final = re.compile(r"(?:he|she) (?P<rest>.+)", re.IGNORECASE)
 _OF_A_PERSON: Final = re.compile(
     r"(?:(?:has|is) )?(?:now |just |recently )?(?:works? (?:at|for|as)|lives? in|moved to"
-    r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left)\b",
+    r"|got (?:married|engaged|divorced)|(?:got|found|started) an? (?:new )?job|retired|studies|left|(?:just )?turned (?=\d)|turns (?=\d)|turning (?=\d))",
     re.IGNORECASE,
 )
 """Phrases that are said only of people, so the name before them is a person's."""
@@ -91,7 +91,9 @@ _NEW_PARTNER: Final = re.compile(
     r"\b(?:met|seeing|dating) (?:someone|somebody)(?: new| special| nice)?(?=$|[!.,])", re.IGNORECASE
 )
 _WITHIN: Final = re.compile(
-    r"(?<![.!?…] )(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bfrom )(?<!\bof )(?<=\w )(?-i:[A-Z][a-z]+)\b"
+    r"(?<![.!?…] )(?<!\bin )(?<!\bat )(?<!\bto )(?<!\bon )(?<!\bfrom )(?<!\bof )(?<=\w )"
+    rf"(?!(?:{MONTHS}|\w+day)\b)(?-i:[A-Z][a-z]+)\b",
+    re.IGNORECASE,
 )
 
 

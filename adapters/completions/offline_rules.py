@@ -135,6 +135,7 @@ _RULES: Final = (
     _rule(r"i am (?:an? )?(?P<x>[\w-]+(?: [\w-]+)?)", "Is {x}", "identity", is_origin, permanent=True),
     _rule(r"(?P<x>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?) here", "Name is {x}", "identity", is_name, permanent=True),
     _rule(r"(?:my name|it) is now (?P<x>(?-i:[A-Z])[\w'-]+ (?-i:[A-Z])[\w'-]+)", "Name is {x}", "identity", is_name, permanent=True),
+    _rule(r"i am (?P<x>(?-i:[A-Z])[\w'-]+ (?-i:[A-Z])[\w'-]+) now", "Name is {x}", "identity", is_name, permanent=True, keep_tail=True),
     # work
     _rule(rf"{_AM} (?P<z>an?) (?P<x>[^,]+?) in (?P<y>(?-i:[A-Z])[\w' -]+?)(?: and (?:very |so |really |quite )?\w+(?: here)?)?", "Works as {z} {x}|Lives in {y}", "profession", is_occupation),
     _rule(rf"{_AM} (?P<z>an?) (?P<x>.+?) and (?:on|at|in|very|so|really|quite) .+", "Works as {z} {x}", "profession", is_occupation),
@@ -187,7 +188,7 @@ _RULES: Final = (
     _rule(r"my (?P<x>phd|doctorate|thesis|dissertation|master's thesis|apprenticeship) is .+", "Is working on their {x}", "attribute"),
     _rule(rf"{_I} (?:have )?enrolled (?:in|for|on) (?P<x>.+)", "Is enrolled in {x}", "attribute"),
     _rule(r"i write (?P<x>.+)", "Writes {x}", "attribute", is_written),
-    _rule(r"(?:the|my|our) (?P<x>[\w -]{2,40}) is (?:finally |now )?(?:finished|complete|completed|done)", "Finished the {x}", "attribute", is_project_name),
+    _rule(r"(?:(?:the|my|our) )?(?P<x>[\w -]{2,40}) is (?:finally |now )?(?:finished|complete|completed|done)", "Finished the {x}", "attribute", is_project_name),
     # home
     _rule(rf"(?:{_I} am )?(?:back )?(?:at )?home (?:again )?in (?P<x>(?-i:[A-Z])[\w' -]*?)(?: (?:again|now|at last|finally))?(?: i .+)?", "Lives in {x}", "attribute", is_somewhere),
     _rule(rf"{_I} am (?:\w+ )?in an? (?:[\w-]+ ){{0,4}}(?:flat|apartment|house|studio|bedsit|cottage) in (?P<x>.+)", "Lives in {x}", "attribute", is_somewhere),

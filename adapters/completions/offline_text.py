@@ -222,7 +222,7 @@ _FIRST_VERBS: Final = (
 )
 _PERSON_DOES: Final = r"(?-i:[A-Z][\w'-]+ (?:is|has|was|works|lives|loves|likes|hates|plays|studies|teaches|can not|does not|turns|turned)\b)"
 _PAST: Final = (
-    r"(?:moved|started|began|got|bought|adopted|quit|sold|joined|married|became|switched|graduated|retired|finished|came (?:to|here)"
+    r"(?:moved|started|began|got|bought|adopted|quit|sold|joined|married|became|switched|graduated|retired|finished|came (?:to|here)|cancelled|canceled|dropped"
     r"|passed|relocated|took up|gave up|stopped|lost|left|grew up|was born|learnt|learned|enrolled|signed up|broke up"
     r"|split up|turned|found|renovated|built)\b"
 )
@@ -276,6 +276,9 @@ _AT_HOME: Final = re.compile(r"(?P<home>(?:back )?home in (?-i:[A-Z])[\w'-]+)(?=
 _TOGETHER: Final = re.compile(
     r"^(?P<who>(?:my|our) [^,]{1,40}?) and (?P<rest>i (?!.*\band i\b|(?:have )?(?:broke|broken|split|separated|divorced|are no longer)\b).+)$",
     re.IGNORECASE,
+)
+_PARTED: Final = re.compile(
+    r"[\w' -]{1,40} and i (?:have |are )?(?:broke|broken|split|separated|no longer)\b", re.IGNORECASE
 )
 _AS_A: Final = re.compile(r"^(?:speaking )?as (?P<what>an? [\w\s-]{2,30}?),? (?P<rest>i\b.*)$", re.IGNORECASE)
 _WITH_CHILDREN: Final = re.compile(
@@ -424,6 +427,9 @@ def _split(text: str) -> Iterator[str]:
     if match := _TOGETHER.match(text):
         yield match["who"]
         yield from _split(match["rest"])
+        return
+    if _PARTED.match(text):
+        yield text
         return
     if match := _AS_A.match(text):
         yield f"I am {match['what']}"

@@ -54,7 +54,7 @@ _KIN_WORDS: Final = "|".join(
     )
 )
 _ME_AND: Final = re.compile(
-    rf"\b(?:me and|i and) (?P<who>my (?:[\w-]+ )?(?:{_KIN_WORDS})(?: (?-i:[A-Z])\w+)?|(?-i:[A-Z])\w+) (?=[a-z])",
+    rf"\b(?:me and|i and) (?P<who>my (?:[\w-]+ )?(?:{_KIN_WORDS})(?: (?-i:[A-Z])\w+)?|(?-i:[A-Z])\w+|\w+(?= (?:broke|split|separated|divorced)\b)) (?=[a-z])",
     re.IGNORECASE,
 )
 _IN_LAW: Final = re.compile(r"\b(brother|sister|mother|father|son|daughter) in law\b", re.IGNORECASE)
@@ -88,8 +88,13 @@ def plainly_spelt(sentence: str) -> str:
     text = _SHORT_WORD.sub(_full, text)
     text = _ONE_I.sub("I", text)
     text = _IN_LAW.sub(r"\1-in-law", text)
-    text = _ME_AND.sub(r"\g<who> and I ", text)
+    text = _ME_AND.sub(_me_and, text)
     return with_names(" ".join(text.split()))
+
+
+def _me_and(match: re.Match[str]) -> str:
+    who = match["who"]
+    return f"{who if ' ' in who else who[:1].upper() + who[1:]} and I "
 
 
 def _full(match: re.Match[str]) -> str:

@@ -131,7 +131,10 @@ MONTHS: Final = (
     "|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
 )
 
-NUMBERS: Final = "two|three|four|five|six|seven|eight|nine|ten|twelve|[0-9]{1,2}"
+NUMBERS: Final = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
+    "|nineteen|twenty|thirty|forty|fifty|[0-9]{1,2}"
+)
 
 LANGUAGES: Final = ORIGINS | _words(
     """
