@@ -94,7 +94,7 @@ def endings(clause: str, *, beside: Sequence[SpokenStatement] = ()) -> list[Spok
 def _in_own_words(clause: str, beside: Sequence[SpokenStatement]) -> list[SpokenStatement]:
     short = without_tail(clause)
     for pattern, content, category in _OWN_WORDS:
-        if match := pattern.fullmatch(short):
+        if match := pattern.fullmatch(short) or pattern.fullmatch(clause):
             if category == "profession" and any(
                 said.category == category and said.subject == "user" for said in beside
             ):
