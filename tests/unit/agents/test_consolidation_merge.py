@@ -40,6 +40,15 @@ def test_two_that_say_the_same_become_the_older() -> None:
     assert (change.content, change.expected_version) == (OLDER.content, OLDER.version)
 
 
+def test_of_two_the_more_trusted_keeps_its_words() -> None:
+    said = OLDER.model_copy(update={"trust": "assistant"})
+    change = merged(YOUNGER, said, score=0.97)
+    assert change is not None
+    assert (change.source_fact_ids[0], change.content) == (said.fact_id, YOUNGER.content)
+    echo = told("Resides in Oslo near the harbour", 2).model_copy(update={"trust": "assistant"})
+    assert merged(echo, OLDER, score=0.97) is None, "a detail of less trust rewords nothing"
+
+
 @pytest.mark.parametrize(("score", "one"), [(0.9, True), (0.899, False), (None, False)])
 def test_only_from_the_bound_on(score: float | None, one: bool) -> None:
     assert (merged(YOUNGER, OLDER, score=score) is not None) is one

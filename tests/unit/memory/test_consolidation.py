@@ -100,6 +100,8 @@ def test_short_ids_become_records_and_the_version_that_was_shown() -> None:
     [
         (replace(ITEM, sources=("e9",)), {"unknown_episode": 1, "no_source": 1}),
         (replace(ITEM, sources=()), {"no_source": 1}),
+        (replace(ITEM, action="update", target="f1", sources=()), {"no_source": 1}),
+        (replace(ITEM, action="invalidate", target="f1", sources=("e9",)), {"unknown_episode": 1, "no_source": 1}),
         (replace(ITEM, action="update", target="f9"), {"unknown_fact": 1}),
         (replace(ITEM, action="invalidate", target=None), {"unknown_fact": 1}),
         (replace(ITEM, category=None), {"invalid": 1}),

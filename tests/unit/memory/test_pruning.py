@@ -115,6 +115,13 @@ def test_what_a_removal_leans_on_stays() -> None:
     assert found.dropped == {"twice": 1}
 
 
+@pytest.mark.parametrize("reason", ["redundant", "contradicted"])
+def test_nothing_is_removed_for_the_sake_of_what_is_less_trusted(reason: str) -> None:
+    facts = {"f1": OLD, "f2": NEWER.model_copy(update={"trust": "assistant"})}
+    found = prune_proposals([Removal("f1", reason)], [], facts=facts, policy=POLICY)
+    assert (found.changes, found.dropped) == ((), {"protected": 1})
+
+
 @pytest.mark.parametrize(
     ("merge", "dropped"),
     [

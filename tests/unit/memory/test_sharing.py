@@ -95,6 +95,15 @@ def test_what_is_shared_is_no_surer_than_the_least_and_in_nobodys_words() -> Non
     assert told.sensitivity == "internal", "as sensitive as the most"
 
 
+def test_an_echo_is_nobodys_evidence_of_what_is_shared() -> None:
+    eva = known_by("eva")
+    echo = eva.evidence[0].model_copy(update={"turn_id": "echo", "trust": "assistant"})
+    sources = [*THREE[:2], eva.model_copy(update={"evidence": (*eva.evidence, echo)})]
+    shared = shared_statement(candidate(), sources, POLICY)
+    assert shared is not None
+    assert "echo" not in {each.turn_id for each in shared.evidence}
+
+
 def test_the_groups_reflector_looks_again() -> None:
     gone = THREE[2].model_copy(update={"state": "superseded"})
     assert shared_statement(candidate(), [*THREE[:2], gone], POLICY) is None

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memstream.agents.consolidation.steps.pending import pairs_to_judge
 from memstream.memory.facts.conflict import Neighbours, carry_out, resolve
 from memstream.memory.facts.pending import judge_without_model
 from memstream.memory.facts.proposals import settle
@@ -267,6 +268,17 @@ def test_no_judgement_believes_what_contradicts_a_more_trusted_fact(judgement: s
     done = propose("judge", waits.fact, GOOGLE, sources=(), near=(GOOGLE,), judgement=judgement)
     assert done == ("refused", [])
     assert judge_without_model(waits.fact, GOOGLE, LATER) is None
+
+
+def test_no_model_is_asked_about_what_contradicts_a_more_trusted_fact() -> None:
+    (waits,) = hear(says("assistant", "Works at Stripe"), GOOGLE)
+    stamps, records = fact("Collects stamps"), says("assistant", "Collects records")
+    unclear = stored_fact("Collects records", turn="t9", source_role="assistant")
+    unclear = unclear.model_copy(update={"state": "pending", "metadata": {"waits_for": stamps.fact_id}})
+    own = fact("Collects coins", turn="t8")
+    own = own.model_copy(update={"state": "pending", "metadata": {"waits_for": stamps.fact_id}})
+    pairs = pairs_to_judge([(waits.fact, GOOGLE), (unclear, stamps), (own, stamps)], LATER)
+    assert [each.pending.content for each in pairs] == ["Collects coins", records.content]
 
 
 def test_what_the_user_says_again_closes_what_waited() -> None:
