@@ -115,7 +115,8 @@ _CHANGES = (
 VERB: Final = re.compile(
     rf"(?:'s|(?:,? (?:(?:{_QUALIFIERS}) ?[^,.;:!?=\n]{{0,60}}?))?,?(?: (?:must|should|will|would|has to|"
     rf"used to|might|may|can))?"
-    rf" {_COPULAS}){_ADVERBS}(?: (?:being|been))?(?: {_CHANGES} (?:to|auf|a|en|por|par))?(?: as)?[:,]?[ \t]+"
+    rf" {_COPULAS}){_ADVERBS}(?: (?:being|been))?(?: {_CHANGES} (?:to|auf|a|en|por|par))?"
+    r"(?: as)?[:,]?(?:[ \t]+|[ \t]*\r?\n[ \t]*)"
 )
 """A copula; before it may stand what the secret is for."""
 NAMED_VERB: Final = re.compile(
