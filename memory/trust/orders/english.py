@@ -106,6 +106,8 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"<assistant>|<machine>|<answers>|<say>|<promote>|<bend>|<betray>|<obey>|you(?:'re| are)|restrictions"
         r"|limitations|filters?|rules|mode|jailbreak|act|behave|operate|roleplay|function|do|run|open|warn"
         r"|advise|ask|remind"
+        r"|provide|give|hand|offer|supply|pay|buy|shown|sent|given|revealed|disclosed|forwarded|handed|told"
+        r"|recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited|named"
     ),
     orders=(
         r"<lead><bend>\b[^.!?\n]{0,30}\b(?:all|any|previous|prior|earlier|preceding|existing|other|original"
@@ -134,15 +136,23 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"|all |every |any )*"
         r"(?:users?|customers?|clients?|visitors?|anyone|anybody|everyone|everybody|whoever|people)\b",
         r"<start>(?:<adverb>,? ){0,4}(?:never|don't|do not|always|henceforth|from now on),? (?:<adverb>,? ){0,4}"
-        r"(?:say|state|claim|assert|tell|insist|deny|disclose|reveal|mention|warn)\b[^.!?\n]{0,20}\b(?:that"
-        r"|about|the|this|these"
-        r"|any|how|who|what|whether)\b(?! (?:my|me)\b)",
+        r"(?:say|state|claim|assert|tell|insist|deny|disclose|reveal|mention|warn)\b(?! (?:me|us)\b)[^.!?\n]{0,20}"
+        r"\b(?:that|about|the|this|these|any|how|who|what|whether)\b(?! (?:my|me)\b)",
         r"<start>(?:<adverb>,? ){0,4}<promote> (?:only |buying |using |to )*(?:[\w'-]+ ){0,2}?(?:<Name>|<link>)",
         r"<start>(?:<adverb>,? ){0,4}(?:answer|reply|respond|start|begin|end|close|finish)\b"
         r"[^.!?\n]{0,60}(?:\bthat\b|\bwith (?:a link"
         r"|\"|yes|no\b)|\"|<link>|: )",
         r"(?:<answers>) <must>\b[^.!?\n]{0,60}(?:<link>|\blinks? to\b)",
         r"\byou(?: are|'re) (?:now|no longer|from now on|hereby)\b",
+        r"\b(?:be|being) (?:recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited|named)\b"
+        r"[^.!?\n]{0,40}(?:<always>|\b(?:in|to) (?:all|every|each|any)\b)",
+        r"\b(?:every|each|all|any|your) (?:\w+ )?<answers>\b[^.!?\n]{0,20}\b(?:mention|link|end with|begin with|contain"
+        r"|include|promote|recommend|say)\b[^.!?\n]{0,40}(?:<Name>|<link>|\")",
+        r"\b(?:should|must|may|can|shall) be (?:shown|sent|given|revealed|disclosed|forwarded|handed|told) to <who>\b",
+        r"<start>(?:<adverb>,? ){0,4}trust (?:e-?mails?|messages?|statements?|links?|instructions?|orders?|requests?"
+        r"|anything)\b",
+        r"<asked>[^.!?\n]{0,80}?(?:,|:|\bthen) ?(?:<adverb>,? ){0,4}"
+        r"(?:provide|give|hand|offer|supply|open|run|pay|buy)\b",
         r"\b(?:act|behave|respond|operate|roleplay|function) as (?:if|though|an? (?:unrestricted|uncensored"
         r"|unfiltered|evil))",
         r"\b(?:no|without(?: any)?) (?:more )?(?:restrictions|limitations|filters?|rules)\b.{0,20}$",
@@ -168,6 +178,8 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"<asked>[^.!?\n]{0,80}?(?:,|:) ?(?:<adverb>,? ){0,4}(?:answer|reply|respond)\b",
     ),
     preferences=(
+        r"^(?:please,? )?(?:never|don't|do not) (?:recommend|suggest|propose|offer) "
+        r"(?!(?:that|the|this|these|any|anything|other|competit\w+|alternativ\w+|rivals?)\b)(?-i:[a-z])",
         r"\b(?:in|into|speak|use|using|write) (?:simple |plain |easy |clear |proper |good |american "
         r"|british )*(?:english|german|french|spanish|italian"
         r"|portuguese|dutch|polish|turkish|russian|arabic|chinese|mandarin|japanese|korean|hindi|swedish"
