@@ -378,20 +378,24 @@ def clauses(message: str) -> Iterator[SpokenClause]:
 def _own_lines(message: str) -> Iterator[tuple[str, str]]:
     """Return each sentence verbatim and as it is read. Quoted lines and code are left out. A list takes the words that
     introduce it: "I speak:" and "- Urdu" are read as "I speak Urdu"."""
-    head = ""
+    head = shown = ""
     for line in _CODE.sub("\n", message).splitlines():
         item = _ITEM.match(line)
         if line.lstrip().startswith((">", "|")):
             continue
         if item is not None:
             text = line[item.end() :].strip()
-            yield line.strip(), f"{head} {text}" if head else text
+            if head:  # the words that introduce the list belong to the quote
+                shown = f"{shown} {line.strip()}"
+                yield shown if len(shown) <= MAX_SENTENCE else line.strip(), f"{head} {text}"
+            else:
+                yield line.strip(), text
             continue
-        head = ""
+        head = shown = ""
         for sentence in sentences(line):
             yield sentence, sentence
             if _LIST_HEAD.search(sentence):
-                head = sentence.rstrip(" :")
+                head, shown = sentence.rstrip(" :"), sentence
 
 
 def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, str | None]]:

@@ -344,3 +344,11 @@ async def test_the_log_says_how_much_was_left_unread_at_most_every_ten_minutes()
         ("offline_model_read", 0, 1),
     ]
     assert not any("Rome" in str(each) or "weather" in str(each) for each in told)
+
+
+async def test_an_item_of_a_list_is_quoted_with_the_words_that_introduce_it() -> None:
+    told = await answer("user: I speak:\n- Urdu (native)\n- English")
+    assert [(each["content"], each["evidence"]) for each in told] == [
+        ("Speaks Urdu", "I speak: - Urdu (native)"),
+        ("Speaks English", "I speak: - Urdu (native) - English"),
+    ]
