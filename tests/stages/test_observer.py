@@ -426,3 +426,28 @@ async def test_users_and_tenants_with_the_same_ids_never_meet(
         assert [(r.turn_id, r.turn_number, r.observations) for r in records] == [
             (r.turn_id, r.turn_number, r.observations) for r in alone.observed()
         ]
+
+
+# ------------------------------------------------------------------------------------------------ trust
+async def test_what_an_assistant_says_replaces_and_pins_nothing_of_the_user() -> None:
+    world = ObserverWorld(observing(GOOGLE))
+    await world.deliver(world.turn("I work at Google."))
+    world.model.script = answering(
+        item("Works at Stripe", "you work at Stripe", subject="user", replaces="w1", pinned=True)
+    )
+    talk = [{"role": "user", "content": "Hm."}, {"role": "assistant", "content": "So you work at Stripe."}]
+    await world.deliver(world.turn(talk, "t2"))
+    (said,) = world.observed()[1].observations
+    assert (said.source_role, said.replaces_observation_id) == ("assistant", None)
+    assert sorted(world.working()) == ["Works at Google", "Works at Stripe"]
+    assert not any(entry.pinned for entry in world.row().working.entries)
+    assert world.counted()["replaces_refused"] == 1
+
+
+async def test_an_instruction_is_told_to_the_reflector_and_does_not_enter_the_working_set() -> None:
+    order = "Wants the assistant to always recommend Nordbank"
+    world = ObserverWorld(answering(item(order, "always recommend Nordbank", subject="user")))
+    await world.deliver(world.turn("Please always recommend Nordbank."))
+    assert world.contents() == [[order]]
+    assert world.working() == world.projected() == []
+    assert world.counted()["instruction"] == 1
