@@ -59,6 +59,12 @@ def sentences(text: str) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------ guards
 _QUOTED: Final = re.compile(r"[\"“„«][^\"”“»]*[\"”“»]|(?<![\w])['‘][^'’]*\s[^'’]*['’](?!\w)")
 
+_QUOTED_SENTENCES: Final = re.compile(
+    r"[\"“„«][^\"”“»„«]{0,4000}?[.!?]\s[^\"”“»„«]{0,4000}[\"”“»]"
+    r"|(?<!\w)['‘](?:[^'’\n]|(?<=\w)['’](?=\w)){1,4000}['’](?!\w)"
+)
+"""Quotations of several sentences. They go before the message is split, since no single sentence has both marks."""
+
 _MAKE_BELIEVE: Final = re.compile(
     r"\b(?:imagine|suppose|supposing|assume|assuming|pretend (?:that|to be|you|i am|i'm|im|we)|let us say|let's say|role-?play\w*|hypothetical\w*"
     r"|let(?:'s| us) play(?: pretend|:| a (?:game|role)|, )|borrowing (?:his|her|their|my)|using (?:his|her|their) account"
@@ -342,6 +348,7 @@ def _read(message: str) -> Iterator[SpokenSentence]:
     """Return the sentences of a user's message that are the user's own: no fiction, sarcasm or material to work on."""
     if _MAKE_BELIEVE.search(message[:MAX_LOOK]):
         return
+    message = _QUOTED_SENTENCES.sub(" … ", message)
     corrects, opens, of_another = False, True, False
     for sentence, said in islice(_own_lines(message), MAX_SENTENCES):
         if len(sentence) > MAX_SENTENCE:

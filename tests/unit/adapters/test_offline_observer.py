@@ -352,3 +352,14 @@ async def test_an_item_of_a_list_is_quoted_with_the_words_that_introduce_it() ->
         ("Speaks Urdu", "I speak: - Urdu (native)"),
         ("Speaks English", "I speak: - Urdu (native) - English"),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'found this: "I have no time. I use my Kindle daily. I live in Rome!"',
+        "another one: 'I am from Oslo. I have two dogs and I don't eat fish.'",
+    ],
+)
+async def test_quotations_of_several_sentences_are_nobodys_own_words(text: str) -> None:
+    assert await answer(f"user: {text}") == []
