@@ -14,8 +14,11 @@ from tests.support.observer_world import AwayModel, ObserverWorld, item
 
 Answer = list[dict[str, Any]]
 
-KNOWN = ("Knows A", "Knows B", "Knows C")
-SAID = ("Says A", "Says B", "Says C")
+KNOWN = ("Likes tea", "Likes chess", "Likes opera")
+SAID = ("Speaks Danish", "Speaks Polish", "Speaks Greek")
+
+TOLD = "I like tea. I like chess. I like opera. I speak Danish. I speak Polish. I speak Greek."
+"""A turn in which everything is said."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def noisy(said: tuple[Said, ...], random: Random) -> Answer:
     places: dict[str, list[int]] = {}
     for place, content in enumerate(order, start=1):
         places.setdefault(content, []).append(place)
-    answer = [item("t1", content) for content in order]
+    answer = [item("t1", content, _quote(content)) for content in order]
     for each in said:
         copies = places[each.content]
         if each.corrects:
@@ -68,13 +71,18 @@ def test_no_replacement_is_lost_when_a_model_repeats_itself(said: tuple[Said, ..
     }
 
 
+def _quote(content: str) -> str:
+    verb, thing = content.split()
+    return f"I {verb.lower().removesuffix('s')} {thing}"
+
+
 async def _observed(answer: Answer) -> dict[str, tuple[str | None, bool]]:
     """Return what was observed of the second turn: content → (what it replaced, whether it is a correction)."""
-    model = AwayModel([item("t1", content) for content in KNOWN], answer)
+    model = AwayModel([item("t1", content, _quote(content)) for content in KNOWN], answer)
     world = ObserverWorld(model)
-    await world.deliver(world.turn("a word"))
+    await world.deliver(world.turn(TOLD))
     assert world.working() == list(KNOWN)  # they are w1, w2 and w3
-    await world.deliver(world.turn("a word", "t2"))
+    await world.deliver(world.turn(TOLD, "t2"))
     first, second = world.observed()
     contents = {each.observation_id: each.content for each in (*first.observations, *second.observations)}
     return {
@@ -85,12 +93,13 @@ async def _observed(answer: Answer) -> dict[str, tuple[str | None, bool]]:
 
 async def test_the_better_evidence_of_a_repeated_item_is_kept() -> None:
     said = [
-        {"role": "assistant", "content": "So you moved?"},
-        {"role": "user", "content": "Yes, moved to Rome."},
+        {"role": "assistant", "content": "So you moved to Rome?"},
+        {"role": "user", "content": "Yes, I moved to Rome in May."},
     ]
-    for quotes in (("moved", "moved to Rome"), ("moved to Rome", "moved"), ("So you moved", "moved to Rome")):
+    short, long = "moved to Rome", "I moved to Rome in May"
+    for quotes in ((short, long), (long, short)):
         world = ObserverWorld(AwayModel([item("t1", "Moved to Rome", quote) for quote in quotes]))
         await world.deliver(world.turn(said))
         (only,) = world.observed()[0].observations
-        assert (only.evidence, only.source_role) == ("moved to Rome", "user")
+        assert (only.evidence, only.source_role) == (long, "user")
         assert world.counted() == {"repeated_observation": 1}
