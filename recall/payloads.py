@@ -143,7 +143,8 @@ def fit_text_of(tier: Tier, payload: Payload, similarity: float | None) -> FitTe
         case "working":
             beside = ()
     related = payload.get("category") == "relationship"
-    return FitText(content, subject_of(payload), beside, relationship=related, similarity=similarity)
+    at = payload.get({"semantic": "recorded_at", "episodic": "occurred_at", "working": "updated_at"}[tier])
+    return FitText(content, subject_of(payload), beside, relationship=related, at=str(at or ""), similarity=similarity)
 
 
 def _quotes(payload: Payload) -> Iterator[str]:

@@ -24,8 +24,12 @@ OTHER_FORM: Final = 0.8
 """What a word counts that has another ending, or a slip."""
 SAME_TOPIC: Final = 0.6
 """What a word of the same topic counts."""
-QUOTED: Final = 0.6
-"""What a word counts that stands only beside a statement, not in it."""
+RELATED: Final = 0.9
+"""What a word counts that says who the subject is to the user: my brother, for Tom."""
+QUOTED: Final = 0.4
+"""What a word counts that stands only in the evidence of a statement, not in it."""
+NEWEST: Final = 0.05
+"""By how much the newest statement fits better than the oldest, all else being equal."""
 NOT_NAMED: Final = 0.75
 """The share that is left to a statement about another than the user, whom the cue does not name."""
 MEANING: Final = 0.5
@@ -49,7 +53,9 @@ class FitText(NamedTuple):
     beside: tuple[str, ...] = ()
     """What was said around a statement: the quotes of its evidence, its predicate."""
     relationship: bool = False
-    """Whether it says who its subject is to the user."""
+    """Whether it says who somebody is to the user."""
+    at: str = ""
+    """When a statement was recorded or said, as RFC 3339 in UTC."""
     similarity: float | None = None
     """Its cosine with the cue. None where it was not searched by meaning."""
 
@@ -59,15 +65,18 @@ def fits(cue: str, texts: Sequence[FitText], pack: Locale, *, meanings: bool = T
     the cosines compare meanings, and not words once more."""
     known_as = _names(texts, pack)
     said = [_said(each, pack) for each in texts]
-    beside = [_beside(each, known_as, pack) for each in texts]
-    words = _CueWords(cue, said, beside, pack)
+    quoted = [frozenset[str]().union(*(stems(quote, pack) for quote in each.beside)) for each in texts]
+    words = _CueWords(cue, said, quoted, pack)
     meaning = _meanings(texts) if meanings else {}
+    newness = _newness(texts)
     raw: list[float] = []
-    for each, own, other in zip(texts, said, beside, strict=True):
-        covered = words.coverage(own, other)
+    for each, own, quote in zip(texts, said, quoted, strict=True):
+        related = known_as.get(each.subject, frozenset[str]())
+        covered = words.coverage(((1.0, own), (RELATED, related), (QUOTED, quote)))
         near = meaning.get(each.content, covered)
-        named = each.subject in (None, USER) or words.name(known_as[each.subject])
-        raw.append((covered + MEANING * (near - covered)) * (1.0 if named else NOT_NAMED))
+        named = each.subject in (None, USER) or words.name(related)
+        weight = (1.0 if named else NOT_NAMED) * (1.0 + NEWEST * newness.get(each.at, 0.0))
+        raw.append((covered + MEANING * (near - covered)) * weight)
     best = max(raw, default=0.0)
     return [each / best if best > 0 else 0.0 for each in raw]
 
@@ -78,19 +87,27 @@ def _said(text: FitText, pack: Locale) -> frozenset[str]:
     return own if text.subject in (None, USER) else own | stems(text.subject, pack)
 
 
-def _beside(text: FitText, known_as: Mapping[str | None, frozenset[str]], pack: Locale) -> frozenset[str]:
-    return known_as.get(text.subject, frozenset[str]()).union(*(stems(each, pack) for each in text.beside))
-
-
-def _names(texts: Iterable[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
-    """Return the words by which a cue may name each subject but the user: its name, and what it is to the user."""
-    names: dict[str | None, frozenset[str]] = {}
+def _names(texts: Sequence[FitText], pack: Locale) -> dict[str | None, frozenset[str]]:
+    """Return the words by which a cue may name each subject but the user: its name, and what it is to the user. A
+    relationship is a statement about the subject ("Is the user's brother"), or one about the user that names it ("Has a
+    brother named Tom")."""
+    names: dict[str | None, frozenset[str]] = {
+        each.subject: stems(each.subject, pack) for each in texts if each.subject not in (None, USER)
+    }
+    related = dict(names)
     for each in texts:
-        if each.subject not in (None, USER):
-            words = names.get(each.subject) or stems(each.subject, pack)
-            more = stems(each.content, pack) - pack.stop_words - {USER} if each.relationship else frozenset[str]()
-            names[each.subject] = words | more
-    return names
+        if each.relationship:
+            words = stems(each.content, pack)
+            for subject, name in names.items():
+                if each.subject == subject or (each.subject == USER and name <= words):
+                    related[subject] |= words - pack.stop_words - {USER}
+    return related
+
+
+def _newness(texts: Iterable[FitText]) -> dict[str, float]:
+    """Return by time how new it is among all, from 0 to 1."""
+    times = sorted({each.at for each in texts if each.at})
+    return {time: place / max(1, len(times) - 1) for place, time in enumerate(times)}
 
 
 def _meanings(texts: Iterable[FitText]) -> dict[str, float]:
@@ -108,11 +125,11 @@ class _CueWords:
     """The telling words of a cue, each with its weight and with the words that count for it."""
 
     def __init__(
-        self, cue: str, said: Sequence[frozenset[str]], beside: Sequence[frozenset[str]], pack: Locale
+        self, cue: str, said: Sequence[frozenset[str]], quoted: Sequence[frozenset[str]], pack: Locale
     ) -> None:
         asked = _asked(cue, pack)
         frequency = Counter(word for own in said for word in asked & own)
-        vocabulary = frozenset[str]().union(*said, *beside)
+        vocabulary = frozenset[str]().union(*said, *quoted)
         forms = _forms(asked, vocabulary)
         same = topics(pack)
         self._weights = {word: math.log(1 + len(said) / (1 + frequency[word])) for word in asked}
@@ -123,14 +140,13 @@ class _CueWords:
             for word in asked
         }
 
-    def coverage(self, own: AbstractSet[str], beside: AbstractSet[str]) -> float:
-        """Return the share of the cue's words that a candidate contains, 0–1, weighted."""
-        found = 0.0
-        for word, weight in self._weights.items():
-            counted = self._counts(word, own)
-            if counted < QUOTED:
-                counted = max(counted, QUOTED * self._counts(word, beside))
-            found += weight * counted
+    def coverage(self, contained: Sequence[tuple[float, AbstractSet[str]]]) -> float:
+        """Return the share of the cue's words that a candidate contains, 0–1. `contained`: sets of words with what a
+        word in them counts."""
+        found = sum(
+            weight * max(share * self._counts(word, among) for share, among in contained)
+            for word, weight in self._weights.items()
+        )
         return found / self._total if self._total else 0.0
 
     def name(self, words: AbstractSet[str]) -> bool:
@@ -170,7 +186,7 @@ def _forms(asked: Collection[str], vocabulary: AbstractSet[str]) -> dict[str, fr
 def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
     matcher = SequenceMatcher(b=word, autojunk=False)
     for each in vocabulary:
-        if each[0] == word[0] and abs(len(each) - len(word)) <= 2 and len(each) >= SHORTEST:
+        if each[0] == word[0] and abs(len(each) - len(word)) <= 3 and len(each) >= SHORTEST:
             matcher.set_seq1(each)
             if matcher.quick_ratio() >= SLIP and matcher.ratio() >= SLIP:
                 yield each

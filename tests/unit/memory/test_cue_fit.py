@@ -45,6 +45,18 @@ def test_a_statement_about_another_needs_its_name_or_what_it_is_to_the_user() ->
     assert best("where does my brother live", tom, brother, HOME) == tom.content
 
 
+def test_a_relationship_told_of_the_user_names_the_other_too() -> None:
+    tom = FitText("Lives in Vienna", "tom")
+    brother = FitText("Has a brother named Tom", "user", relationship=True)
+    assert best("where does my brother live", brother, tom, HOME) == tom.content
+
+
+def test_of_equals_the_newer_fits_better() -> None:
+    old = FitText("Has a lesson on Monday", "user", at="2026-01-01T00:00:00Z")
+    new = FitText("Has a lesson on Friday", "user", at="2026-02-01T00:00:00Z")
+    assert best("when is my lesson", old, new) == new.content
+
+
 def test_the_quote_of_the_evidence_counts_less_than_the_statement() -> None:
     quote = "My brother Tom lives in Vienna"
     assert best("brother", user("Lives in Vienna", quote), JOB) == "Lives in Vienna"
