@@ -264,7 +264,8 @@ class RecallService:
         if tier == "turns":
             only_asking = only_asks(content_of(found.payload), locales(self._locale))
             return weigh_question(score, self._policy) if only_asking else score
-        return score if fit is None else weigh_fit(score, fit, self._policy)
+        weight = self._policy.fact_fit if tier == "semantic" else self._policy.fit
+        return score if fit is None else weigh_fit(score, fit, weight=weight)
 
     def _own_score(self, tier: Tier, found: _Found, links: float, request: RecallRequest, now: datetime) -> Score:
         """Return the score of the profile's formula alone."""

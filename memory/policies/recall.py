@@ -87,7 +87,9 @@ class RecallPolicy:
     episodic_match: float = 0.3
     """Share of the match in an episode's score."""
     fit: float = 1.2
-    """What a statement gets on top that fits the cue better than all others do. Others get less."""
+    """What an episode or a working entry gets on top that fits the cue better than all others do. Others get less."""
+    fact_fit: float = 1.6
+    """The same for a fact: it says what holds, an episode what was said."""
     asks: float = 0.5
     """Share of the score that a message loses which only asks."""
     reinforcements: int = 10
@@ -119,6 +121,7 @@ class RecallPolicy:
         for name in ("semantic_match", "working_match", "episodic_match", "asks", "duplicate_overlap"):
             unit(f"recall.{name}", getattr(self, name))
         at_least("recall.fit", self.fit, 0)
+        at_least("recall.fact_fit", self.fact_fit, 0)
         between("recall.pool", self.pool, 1, 1_000)
         between("recall.limit", self.limit, 1, 100)
         at_least("recall.reinforcements", self.reinforcements, 1)

@@ -130,14 +130,15 @@ def score_composite(
     )
 
 
-def weigh_fit(score: Score, fit: float, policy: RecallPolicy) -> Score:
+def weigh_fit(score: Score, fit: float, *, weight: float) -> Score:
     """Add the part `fit` to a statement's score. `fit`: how well it fits the cue, compared with all candidates, 0–1.
+    `weight`: what the best one gets.
 
     What a statement says of itself (confidence, salience, significance) counts as far as it fits; a statement that fits
     best rises above the messages in which it was said.
     """
     own = score.total - score.parts["match"]
-    return _score({**score.parts, "fit": policy.fit * fit - own * (1.0 - fit)})
+    return _score({**score.parts, "fit": weight * fit - own * (1.0 - fit)})
 
 
 def weigh_question(score: Score, policy: RecallPolicy) -> Score:

@@ -48,7 +48,7 @@ class TestFound:
             "confidence": pytest.approx(0.4),
             "reinforcement": 0.0,
             "match": pytest.approx(0.4),
-            "fit": pytest.approx(1.2),
+            "fit": pytest.approx(1.6),
         }
         assert by_tier["turns"].item.parts == {"match": pytest.approx(0.7), "recency": pytest.approx(0.3)}
         lists = {tier: {(rank.list, rank.rank) for rank in each.ranks} for tier, each in by_tier.items()}
