@@ -24,6 +24,7 @@ from memstream.recall.request import CUE_MAX, RecallRequest
 from memstream.recall.search import MemorySearch
 from memstream.recall.service import RecallService
 from memstream.schemas import ids
+from memstream.schemas.collections import LABELS
 from memstream.schemas.collections import TURNS as COLLECTION
 from memstream.schemas.topics import TURNS
 from memstream.schemas.turns import Owner, turn_value
@@ -67,7 +68,7 @@ class Lists:
 
 async def remember(conversations: Sequence[Conversation], *, store: VectorStore, embedder: Embedder) -> None:
     """Store each conversation as a user's memory, each line as a turn with its speaker's name."""
-    await store.ensure(COLLECTION)
+    await store.ensure(COLLECTION, LABELS)
     metrics = StageMetrics(Metrics(CollectorRegistry()), "recorder")
     recorder = Recorder(
         store=store,
