@@ -61,6 +61,10 @@ _NO_PLACE: Final = re.compile(
 )
 
 
+_EMPHASIS: Final = re.compile(r"\s+(?:themselves|too|as well|either|both|all)$")
+"""Words after an object that name nothing: allergic to them *themselves*."""
+
+
 def is_plausible(value: str) -> bool:
     """Accept short texts about the world. Refuse texts about the listener or about the conversation."""
     return (
@@ -68,7 +72,7 @@ def is_plausible(value: str) -> bool:
         and len(value.split()) <= 10
         and "…" not in value
         and not _DEICTIC.match(value)
-        and last_word(value) not in {"it", "this", "that", "these", "those", "them"}
+        and last_word(_EMPHASIS.sub("", value)) not in {"it", "this", "that", "these", "those", "them"}
         and not _ADDRESSED.search(value)
     )
 
@@ -262,6 +266,11 @@ _KEPT: Final = re.compile(
     r"|caravan|piano|violin|guitar|cello|bass|drums?|drum kit|trumpet|saxophone|harp|ukulele|accordion|allotment|garden"
     r"|land|cabin|sewing machine|3d printer|telescope|camera|loom|kiln|kayak|canoe)(?: in \w[\w -]+)?$"
 )
+
+
+def is_described_workplace(value: str) -> bool:
+    """Accept "small clinic in Galway" in "I'm at a small clinic in Galway now"."""
+    return _has_word(value, ORGANISATIONS | {"hospital", "clinic", "practice", "surgery", "shop", "restaurant"})
 
 
 def is_workplace(value: str) -> bool:

@@ -216,6 +216,10 @@ _NO_LONGER_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """What the new value replaces: "I live in Turin, no longer in Rome"."""
+_NO_MORE: Final = re.compile(
+    r"^(?:am )?not (?P<what>[\w-]+(?: [\w-]+){0,3}?) any ?(?:more|longer)\b(?: (?:btw|by the way))?", re.I
+)
+"""An end without its subject: "not vegan any more"."""
 _WRONG_BEFORE: Final = re.compile(
     r"^(?:it is |that is )?not (?:at |in |with |for )?(?P<wrong>[^,.;!?]{1,60}?)[,;:–—-]+\s*(?:but |it is |rather )?",
     re.I,
@@ -418,7 +422,7 @@ def _parts(sentence: str, *, of_another: bool = False) -> Iterator[tuple[str, st
         wrong, text = match["wrong"].strip(), text[: match.start()]
     elif match := _THIS_NOT_THAT.fullmatch(text):
         wrong, text = match["wrong"], match["right"]
-    text = _bare(text)
+    text = _NO_MORE.sub(r"I am not \g<what> any more", _bare(text))
     if wrong is None and (match := _WRONG_BEFORE.match(text)):
         wrong, text = match["wrong"].strip(), text[match.end() :]
     if match := _AT_HOME.match(text):
