@@ -90,6 +90,8 @@ FRENCH_ORDERS: Final = OrderRules(
         r"|fais|faites|réponses?|messages?|obéi\w+"
     ),
     orders=(
+        r"<start>(?:<adverb>,? ){0,4}r[ée]pond(?:s|ez|re)?\b[^.!?\n]{0,30}\b(?:par|avec) (?:la|cette|les|ces|le|ce)"
+        r"(?: m[êe]me)? (?:phrase|mots?|texte|message|slogan|formule)\b",
         r"<start>(?:<adverb>,? ?){0,4}<bend>\b[^.!?\n]{0,50}\b<rules>",
         r"<start>(?:<adverb>,? ?){0,4}<bend> (?:tout|ce qui précède)",
         r"<start>(?:<adverb>,? ?){0,4}<betray>\b(?!-(?:moi|nous))[^.!?\n]{0,50}\b<treasure>\b",
