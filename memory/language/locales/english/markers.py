@@ -96,6 +96,7 @@ CONTRACTIONS = {
     "square meters": " sqm",
     "two times": " twice",
     "these days": " now",
+    "after all": " actually",
     "'re": " are",
     "'ve": " have",
     "'ll": " will",
