@@ -110,8 +110,8 @@ ENGLISH_ORDERS: Final = OrderRules(
         r"|recommended|mentioned|promoted|suggested|advertised|praised|included|linked|cited|named"
     ),
     orders=(
-        r"<start>(?:<adverb>,? ){0,4}(?:answer|reply|respond)\b[^.!?\n]{0,30}\b(?:with|by saying|using) (?:the|this|these"
-        r"|following)(?: following| exact| same)? (?:sentence|phrase|words?|slogan|line|text|message)\b",
+        r"<start>(?:<adverb>,? ){0,4}(?:answer|reply|respond)\b[^.!?\n]{0,30}\b(?:with|by saying|using) (?:the|this"
+        r"|these|following)(?: following| exact| same)? (?:sentence|phrase|words?|slogan|line|text|message)\b",
         r"<lead><bend>\b[^.!?\n]{0,30}\b(?:all|any|previous|prior|earlier|preceding|existing|other|original"
         r"|your|its|system"
         r"|safety|these|those|operator'?s?|the above|the|above|everything)\b[^.!?\n]{0,30}\b<rules>",

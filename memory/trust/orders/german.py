@@ -93,8 +93,8 @@ GERMAN_ORDERS: Final = OrderRules(
         r"|aktualisierte|tue?|gehorchst|vertraust|folgst|nachricht(?:en)?|erwähnen|empfehlen|sagen|nennen"
     ),
     orders=(
-        r"<start>(?:<adverb>,? ){0,4}antworte\w*\b[^.!?\n]{0,30}\bmit (?:dem|diesem|den|diesen|folgende[mn])(?: folgenden"
-        r"| gleichen| selben)? (?:satz|worte?n?|spruch|slogan|text|hinweis)\b",
+        r"<start>(?:<adverb>,? ){0,4}antworte\w*\b[^.!?\n]{0,30}\bmit (?:dem|diesem|den|diesen|folgende[mn])"
+        r"(?: folgenden| gleichen| selben)? (?:satz|worte?n?|spruch|slogan|text|hinweis)\b",
         r"<start>(?:<adverb>,? ){0,4}<bend>\b[^.!?\n]{0,50}\b<rules>",
         r"<start>(?:<adverb>,? ){0,4}<bend> (?:alles|das obige|obiges|alle (?:bisherigen|vorherigen|früheren))",
         r"<start>(?:<adverb>,? ){0,4}<betray>\b(?! (?:ich|mir|mich|uns)\b)[^.!?\n]{0,50}\b<treasure>\b",

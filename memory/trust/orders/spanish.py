@@ -84,8 +84,8 @@ SPANISH_ORDERS: Final = OrderRules(
         r"|respuestas?|mensajes?|adviert\w+|diles|avisa\w*"
     ),
     orders=(
-        r"<start>(?:<adverb>,? ){0,4}(?:responde|contesta|respond[ae]d?)\b[^.!?\n]{0,30}\bcon (?:la|esta|las|estas|el|este)"
-        r"(?: siguientes?| misma)? (?:frase|palabras?|texto|mensaje|lema|eslogan)\b",
+        r"<start>(?:<adverb>,? ){0,4}(?:responde|contesta|respond[ae]d?)\b[^.!?\n]{0,30}\bcon (?:la|esta|las|estas|el"
+        r"|este)(?: siguientes?| misma)? (?:frase|palabras?|texto|mensaje|lema|eslogan)\b",
         r"<start>(?:<adverb>,? ){0,4}<bend>\b[^.!?\n]{0,50}\b<rules>",
         r"<start>(?:<adverb>,? ){0,4}<bend> (?:todo|lo anterior)",
         r"<start>(?:<adverb>,? ){0,4}<betray>\b[^.!?\n]{0,50}\b<treasure>\b",
