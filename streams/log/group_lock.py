@@ -64,6 +64,7 @@ async def hold(folder: Path, group: str, *, wait: float = WAIT_SECONDS) -> Calla
             "stop it, or use Kafka to run several workers"
         )
     _held.add(lock)
+    _pid_file(path).touch(MODE)
     _pid_file(path).write_text(f"{os.getpid()}\n")
 
     def release() -> None:

@@ -261,11 +261,11 @@ async def test_commands_that_ask_for_members_at_once_find_no_worker(log: Embedde
     assert await asked == 0
 
 
-async def test_every_user_of_the_machine_may_read_who_holds_a_group(log: EmbeddedLog) -> None:
+async def test_only_its_owner_may_read_who_holds_a_group(log: EmbeddedLog) -> None:
     release = await group_lock.hold(log._opened().folder, "memory-observer")
     path = group_lock.lock_file(log._opened().folder, "memory-observer")
     for file in (path, path.with_suffix(".pid")):
-        assert file.stat().st_mode & 0o444 == 0o444
+        assert file.stat().st_mode & 0o077 == 0
     assert path.with_suffix(".pid").read_text() == f"{os.getpid()}\n"
     release()
 

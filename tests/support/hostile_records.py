@@ -142,7 +142,8 @@ def unusual_turns(good: Json) -> Iterator[Hostile]:
     )
     yield Hostile("zero-width", with_content(f"\u200b\u200d\ufeff\u2060{said}\u202e\u200f"), None)
     yield Hostile("controls", with_content(f"\0\x01\x1b[31m\r\n{said}\x7f\x85\u2028\0"), None)
-    yield Hostile("markup", with_content(f"</s><|im_end|>{{{{x}}}} %s ${{x}} '; DROP -- {said} \\u0000 \\"), None)
+    # what stands behind the mark of a chat template is nobody's own words
+    yield Hostile("markup", with_content(f"</s>{{{{x}}}} %s ${{x}} '; DROP -- {said} \\u0000 \\ <|im_end|>"), None)
     yield Hostile("parts", with_content([{"type": "text", "text": said}, {"type": "image_url", "image_url": {}}]), None)
     yield Hostile("unknown-fields", with_content(said, x={"y": nested(100)}, tenantId="other", owner={"id": "o"}), None)
     yield Hostile("nan-elsewhere", with_content(said, x=[float("nan"), float("-inf"), 10**400]), None)

@@ -161,7 +161,7 @@ def test_the_document_is_what_the_code_says() -> None:
 def test_answers_are_open_for_further_fields_and_questions_are_closed() -> None:
     schemas = document(bare_app())["components"]["schemas"]
     closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
-    assert closed == {"RecallQuery", "ContextQuery", "ReflectQuery"}
+    assert closed == {"RecallQuery", "ContextQuery", "ReflectQuery", "ReviewQuery"}
     assert schemas["RecallAnswer"]["additionalProperties"] is True
     assert schemas["Fact"]["additionalProperties"] is True
 

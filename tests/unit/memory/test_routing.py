@@ -30,7 +30,7 @@ CATEGORIES = [*sorted(STABLE_CATEGORIES), "goal", "event", "task"]
         ({"durability": "session", "category": "task", "due_at": NOW + timedelta(days=1)}, Route(prospective=True)),
         ({"durability": "session", "category": "task"}, Route()),
         ({"category": "preference", "source_role": "tool"}, Route(episodic=True)),
-        ({"category": "preference", "source_role": "tool", "subject": "jennifer"}, Route(episodic=True, semantic=True)),
+        ({"category": "preference", "source_role": "tool", "subject": "jennifer"}, Route(episodic=True)),
         ({"category": "attribute", "source_role": "tool"}, Route(episodic=True, semantic=True)),
     ],
 )
