@@ -177,6 +177,7 @@ def test_the_search_finds_a_canary_in_every_form() -> None:
     assert leaks("x", b"[password] [card]") == []
 
 
+@pytest.mark.long
 async def test_no_masked_secret_is_anywhere(pipeline: Pipeline, model: ModelServer, mind: Copier) -> None:
     kinds = list(CANARIES)
     at_once: list[Json] = [turn(f"{said(one)} {said(other)}", n) for n, (one, other) in enumerate(pairs(kinds))]
