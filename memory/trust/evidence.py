@@ -26,11 +26,16 @@ WORDS_MIN: Final = 3
 CHARS_MIN: Final = 12
 UNSPACED_MIN: Final = 4
 """Characters of a quote in a script without spaces."""
+OCCURRENCES_MAX: Final = 16
+"""Places of a quote in one message that are looked at."""
 TRUST_ORDER: Final[tuple[Role, ...]] = ("user", "assistant", "tool", "system")
 """Roles, the most trusted first."""
+_SAMPLE: Final = 4_000
+"""Characters of a text by which its language and its script are told."""
+_ANSWER_CHARS_MAX: Final = 200
 _ANSWER_WORDS_MAX: Final = 12
 _ANSWER_CONTENT_MAX: Final = 3
-"""Words of a short answer, and content words among them, at most."""
+"""Characters and words of a short answer, and content words among them, at most."""
 _STEM: Final = 4
 _STEM_SHARE: Final = 0.6
 """Two words are alike when they begin with so many equal letters, and with this share of the longer one."""
@@ -81,9 +86,11 @@ class SaidText:
         return self.role in ("user", "assistant")
 
     def occurrences(self, quote: str) -> Iterator[tuple[str, int]]:
-        """Yield, for each place of a folded quote, the own words in it, and its place in the folded message."""
+        """Yield the own words in a folded quote, and its place in the folded message, for its first 16 places."""
         start = self.folded.find(quote)
-        while start >= 0:
+        for _ in range(OCCURRENCES_MAX):
+            if start < 0:
+                return
             end, place, own = start + len(quote), 0, []
             for part, is_own in self.passages:
                 cut = part[max(0, start - place) : max(0, end - place)]
@@ -242,6 +249,8 @@ def _asks(text: SaidText, place: int) -> bool:
 
 def is_short_answer(own: str) -> bool:
     """Whether own words lean on what was said before: "yes, that one"."""
+    if len(own) > _ANSWER_CHARS_MAX:
+        return False
     words = _words(own)
     content = [word for word in _content(own, _language(own) or "en") if word not in _answers()]
     if not 0 < len(words) <= _ANSWER_WORDS_MAX or len(content) > _ANSWER_CONTENT_MAX or "?" in own:
@@ -299,10 +308,14 @@ def _known_words() -> dict[str, frozenset[str]]:
     return {tag: _function_words(tag) | {_plain(word) for word in FREQUENT_WORDS.get(tag, ())} for tag in tags}
 
 
-@lru_cache(maxsize=1_024)
 def _language(text: str) -> str | None:
-    """Return the language most of whose frequent words stand in the text; None when there are none, or several have
-    equally many."""
+    """Return the language most of whose frequent words stand at the beginning of the text; None when there are none, or
+    several have equally many."""
+    return _language_of_sample(text[:_SAMPLE])
+
+
+@lru_cache(maxsize=1_024)
+def _language_of_sample(text: str) -> str | None:
     words = _words(text)
     counts = sorted(
         ((sum(word in known for word in words), tag) for tag, known in _known_words().items()), reverse=True
@@ -314,8 +327,8 @@ def _language(text: str) -> str | None:
 
 
 def _script(text: str) -> str:
-    """Return the script of most letters."""
-    scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text if char.isalpha()]
+    """Return the script of most letters at the beginning of the text."""
+    scripts = [unicodedata.name(char, _LATIN).partition(" ")[0] for char in text[:_SAMPLE] if char.isalpha()]
     return max(set(scripts), key=scripts.count) if scripts else _LATIN
 
 
