@@ -22,14 +22,20 @@ _ENDS: Final = re.compile(r"(?:吗|嗎|呢|吧|か|かな|까|까요|나요|で�
 _ASKED: Final = re.compile(r"[?？؟]+[\s!?？؟)\"'»”’]*$")
 _LONG: Final = 3
 """A clause of so many words before the question may state something."""
+LONGEST_QUESTION: Final = 2_000
+"""Characters of a message that may be a question, as of a cue."""
 _INVERTED_WITHIN: Final = 5
 """Words of `which kind of tea do I` until the verb."""
 
 
-@lru_cache(maxsize=16_384)
 def only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
     """Return whether every sentence of a message asks, apart from greetings and the like. `packs`: the languages whose
-    words are known."""
+    words are known. A message of more than 2 000 characters says something."""
+    return len(text) <= LONGEST_QUESTION and _only_asks(text, packs)
+
+
+@lru_cache(maxsize=4_096)
+def _only_asks(text: str, packs: tuple[Locale, ...]) -> bool:
     known = [pack.questions for pack in packs]
     sentences = [each for each in _SENTENCE.findall(text) if _WORD.search(each)]
     rest = [each for each in sentences if _ASKED.search(each) or not _says_nothing(each, known)]

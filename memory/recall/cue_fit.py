@@ -193,7 +193,7 @@ def _slips(word: str, vocabulary: Iterable[str]) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------------------------ words
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=8_192)
 def stems(text: str, pack: Locale) -> frozenset[str]:
     """Return the words of a text without their endings."""
     return frozenset(_stem(_plain(word), pack) for word in _WORD.findall(text))
