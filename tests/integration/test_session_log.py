@@ -13,6 +13,7 @@ from memstream.schemas.topics import COMMANDS_SESSION, STAGES
 from tests.support.model_server import Answer, Ask, ModelServer, observing
 from tests.support.pipeline import Pipeline, running, turn
 from tests.support.pipeline_places import Place
+from tests.support.polling import wait_for
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 SAID = ("I am in a hurry.", "I ran in Oslo.", "It rained a lot.", "I was soaked.", "Next year again.")
@@ -97,6 +98,7 @@ async def test_each_is_done_once_in_a_folder_wherever_a_worker_dies(embedded: Pi
     [flushed] = pipeline.json_lines("show", "episodes", *who)
     assert (flushed["content"], flushed["durability"], flushed["turn_id"]) == ("Is in a hurry", "transient", "t1")
     pipeline.spawn("all")
+    await wait_for(lambda: "worker_ready" in pipeline.logs(), "the worker takes signals")
     await pipeline.settled()
     pipeline.stop()
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 EVENT: Json = {"durability": "persistent", "importance": 0.8, "category": "event"}
 SAID = {
     "ran a marathon": [{"content": "Ran a marathon in Oslo", **EVENT}],
-    "swam across": [{"content": "Swam across the cold lake", **EVENT}],
+    "swam across the cold lake": [{"content": "Swam across the cold lake", **EVENT}],
 }
 LONG_AGO = datetime.now(UTC) - timedelta(days=50)
 
