@@ -15,7 +15,7 @@ from ..memory.policies import RecallPolicy
 from ..memory.recall.cue_fit import FitText
 from ..memory.recall.prompt_framing import remove_framed
 from ..memory.recall.ranking import EpisodicTrace, Impression, SemanticTrace, Trace, TurnTrace, WorkingTrace
-from ..schemas.base import Contract, GivenId, Instant, OurId, Quote, Subject
+from ..schemas.base import CONTENT_MAX, Contract, GivenId, Instant, OurId, Quote, Subject
 from ..schemas.errors import Fatal
 from ..schemas.facts import Evidence, FactState
 from ..schemas.observations import Category
@@ -131,11 +131,12 @@ def impression_of(tier: Tier, payload: Payload, *, now: datetime, policy: Recall
 
 # ------------------------------------------------------------------------------------------------ to compare
 def fit_text_of(tier: Tier, payload: Payload, similarity: float | None) -> FitText:
-    """Return what is compared with the cue: the text, its subject, and the quotes of its evidence."""
+    """Return what is compared with the cue: the text, its subject, and the quotes of its evidence. Of a message it is
+    the beginning, as long as a statement may be."""
     content = content_of(payload)
     match tier:
         case "turns":
-            return FitText(content, similarity=similarity)
+            return FitText(content[:CONTENT_MAX], similarity=similarity)
         case "semantic":
             beside = (*_quotes(payload), str(payload.get("predicate") or "").replace("_", " "))
         case "episodic":

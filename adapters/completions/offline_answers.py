@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from .offline_objects import is_diet, is_marital, is_occupation, is_origin, is_pets, is_plain_trade
-from .offline_text import sentences, without_tail
+from .offline_text import sentences
+from .offline_third_person import without_tail
 from .offline_typing import with_names
 from .offline_words import CHILDREN, NUMBERS, OCCUPATIONS
 

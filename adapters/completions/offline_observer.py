@@ -15,7 +15,8 @@ from .offline_people import Talk, companions, relations, statements_about_people
 from .offline_prompt import Prompt, ShownTurnText
 from .offline_retractions import endings
 from .offline_rules import IMPORTANCE, SpokenStatement, statements
-from .offline_text import CHANGES, SpokenClause, spoken_sentences, starts_a_play, without_tail
+from .offline_text import CHANGES, SpokenClause, spoken_sentences, starts_a_play
+from .offline_third_person import without_tail
 
 MAX_PER_TURN: Final = 3
 """The most observations from one turn; those that matter most are kept."""

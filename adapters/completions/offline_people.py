@@ -14,7 +14,7 @@ from typing import Final
 from .offline_objects import is_name, is_pets
 from .offline_retractions import endings
 from .offline_rules import SpokenStatement, capitalised, statements
-from .offline_text import without_tail
+from .offline_third_person import without_tail
 from .offline_words import CHILDREN, KIN_PLURALS, MONTHS, NUMBERS, PETS, RELATIONS, ROLES
 
 _OF_KIN: Final = (

@@ -58,7 +58,7 @@ from .offline_objects import (
     is_worn,
     is_written,
 )
-from .offline_text import conjugated, third_person, without_tail
+from .offline_third_person import conjugated, third_person, without_tail
 from .offline_words import HOBBYISTS, NUMBERS, SKILLS
 
 IMPORTANCE: Final[dict[Category, float]] = {

@@ -18,6 +18,7 @@ from ..language.identification import pack_of
 from ..language.parsing import full_names
 from ..language.text import own_statement
 from ..policies import ConflictPolicy, MemoryPolicy
+from .fact_evidence import newest_evidence_time
 from .neighbour_relations import NeighbourRelation, Verdict, relate_neighbour
 from .relations import SAME_STATEMENT, Relation
 from .similarity import NearFact
@@ -33,7 +34,6 @@ from .transitions import (
     create_pending,
     has_ended,
     invalidate,
-    newest_evidence_time,
     reinforce,
     supersede,
     told_before,

@@ -12,6 +12,7 @@ from datetime import datetime
 from ...schemas.commands import Judgement
 from ...schemas.facts import Decision, StoredFact
 from ..policies import ConflictPolicy, MemoryPolicy
+from .fact_evidence import newest_evidence_time
 from .neighbour_relations import relate_neighbour
 from .similarity import NearFact
 from .statements import statement_from_fact
@@ -20,7 +21,6 @@ from .transitions import (
     Stamp,
     Transition,
     approve,
-    newest_evidence_time,
     reinforce,
     supersede,
     told_before,

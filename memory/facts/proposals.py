@@ -21,11 +21,12 @@ from ...schemas.facts import Decision, StoredFact
 from ..policies import MemoryPolicy
 from ..trust.instructions import instruction_rule
 from .conflict import Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
+from .fact_evidence import adds_no_evidence
 from .pending import is_newer, more_trusted_rivals, settle_pending
 from .routing import OWN_WORD_ONLY
 from .similarity import words
 from .statements import Statement, statement_from_fact
-from .transitions import Stamp, Transition, adds_no_evidence, invalidate, merge, prune, reinforce, supersede, update
+from .transitions import Stamp, Transition, invalidate, merge, prune, reinforce, supersede, update
 from .trust_order import is_confirmed, outranks
 
 STAGE = "proposal"

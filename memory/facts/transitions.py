@@ -6,14 +6,13 @@ compare-and-set can tell its own write from another's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from ...schemas import ids
 from ...schemas.facts import (
     APPLIED_KEPT,
-    EVIDENCE_KEPT,
     SOURCE_EPISODES_MAX,
     WAITS_FOR,
     Decision,
@@ -21,12 +20,12 @@ from ...schemas.facts import (
     FactAction,
     FactState,
     StoredFact,
-    Trust,
 )
 from ...schemas.turns import SENSITIVITIES
 from ..policies import ConfidencePolicy
+from .fact_evidence import add_evidence, count_reinforcements, first_evidence
 from .statements import Statement
-from .trust_order import TRUST, Trusted, outranks
+from .trust_order import TRUST, outranks
 
 READABLE: tuple[FactState, ...] = ("active", "pending")
 """States in which a new statement can still change a row."""
@@ -34,8 +33,6 @@ REVIEWED: tuple[FactState, ...] = ("quarantined", "pending")
 """States of rows that a person may approve or reject."""
 CLOSED: tuple[FactState, ...] = ("superseded", "invalidated", "expired")
 """States of rows that were believed once."""
-
-
 QUARANTINE = "quarantine"
 """The stage of a decision about an instruction."""
 
@@ -64,12 +61,6 @@ class Transition:
 def has_ended(fact: StoredFact, at: datetime) -> bool:
     """Whether the row's own end lies at or before this time. It counts as closed then, and may become true again."""
     return fact.valid_to is not None and fact.valid_to <= at
-
-
-def newest_evidence_time(fact: StoredFact, said: Trusted) -> datetime | None:
-    """Return the time of the newest evidence that is not less trusted than `said`; None without such evidence."""
-    least = TRUST.index(said.trust)
-    return max((each.occurred_at for each, trust in _trusted(fact) if TRUST.index(trust) >= least), default=None)
 
 
 def told_before(statement: Statement, fact: StoredFact) -> bool:
@@ -110,7 +101,7 @@ def quarantine(statement: Statement, stamp: Stamp, *, reason: str) -> Transition
 
 def quarantine_again(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str) -> Transition | None:
     """Keep the evidence of a statement that is quarantined already; None when its turn is known."""
-    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
         return None
     row = _next(fact, stamp, _strengthened(fact, statement, evidence, added, better))
@@ -159,7 +150,7 @@ def confirm(
 def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transition:
     """Give the pending row what a new row of the statement would be: its state, trust and times. It keeps its words."""
     new = made.fact
-    evidence, added, _ = _with_evidence(pending, new.evidence, new)
+    evidence, added, _ = add_evidence(pending, new.evidence, new)
     episodes = tuple(dict.fromkeys((*pending.source_episode_ids, *new.source_episode_ids)))
     fields = {
         "state": new.state,
@@ -174,7 +165,7 @@ def _taken_over(pending: StoredFact, made: Transition, stamp: Stamp) -> Transiti
         "closed_at": new.closed_at and _not_before(pending, stamp),
         "supersedes": new.supersedes,
         "evidence": evidence,
-        "reinforcement_count": _count(pending, added),
+        "reinforcement_count": count_reinforcements(pending, added),
         "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
         "metadata": {**pending.metadata, **new.metadata},
     }
@@ -209,7 +200,7 @@ def reinforce(
     Returns None when the statement brings no new or better evidence. The row keeps its first wording. Only evidence of
     a user reinforces; the first of it lifts a less trusted row, and other evidence is only kept: both by `updated`.
     """
-    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    evidence, added, better = add_evidence(fact, statement.evidence, statement)
     if not better:
         return None
     lifted = outranks(statement, fact)
@@ -225,7 +216,7 @@ def reinforce(
 
 def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str, decision: Decision) -> Transition:
     """Give a row better words or more detail; it stays the same row."""
-    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    evidence, added, better = add_evidence(fact, statement.evidence, statement)
     fields = {
         **_reworded(statement, stamp),
         "category": statement.category,
@@ -307,7 +298,7 @@ def merge(
     first, *others = sources
     grown, added = first, 0
     for other in others:
-        evidence, more, _ = _with_evidence(grown, other.evidence, other)
+        evidence, more, _ = add_evidence(grown, other.evidence, other)
         grown = grown.model_copy(update={"evidence": evidence})
         added += more
     episodes = tuple(dict.fromkeys(each for source in sources for each in source.source_episode_ids))
@@ -325,7 +316,7 @@ def merge(
             "trust": max((source.trust for source in sources), key=TRUST.index),
             "embedder": stamp.embedder,
             "evidence": grown.evidence,
-            "reinforcement_count": _count(first, added),
+            "reinforcement_count": count_reinforcements(first, added),
             "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
         },
     )
@@ -374,7 +365,7 @@ def _not_before(fact: StoredFact, stamp: Stamp) -> datetime:
 
 
 def _row(statement: Statement, stamp: Stamp) -> StoredFact:
-    evidence, counting, _ = _merge_evidence((), [_of(each, statement) for each in statement.evidence])
+    evidence, counting, _ = first_evidence(statement.evidence, statement)
     return StoredFact(
         fact_id=statement.fact_id,
         version=1,
@@ -418,7 +409,7 @@ def _strengthened(
     trusts = (fact.trust, statement.trust) if better else (fact.trust,)
     return {
         "evidence": evidence,
-        "reinforcement_count": _count(fact, added),
+        "reinforcement_count": count_reinforcements(fact, added),
         "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITIES.index),
         "trust": max(trusts, key=TRUST.index),
         "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
@@ -442,72 +433,10 @@ def _reworded(statement: Statement, stamp: Stamp) -> dict[str, object]:
 
 
 def _heard_again(fact: StoredFact, statement: Statement, stamp: Stamp, policy: ConfidencePolicy) -> dict[str, object]:
-    evidence, added, better = _with_evidence(fact, statement.evidence, statement)
+    evidence, added, better = add_evidence(fact, statement.evidence, statement)
     return {
         "confidence": _confidence(fact, statement, added, policy),
         **_begin(fact, statement.begins, statement.begin_told),
         "last_reinforced_at": stamp.now if added else fact.last_reinforced_at,
         **_strengthened(fact, statement, evidence, added, better),
     }
-
-
-# ---------------------------------------------------------------------------------------------------- evidence
-def _count(fact: StoredFact, added: int) -> int:
-    """Return the number of distinct turns of a user, less one, never below 0. It goes on counting when the row no
-    longer keeps all evidence."""
-    known = fact.reinforcement_count > 0 or any(trust == "user" for _, trust in _trusted(fact))
-    return fact.reinforcement_count + added if known else max(0, added - 1)
-
-
-def adds_no_evidence(fact: StoredFact, statement: Statement) -> bool:
-    """Whether all turns of the statement's evidence already stand in the row's evidence."""
-    turns = {(each.session_id, each.turn_id) for each in fact.evidence}
-    return bool(statement.evidence) and all((each.session_id, each.turn_id) in turns for each in statement.evidence)
-
-
-def _trusted(fact: StoredFact) -> Iterable[tuple[Evidence, Trust]]:
-    """Return the row's evidence with its trust. What an earlier version recorded counts as its fact's."""
-    return ((each, each.trust or fact.trust) for each in fact.evidence)
-
-
-def _of(evidence: Evidence, whose: Trusted) -> Evidence:
-    return evidence if evidence.trust else evidence.model_copy(update={"trust": whose.trust})
-
-
-def _with_evidence(fact: StoredFact, new: Sequence[Evidence], whose: Trusted) -> tuple[tuple[Evidence, ...], int, int]:
-    """Merge new evidence of `whose` statement into a row's; see `_merge_evidence`."""
-    return _merge_evidence([_of(each, fact) for each in fact.evidence], [_of(each, whose) for each in new])
-
-
-def _merge_evidence(kept: Sequence[Evidence], new: Sequence[Evidence]) -> tuple[tuple[Evidence, ...], int, int]:
-    """Merge evidence: one entry per (session, turn), the most trusted, oldest first.
-
-    Also return how many turns of a user were new (these reinforce), and how many turns were new or are better told now.
-    """
-    entries = {(each.session_id, each.turn_id): each for each in kept}
-    added = better = 0
-    for each in new:
-        turn = (each.session_id, each.turn_id)
-        known = entries.get(turn)
-        if known is not None and _rank(known) >= _rank(each):
-            continue
-        entries[turn] = each
-        better += 1
-        added += each.trust == "user"
-    return _bounded(sorted(entries.values(), key=lambda each: each.occurred_at)), added, better
-
-
-def _bounded(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Keep the first 32 and the last 32. What does not count goes first, so that no echo crowds out a user's words."""
-    over = len(evidence) - 2 * EVIDENCE_KEPT
-    if over <= 0:
-        return tuple(evidence)
-    echoes = [place for place, each in enumerate(evidence) if each.trust != "user"]
-    start = max(0, len(echoes) - over) // 2
-    gone = set(echoes[start : start + over])
-    rest = tuple(each for place, each in enumerate(evidence) if place not in gone)
-    return rest if len(rest) <= 2 * EVIDENCE_KEPT else rest[:EVIDENCE_KEPT] + rest[-EVIDENCE_KEPT:]
-
-
-def _rank(evidence: Evidence) -> int:
-    return TRUST.index(evidence.trust or "tool")

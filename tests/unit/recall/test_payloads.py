@@ -13,12 +13,14 @@ from memstream.recall.payloads import (
     FIELDS,
     SAYING,
     content_of,
+    fit_text_of,
     impression_of,
     saying_of,
     subject_of,
     told_of,
     trace_of,
 )
+from memstream.schemas.base import CONTENT_MAX
 from memstream.schemas.recall import Tier
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -106,3 +108,9 @@ def test_what_a_fact_says_of_an_episode_needs_no_more(state: str, valid: int, kn
     read = only(SAYING, whole)
     assert saying_of(read, **times) == saying_of(whole, **times)
     assert saying_of(read, **times).observation_ids == {ID}
+
+
+def test_of_a_long_message_its_beginning_is_compared_with_a_cue() -> None:
+    """A hundred candidates of 250 KB each would hold up every other reader."""
+    text = fit_text_of("turns", {"content": "x" * 250_000}, None)
+    assert len(text.content) == CONTENT_MAX
