@@ -16,7 +16,19 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("adapters", "agents", "api", "cli", "client", "memory", "recall", "schemas", "streams", "verification")
+ROOMS = (
+    "adapters",
+    "agents",
+    "api",
+    "cli",
+    "client",
+    "memory",
+    "recall",
+    "schemas",
+    "streams",
+    "tools",
+    "verification",
+)
 NEEDED = (
     "memstream/__init__.py",
     "memstream/py.typed",

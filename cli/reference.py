@@ -209,6 +209,7 @@ def _names(schema: Json, made: Json) -> Iterator[str]:
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "topics": tables.topics,
     "records": tables.records,
+    "kinds": tables.kinds,
     "collections": tables.collections,
     "tasks": tables.tasks,
     "settings": settings,

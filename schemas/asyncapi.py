@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from .cloudevents import MAJOR_VERSION, REKEYED_HEADER, EventType
+from .command_kinds import KINDS
 from .errors import DeadLetterReason
-from .generate import PUBLISHED, Published, schema_of
+from .generate import PUBLISHED, Published, file_name, schema_of
 from .topics import (
     BY_NAME,
     COMMANDS,
@@ -61,15 +62,10 @@ VALUES: Final[dict[str, Value]] = {
 }
 """By topic."""
 ARGS: Final[dict[str, dict[str, str]]] = {
-    COMMANDS_SESSION.name: {"flush_important": "flush_important"},
-    COMMANDS.name: {
-        "facts.apply": "facts_apply",
-        "facts.approve": "fact_review",
-        "facts.reject": "fact_review",
-        "episodes.record": "episodes_record",
-        "episodes.keep": "episodes_keep",
-        "compact": "compact",
-    },
+    topic.name: {
+        kind.name: file_name(kind.args) for kind in KINDS if kind.topic == topic.name and kind.args is not None
+    }
+    for topic in (COMMANDS_SESSION, COMMANDS)
 }
 """By topic and kind of command, the published contract of its args."""
 KEYS: Final = {
@@ -149,9 +145,14 @@ def _pointed(schema: Any, names: dict[str, str]) -> Any:
 # ------------------------------------------------------------------------------------------------ channels
 def _message_names(topic: Topic) -> list[str]:
     if topic.name in VALUES:
-        kinds = [kind.replace(".", "_") for kind in ARGS.get(topic.name, ())]
-        return [VALUES[topic.name].contract, *kinds]
+        return [VALUES[topic.name].contract, *(_message_name(topic, kind) for kind in ARGS.get(topic.name, ()))]
     return ["dead_letter" if topic.name.endswith(DEAD_LETTER_SUFFIX) else "changelog_entry"]
+
+
+def _message_name(topic: Topic, kind: str) -> str:
+    """Return the name of a command's message. A kind that sessions and owners both have is another one on each."""
+    name = kind.replace(".", "_")
+    return f"session_{name}" if topic == COMMANDS_SESSION and kind in ARGS[COMMANDS.name] else name
 
 
 def _channel(topic: Topic) -> Json:
@@ -206,7 +207,7 @@ def _messages(topic: Topic, schemas: Schemas) -> Iterator[tuple[str, Json]]:
     for kind, args in ARGS.get(topic.name, {}).items():
         of_kind = {"type": "object", "properties": {"kind": {"const": kind}, "args": schemas.ref(args)}}
         yield (
-            kind.replace(".", "_"),
+            _message_name(topic, kind),
             _message(topic, f"command of kind {kind}", {"allOf": [payload, of_kind]}, value.ce_type),
         )
 

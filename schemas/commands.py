@@ -21,9 +21,6 @@ CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 
-CONSOLIDATION_KINDS = frozenset(("consolidate", "prune", "digest", "hygiene", "compact"))
-REVIEW_KINDS = frozenset(("facts.approve", "facts.reject"))
-REFLECTOR_KINDS = frozenset(("facts.apply", "episodes.record", "episodes.keep")) | REVIEW_KINDS
 SESSION_KINDS = frozenset(("observe", "flush_important"))
 
 

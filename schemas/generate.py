@@ -13,7 +13,9 @@ The files are checked in and travel in the wheel. A test fails when they differ 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +23,7 @@ from typing import Any, Literal
 from pydantic.json_schema import GenerateJsonSchema
 
 from .base import Contract
+from .command_kinds import KINDS, CommandKind
 from .commands import (
     Command,
     CommandResult,
@@ -53,6 +56,34 @@ class Published:
     about: str
 
 
+def _edits() -> Iterator[Published]:
+    """The arguments and results of edits by hand, each contract once: `fact_remember` of FactRemember."""
+    kinds = [kind for kind in KINDS if kind.result is not None]
+    sides: tuple[tuple[Literal["sent", "produced"], str, Callable[[CommandKind], type[Contract] | None]], ...] = (
+        ("sent", "args of a command of kind", lambda kind: kind.args),
+        ("produced", "result of a command of kind", lambda kind: kind.result),
+    )
+    for view, about, contract_of in sides:
+        by_contract: dict[type[Contract], list[str]] = {}
+        for kind in kinds:
+            contract = contract_of(kind)
+            assert contract is not None  # an edit has both
+            names = by_contract.setdefault(contract, [])
+            if kind.name not in names:
+                names.append(kind.name)
+        for contract, names in by_contract.items():
+            yield Published(file_name(contract), contract, view, f"{about} {_listed(names)}")
+
+
+def file_name(contract: type[Contract]) -> str:
+    """Return the name of a contract's file: `fact_remember` of FactRemember."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", contract.__name__).lower()
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
 PUBLISHED: tuple[Published, ...] = (
     Published("turn", Turn, "sent", "value on memory.turns"),
     Published("command", Command, "sent", "value on memory.commands and memory.commands.session"),
@@ -69,6 +100,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("recalled", RecallReport, "produced", "value on memory.recalled"),
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),
+    *_edits(),
 )
 
 

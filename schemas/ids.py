@@ -147,6 +147,11 @@ def kept_command_id(session: str, flush: str, n: int) -> str:
     return _derive(f"command/flush/{session}/{encode(flush)}/{n}")
 
 
+def edit_command_id(key: str, kind: str, idempotency_key: str) -> str:
+    """Derive the id of an edit that its caller may repeat. `key`: that of the owner or session."""
+    return _derive(f"command/edit/{key}/{kind}/{encode(idempotency_key)}")
+
+
 def label_id(session: str, turn_id: str) -> str:
     return _derive(f"label/{session}/{turn_id}")
 

@@ -15,15 +15,16 @@ from .asyncapi import ARGS, VALUES
 from .base import Contract
 from .budgets import StoredBudget
 from .collections import COLLECTIONS, CollectionSpec
+from .command_kinds import KINDS
 from .digests import StoredDigest
 from .episodes import StoredEpisode
 from .facts import StoredFact
-from .generate import PUBLISHED, schema_of
+from .generate import PUBLISHED, file_name, schema_of
 from .labels import TurnLabel
 from .links import StoredLinks
 from .procedures import StoredProcedure
 from .tasks import TASKS
-from .topics import DEAD_LETTER_SUFFIX, TOPICS, Topic, catalogue
+from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, TOPICS, Topic, catalogue
 from .working_set import StoredMessage, StoredWorkingEntry
 
 STORED: Final[dict[str, type[Contract]]] = {
@@ -106,6 +107,22 @@ def records() -> str:
         for kind, contract in kinds.items()
     ]
     return table(("topic", "record", "JSON Schema", "ce_type"), rows)
+
+
+def kinds() -> str:
+    """Who applies each kind of command, and what it takes and returns."""
+    about = {"owner": COMMANDS.name, "session": COMMANDS_SESSION.name}
+    return table(
+        ("kind", "topic", "applied by", "args", "result"),
+        [
+            [f"`{kind.name}`", about[kind.address], kind.writer, _named(kind.args), _named(kind.result)]
+            for kind in KINDS
+        ],
+    )
+
+
+def _named(contract: type[Contract] | None) -> str:
+    return "below" if contract is None else f"`{file_name(contract)}`"
 
 
 # ------------------------------------------------------------------------------------------------ collections

@@ -24,7 +24,8 @@ from ..schemas.archive import ArchivedText
 from ..schemas.base import Contract
 from ..schemas.cloudevents import MASKED_HEADER
 from ..schemas.collections import ARCHIVE, EPISODES, TURNS, WORKING
-from ..schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
+from ..schemas.command_kinds import kinds_of
+from ..schemas.commands import Command, CommandResult, EpisodesKeep, EpisodesRecord, FactsApply
 from ..schemas.episodes import EpisodesRecorded, StoredEpisode
 from ..schemas.errors import Poison
 from ..schemas.facts import Evidence, Fact, FactUpdated
@@ -139,7 +140,7 @@ def command(record: Record, *, partitions: int) -> CommandRow | Refusal:
     addressed = found.session if of_session else found.owner
     if addressed is None or is_misplaced(record, found.key, partitions=partitions):
         return refusal(record, refuser, "invalid")
-    consolidates = not of_session and found.kind in CONSOLIDATION_KINDS
+    consolidates = not of_session and found.kind in kinds_of("consolidation")
     run_model, proposes = _proposed(found)
     return CommandRow(
         position=record.position,

@@ -19,6 +19,7 @@ from ...schemas.observations import TokenUsage
 from ...schemas.turns import Owner, Sensitivity
 from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
+from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
@@ -152,6 +153,8 @@ class ProgressRow(OutcomeRow):
     turn that gave no summary is not shown again."""
     commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
+    results: RecentResults = RecentResults()
+    """Of the last edits by hand."""
 
 
 class CountedTurns(StoredRow):

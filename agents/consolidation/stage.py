@@ -4,6 +4,7 @@ route    decode; one lane per owner, over all topics; the reflector refuses comm
 decide   handled before? → nothing
          a reflected turn → counted; a run when enough has happened since the last one
          a command of a kind of consolidation → a run of that kind, whatever the counters say
+         an edit by hand → episodes that exist, procedures (edits.py); its result
          a command of another kind → nothing
          a recall → counted on the records, and linked (recall_counts.py)
          a run: its steps one after the other (plan.py, run.py) → proposals, writes, the owner's row
@@ -23,7 +24,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 import structlog
 
@@ -33,7 +34,8 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.upkeep.consolidation import count_turn, is_run_due
 from ...memory.upkeep.summaries import add_turn
 from ...schemas import ids
-from ...schemas.commands import CONSOLIDATION_KINDS, Command, CommandResult
+from ...schemas.command_kinds import kinds_of
+from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.outcomes import Outcome, OutRecord, Write
 from ...schemas.topics import COMMANDS, EPISODES_RECORDED, RECALLED, Topic
 from ...streams.engine.commands import command_record, result_record
@@ -49,6 +51,7 @@ from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
+from .edits import EDITS, UpkeepEditResult, UpkeepEditScope, args_of, is_edit
 from .events import ConsolidationEvent, RecallEvent, ReflectedTurn, route_event
 from .messages import SOURCE, plain_result, proposal_commands, run_result
 from .owner_reads import OwnerReader
@@ -63,6 +66,7 @@ from .steps.compact import counted_turns, refused_args
 from .steps.hygiene import after_turn
 
 log = structlog.get_logger(__name__)
+APPLIED_KINDS: Final = kinds_of("consolidation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,9 @@ class Consolidation:
         caller = ModelCaller(
             completions=completions, calls=calls, spending=spending, patience=self._pause, secrets=secrets
         )
-        self._steps = Steps(OwnerReader(store, calls), caller, policy)
+        self._memory = policy
+        self._reader = OwnerReader(store, calls)
+        self._steps = Steps(self._reader, caller, policy)
         self._runs = RunExecutor(self._steps.of, spending)
         self._recall_counters = RecallCounters(
             store=store, calls=calls, metrics=metrics, policy=policy.hygiene, growth=policy.recall.stability_growth
@@ -130,7 +136,7 @@ class Consolidation:
         return route_event(record, partitions=self._partitions, secrets=self._secrets)
 
     def last(self, work: ConsolidationEvent, rows: Rows) -> StageDecision | None:
-        if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
+        if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return None
         if isinstance(work, RecallEvent):
             return self._recall_counters.last(work.owner_key, rows)
@@ -138,7 +144,7 @@ class Consolidation:
 
     # ------------------------------------------------------------------------------------------------ decide
     async def decide(self, work: ConsolidationEvent, record: Record, rows: Rows) -> AsyncIterator[StageDecision]:
-        if isinstance(work, OwnerCommand) and work.command.kind not in CONSOLIDATION_KINDS:
+        if isinstance(work, OwnerCommand) and work.command.kind not in APPLIED_KINDS:
             return
         if isinstance(work, RecallEvent):
             decision = await self._recall_counters.decide(
@@ -195,13 +201,15 @@ class Consolidation:
         command, owner_key = work.command, work.owner_key
         if command.command_id in row.commands:
             self._metrics.counted("duplicate")
-            return None
+            return self._answer_again(work, record, row) if command.kind in EDITS else None
         row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
+        if is_edit(command.kind):
+            return await self._edit(work, record, row, rows)
         conclusion = RunConclusion(row)
         result: CommandResult
         if command.expires_at is not None and command.expires_at < self._now():
             result = plain_result(command, "expired", self._now())
-        elif (why := refusal(command.kind, self._tiers) or refused_args(command)) is not None:
+        elif (why := refusal(command, self._tiers) or refused_args(command)) is not None:
             result = plain_result(command, "refused", self._now(), why)
             conclusion = RunConclusion(without_follow_up(row, cast(Kind, command.kind)))
         else:
@@ -216,6 +224,43 @@ class Consolidation:
             tenant_id=command.tenant_id,
         )
         return conclusion.row.decision(owner_key, outcome)
+
+    async def _edit(self, work: OwnerCommand, record: Record, row: ProgressRow, rows: Rows) -> StageDecision:
+        """Apply an edit by hand, and answer it."""
+        command, now = work.command, self._now()
+        assert command.owner is not None  # route refuses a command without an owner
+        edit = UpkeepEditResult(result=refusal(command, self._tiers) or args_of(command))
+        if not isinstance(edit.result, ResultError):
+            scope = UpkeepEditScope(
+                command=command,
+                owner=command.owner,
+                owner_key=work.owner_key,
+                reader=self._reader,
+                rows=rows,
+                policy=self._memory,
+                secrets=self._secrets,
+                now=now,
+            )
+            edit = await EDITS[command.kind](edit.result, scope)
+        if isinstance(edit.result, ResultError):
+            self._metrics.counted("command_refused")
+            result = plain_result(command, "refused", now, edit.result)
+        else:
+            answer = edit.result.to_payload()
+            result = CommandResult(command_id=command.command_id, status="applied", result=answer, at=now)
+        outcome = Outcome(
+            source=source_of(record, work.event_id),
+            writes=edit.writes,
+            records=(result_record(result, source=SOURCE, subject=work.owner_key),),
+            tenant_id=command.tenant_id,
+        )
+        return row.model_copy(update={"results": row.results.add(result)}).decision(work.owner_key, outcome)
+
+    def _answer_again(self, work: OwnerCommand, record: Record, row: ProgressRow) -> StageDecision:
+        """Send the result of an edit that came before once more: its sender did not get it."""
+        answer = result_record(row.results.again(work.command), source=SOURCE, subject=work.owner_key)
+        source = source_of(record, work.event_id)
+        return row.decision(work.owner_key, Outcome(source=source, records=(answer,), tenant_id=work.command.tenant_id))
 
     def _requested(self, command: Command, owner_key: str, rows: Rows) -> RunRequest:
         assert command.owner is not None  # route refuses a command without an owner

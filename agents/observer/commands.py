@@ -37,7 +37,7 @@ def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
         known = ", ".join(sorted(SESSION_KINDS))
         message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
         return ResultError(code="unknown_kind", message=message)
-    if (off := refusal(command.kind, tiers)) is not None:
+    if (off := refusal(command, tiers)) is not None:
         return off
     if command.kind == "flush_important":
         try:

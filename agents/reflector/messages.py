@@ -12,7 +12,7 @@ from ...memory.facts.transitions import Transition
 from ...memory.recall.context import tokens
 from ...schemas import ids
 from ...schemas.cloudevents import CloudEvent
-from ...schemas.commands import Command, CommandResult, ResultError
+from ...schemas.commands import Command, CommandResult
 from ...schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
 from ...schemas.facts import Fact, FactCause, FactUpdated
 from ...schemas.observations import Observed
@@ -82,12 +82,6 @@ def episodes_recorded(
 def applied_result(command: Command, owner_key: str, result: dict[str, JsonValue], *, at: datetime) -> OutRecord:
     """Build the result of a command that was carried out."""
     answer = CommandResult(command_id=command.command_id, status="applied", result=result, at=at)
-    return result_record(answer, source=SOURCE, subject=owner_key)
-
-
-def refused_result(command: Command, owner_key: str, error: ResultError, *, at: datetime) -> OutRecord:
-    """Build the result of a command that was refused."""
-    answer = CommandResult(command_id=command.command_id, status="refused", error=error, at=at)
     return result_record(answer, source=SOURCE, subject=owner_key)
 
 

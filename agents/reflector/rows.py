@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ...streams.engine.handler import Rows
 from ..common.outcomes import OutcomeRow
+from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import StoredRow
 
@@ -29,6 +30,8 @@ class LedgerRow(OutcomeRow):
     """Events on memory.facts.updated."""
     commands: SeenIds = SeenIds()
     """The last 1 000 command ids."""
+    results: RecentResults = RecentResults()
+    """Of the last edits by hand."""
 
 
 class ReflectedTurns(StoredRow):

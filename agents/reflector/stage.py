@@ -7,6 +7,7 @@ decide   handled before? → nothing
          a facts.approve, facts.reject → a person's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
          an episodes.keep   → entries of a working set become episodes; a verdict for each
+         an edit by hand    → facts, episodes, blocks, tasks, groups (edits.py); its result
          another command    → nothing when it is consolidation's, else it is refused
 store    episodes that are absent; each changed fact by one compare and set
 publish  memory.facts.updated, memory.episodes.recorded, results; then the state of the changed facts on memory.facts
@@ -30,12 +31,11 @@ from ...memory.facts.transitions import Stamp
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter, at_least
 from ...schemas import ids
-from ...schemas.base import REASON_MAX, explain
+from ...schemas.base import REASON_MAX, Contract, explain
+from ...schemas.command_kinds import command_kind
 from ...schemas.commands import (
-    CONSOLIDATION_KINDS,
-    REFLECTOR_KINDS,
-    REVIEW_KINDS,
     Command,
+    CommandResult,
     EpisodesKeep,
     EpisodesRecord,
     FactReview,
@@ -46,6 +46,7 @@ from ...schemas.episodes import StoredEpisode
 from ...schemas.errors import Poison
 from ...schemas.outcomes import Outcome, OutRecord, Source
 from ...schemas.topics import COMMANDS, OBSERVATIONS, Topic
+from ...streams.engine.commands import result_record
 from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
@@ -54,12 +55,13 @@ from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
+from .edits import EDITS, OwnerEditScope
 from .episodes import Episodes
 from .events import ObservedTurn, ReflectorEvent, route_event
 from .fact_changes import FactChange, FactChanger, changed_ids
 from .fact_overlay import FactOverlay, Vector
 from .fact_state_topic import publish_state
-from .messages import applied_result, episodes_recorded, fact_updated, refused_result
+from .messages import SOURCE, applied_result, episodes_recorded, fact_updated
 from .observed_turns import reflect
 from .proposals import apply
 from .reviews import review
@@ -116,7 +118,7 @@ class Reflector:
         if row.has_handled(record.position):
             return
         if isinstance(work, OwnerCommand):
-            decision = await self._command(work, record, row)
+            decision = await self._command(work, record, row, rows)
         else:
             decision = await self._turn(work, record, row, rows)
         if decision is not None:
@@ -159,15 +161,16 @@ class Reflector:
             raise Poison("oversized", f"what follows from it has {size} bytes; at most {MAX_VALUE} fit")
         return decision
 
-    async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow) -> StageDecision | None:
+    async def _command(self, work: OwnerCommand, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
         """Carry out or refuse a command, once."""
         command, owner_key = work.command, work.owner_key
-        if command.kind in CONSOLIDATION_KINDS:
-            return None
-        if command.command_id in row.commands:
-            self._metrics.counted("duplicate")
+        kind = command_kind("owner", command.kind)
+        if kind is not None and kind.writer != self.name:
             return None
         source = source_of(record, work.event_id)
+        if command.command_id in row.commands:
+            self._metrics.counted("duplicate")
+            return self._answer_again(command, owner_key, row, source) if command.kind in EDITS else None
         row = row.model_copy(update={"commands": row.commands.add(command.command_id)})
         args = self._args(command)
         match args:
@@ -177,25 +180,20 @@ class Reflector:
                 return await self._apply(command, args, owner_key, row, source)
             case FactReview():
                 return await self._review(command, args, owner_key, row, source)
-            case _:
+            case EpisodesRecord() | EpisodesKeep():
                 return await self._add_episodes(command, args, owner_key, row, source)
+            case _:
+                return await self._edit(command, args, owner_key, row, rows, source)
 
-    def _args(self, command: Command) -> FactsApply | FactReview | EpisodesRecord | EpisodesKeep | ResultError:
+    def _args(self, command: Command) -> Contract:
         """Return the arguments of a command, or why it is refused."""
-        if command.kind not in REFLECTOR_KINDS:
+        kind = command_kind("owner", command.kind)
+        if kind is None or kind.args is None or (kind.result is not None and kind.name not in EDITS):
             return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
-        if (off := refusal(command.kind, self._policy.tiers)) is not None:
+        if (off := refusal(command, self._policy.tiers)) is not None:
             return off
         try:
-            match command.kind:
-                case "episodes.record":
-                    return EpisodesRecord.from_payload(command.args)
-                case "episodes.keep":
-                    return EpisodesKeep.from_payload(command.args)
-                case kind if kind in REVIEW_KINDS:
-                    return FactReview.from_payload(command.args)
-                case _:
-                    return FactsApply.from_payload(command.args)
+            return kind.args.from_payload(command.args)
         except ValidationError as error:
             return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])
 
@@ -274,6 +272,63 @@ class Reflector:
         )
         return row.model_copy(update={"episodes": row.episodes + len(new.episodes)}).decision(owner_key, outcome)
 
+    async def _edit(
+        self, command: Command, args: Contract, owner_key: str, row: LedgerRow, rows: Rows, source: Source
+    ) -> StageDecision:
+        """Apply an edit by hand. One whose outcome is too large for the table is refused."""
+        assert command.owner is not None  # route refuses a command without an owner
+        facts = self._facts(command.tenant_id, owner_key, cause=command.command_id)
+        scope = OwnerEditScope(
+            command=command,
+            owner=command.owner,
+            owner_key=owner_key,
+            facts=facts,
+            episodes=self._episodes,
+            recorded_episodes=row.episodes,
+            rows=rows,
+            store=self._store,
+            calls=self._calls,
+            embed=facts.embed,
+            policy=self._policy,
+            secrets=self._secrets,
+            now=facts.stamp.now,
+        )
+        edit = await EDITS[command.kind](args, scope)
+        if isinstance(edit.result, ResultError):
+            return self._refuse(command, owner_key, row, source, edit.result)
+        answer = CommandResult(
+            command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=facts.stamp.now
+        )
+        outcome = Outcome(
+            source=source,
+            after=dict(edit.after),
+            writes=(*edit.writes, *await facts.overlay.writes(facts.stamp.cause)),
+            records=(
+                *self._fact_events(edit.changes, facts.stamp),
+                *edit.records,
+                result_record(answer, source=SOURCE, subject=owner_key),
+            ),
+            tenant_id=command.tenant_id,
+            state_ids=changed_ids(edit.changes),
+        )
+        edited = row.model_copy(
+            update={
+                "changes": row.changes + len(edit.changes),
+                "episodes": row.episodes + edit.episodes,
+                "results": row.results.add(answer),
+            }
+        )
+        decision = edited.decision(owner_key, outcome)
+        if (size := _size(decision)) > MAX_VALUE:
+            message = f"its effects have {size} bytes together; at most {MAX_VALUE} fit: edit less at once"
+            return self._refuse(command, owner_key, row, source, ResultError(code="too_large", message=message))
+        return decision
+
+    def _answer_again(self, command: Command, owner_key: str, row: LedgerRow, source: Source) -> StageDecision:
+        """Send the result of an edit that came before once more: its sender did not get it."""
+        answer = result_record(row.results.again(command), source=SOURCE, subject=owner_key)
+        return row.decision(owner_key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
+
     def _labelled(self, episode: StoredEpisode) -> StoredEpisode:
         """Return the episode of a command, secret if something in its text is labelled."""
         label = self._secrets.label(episode.content, episode.subject, episode.evidence)
@@ -283,7 +338,10 @@ class Reflector:
         self, command: Command, owner_key: str, row: LedgerRow, source: Source, error: ResultError
     ) -> StageDecision:
         self._metrics.counted("command_refused")
-        result = refused_result(command, owner_key, error, at=self._now())
+        refusal_of_it = CommandResult(command_id=command.command_id, status="refused", error=error, at=self._now())
+        if command.kind in EDITS:
+            row = row.model_copy(update={"results": row.results.add(refusal_of_it)})
+        result = result_record(refusal_of_it, source=SOURCE, subject=owner_key)
         return row.decision(owner_key, Outcome(source=source, records=(result,), tenant_id=command.tenant_id))
 
     def _facts(self, tenant_id: str, owner_key: str, *, cause: str) -> FactChanger:

@@ -124,6 +124,7 @@ def test_the_image_carries_every_room() -> None:
         "recall",
         "schemas",
         "streams",
+        "tools",
         "verification",
     ):
         assert f"COPY {room} {room}" in dockerfile

@@ -24,6 +24,7 @@ ROOMS = [
     "recall",
     "schemas",
     "streams",
+    "tools",
     "verification",
 ]
 

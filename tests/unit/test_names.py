@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("adapters", "agents", "api", "cli", "client", "memory", "recall", "schemas", "streams", "verification")
+ROOMS = (
+    "adapters",
+    "agents",
+    "api",
+    "cli",
+    "client",
+    "memory",
+    "recall",
+    "schemas",
+    "streams",
+    "tools",
+    "verification",
+)
 MISSING_DOCUMENTS = re.compile(
     r"(?<![\w/-])(?:contracts|recall-and-tools|memory-model|pipeline|amendments|layout-and-style|trust|operations)"
     r"(?:\.md\b| §|, section)"

@@ -1,0 +1,64 @@
+"""Edits by hand that the reflector applies: one function a kind of command. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from ...adapters.ports import VectorStore
+from ...memory.policies import MemoryPolicy
+from ...memory.secrets.secret_filter import SecretFilter
+from ...schemas.base import Contract
+from ...schemas.commands import Command, ResultError
+from ...schemas.outcomes import OutRecord, Write
+from ...schemas.turns import Owner
+from ...streams.engine.handler import Rows
+from ...streams.engine.retry import Calls
+from .episodes import Episodes
+from .fact_changes import FactChange, FactChanger
+from .fact_overlay import Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerEditScope:
+    """What an edit may read. `rows`: the partition of the owner."""
+
+    command: Command
+    owner: Owner
+    owner_key: str
+    facts: FactChanger
+    episodes: Episodes
+    recorded_episodes: int
+    """Episodes of the owner that were ever recorded."""
+    rows: Rows
+    store: VectorStore
+    calls: Calls
+    embed: Callable[[Sequence[str]], Awaitable[Mapping[str, Vector]]]
+    policy: MemoryPolicy
+    secrets: SecretFilter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerEditResult:
+    """The effects of an edit, or why it is refused. `after`: small rows that are written after the owner's row."""
+
+    result: Contract | ResultError
+    changes: tuple[FactChange, ...] = ()
+    episodes: int = 0
+    """Episodes that it adds."""
+    writes: tuple[Write, ...] = ()
+    records: tuple[OutRecord, ...] = ()
+    after: Mapping[str, bytes] = field(default_factory=dict)
+
+
+OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]
+"""Takes the arguments of its kind."""
+EDITS: Final[Mapping[str, OwnerEdit]] = {}
+"""By kind of command."""
+
+
+def refused(code: str, message: str) -> OwnerEditResult:
+    return OwnerEditResult(result=ResultError(code=code, message=message))

@@ -1,0 +1,153 @@
+"""The kinds of commands as data: who applies each, its arguments and its result (docs/reference/records.md).
+
+A command about an owner lies on memory.commands, one about a session on memory.commands.session. A stage applies the
+kinds of what it alone writes, and passes over those of another stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from . import commands
+from .base import Contract
+from .edits import blocks, episodes, facts, groups, procedures, prospective, working
+from .topics import COMMANDS, COMMANDS_SESSION, StageName
+
+Address = Literal["owner", "session"]
+MemoryTier = Literal["episodic", "semantic", "digest"]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKind:
+    """One kind of command."""
+
+    name: str
+    address: Address
+    writer: StageName
+    """The stage that applies it."""
+    args: type[Contract] | None = None
+    """None: the kind reads its arguments without a contract."""
+    result: type[Contract] | None = None
+    """None: described in docs/reference."""
+    tier: MemoryTier | None = None
+    """The tier that must be on. None: any deployment takes the kind."""
+
+    @property
+    def topic(self) -> str:
+        return COMMANDS.name if self.address == "owner" else COMMANDS_SESSION.name
+
+
+def _kinds(
+    address: Address,
+    writer: StageName,
+    tier: MemoryTier | None,
+    *kinds: tuple[str, type[Contract] | None, type[Contract] | None],
+) -> Iterable[CommandKind]:
+    return (CommandKind(name, address, writer, args, result, tier) for name, args, result in kinds)
+
+
+_REF, _CHANGED = working.WorkingEntryRef, working.WorkingChanged
+KINDS: Final[tuple[CommandKind, ...]] = (
+    *_kinds("session", "observer", None, ("observe", None, None)),
+    *_kinds("session", "observer", "episodic", ("flush_important", commands.FlushImportant, None)),
+    *_kinds(
+        "session",
+        "observer",
+        None,
+        ("working.add", working.WorkingAdd, _CHANGED),
+        ("working.evict", _REF, _CHANGED),
+        ("working.pin", _REF, _CHANGED),
+        ("working.unpin", _REF, _CHANGED),
+        ("working.refresh", _REF, _CHANGED),
+        ("working.advance", working.WorkingAdvance, _CHANGED),
+        ("blocks.define", blocks.BlockDefine, blocks.BlockChanged),
+        ("blocks.append", blocks.BlockAppend, blocks.BlockChanged),
+        ("blocks.replace", blocks.BlockReplace, blocks.BlockChanged),
+        ("blocks.rethink", blocks.BlockRethink, blocks.BlockChanged),
+        ("blocks.remove", blocks.BlockRemove, blocks.BlockRemoved),
+        ("blocks.attach", blocks.BlockAttach, blocks.BlockAttached),
+        ("blocks.detach", blocks.BlockAttach, blocks.BlockAttached),
+        ("procedures.activate", procedures.ProcedureActivate, procedures.ProcedureActivated),
+        ("procedures.deactivate", procedures.ProcedureActivate, procedures.ProcedureActivated),
+    ),
+    *_kinds(
+        "owner",
+        "reflector",
+        "semantic",
+        ("facts.apply", commands.FactsApply, None),
+        ("facts.approve", commands.FactReview, None),
+        ("facts.reject", commands.FactReview, None),
+        ("facts.remember", facts.FactRemember, facts.FactRemembered),
+        ("facts.add", facts.FactRemember, facts.FactRemembered),
+        ("facts.update", facts.FactEdit, facts.FactEdited),
+        ("facts.reinforce", facts.FactReinforce, facts.FactEdited),
+        ("facts.supersede", facts.FactSupersede, facts.FactSuperseded),
+        ("facts.merge", facts.FactMerge, facts.FactsMerged),
+        ("facts.forget", facts.FactForget, facts.FactForgotten),
+    ),
+    *_kinds(
+        "owner",
+        "reflector",
+        "episodic",
+        ("episodes.record", commands.EpisodesRecord, None),
+        ("episodes.keep", commands.EpisodesKeep, None),
+        ("episodes.add", episodes.EpisodeAdd, episodes.EpisodeAdded),
+    ),
+    *_kinds(
+        "owner",
+        "reflector",
+        None,
+        ("blocks.define", blocks.BlockDefine, blocks.BlockChanged),
+        ("blocks.append", blocks.BlockAppend, blocks.BlockChanged),
+        ("blocks.replace", blocks.BlockReplace, blocks.BlockChanged),
+        ("blocks.rethink", blocks.BlockRethink, blocks.BlockChanged),
+        ("blocks.remove", blocks.BlockRemove, blocks.BlockRemoved),
+        ("tasks.add", prospective.TaskAdd, prospective.TaskChanged),
+        ("tasks.done", prospective.TaskRef, prospective.TaskChanged),
+        ("tasks.cancel", prospective.TaskRef, prospective.TaskChanged),
+        ("tasks.due", prospective.TaskDueNow, prospective.TaskChanged),
+        ("groups.define", groups.GroupDefine, groups.GroupChanged),
+        ("groups.attach", groups.GroupAttach, groups.GroupChanged),
+        ("groups.detach", groups.GroupAttach, groups.GroupChanged),
+        ("groups.remove", groups.GroupRemove, groups.GroupChanged),
+    ),
+    *_kinds(
+        "owner",
+        "consolidation",
+        "semantic",
+        ("consolidate", None, None),
+        ("prune", None, None),
+    ),
+    *_kinds("owner", "consolidation", "digest", ("digest", None, None)),
+    *_kinds(
+        "owner",
+        "consolidation",
+        "episodic",
+        ("hygiene", None, None),
+        ("compact", commands.Compact, None),
+        ("episodes.update", episodes.EpisodeEdit, episodes.EpisodeEdited),
+        ("episodes.forget", episodes.EpisodeForget, episodes.EpisodeEdited),
+        ("episodes.merge", episodes.EpisodesMerge, episodes.EpisodesMerged),
+        ("episodes.mark_consolidated", episodes.EpisodesMark, episodes.EpisodesMarked),
+    ),
+    *_kinds(
+        "owner",
+        "consolidation",
+        None,
+        ("procedures.define", procedures.ProcedureDefine, procedures.ProcedureChanged),
+        ("procedures.remove", procedures.ProcedureRemove, procedures.ProcedureChanged),
+    ),
+)
+BY_ADDRESS: Final[dict[tuple[Address, str], CommandKind]] = {(each.address, each.name): each for each in KINDS}
+
+
+def command_kind(address: Address, name: str) -> CommandKind | None:
+    """Return the kind of a command on an owner or a session; None when there is none of this name."""
+    return BY_ADDRESS.get((address, name))
+
+
+def kinds_of(writer: StageName) -> frozenset[str]:
+    """Return the names of the kinds that a stage applies."""
+    return frozenset(each.name for each in KINDS if each.writer == writer)

@@ -1,0 +1,56 @@
+"""Edits of prospective memory: tasks for later. The reflector applies them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints, model_validator
+
+from ..base import Content, Contract, Instant, OurId, Reason, Subject, Tags
+from ..facts import Trust
+from ..turns import Sensitivity
+
+TaskState = Literal["open", "due", "done", "cancelled"]
+"""`due`: its time has come, and memory.tasks.due has told it."""
+
+
+class TaskAdd(Contract):
+    """`args` of tasks.add: something to do at a time, or when a condition holds. An open task with the same text, time
+    and condition is not added twice."""
+
+    content: Content
+    due_at: Instant | None = None
+    condition: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    """When to do it, in words. A cue that matches it makes the task due for that read."""
+    subject: Subject = "user"
+    tags: Tags = ()
+    sensitivity: Sensitivity = "internal"
+    trust: Trust = "user"
+
+    @model_validator(mode="after")
+    def _has_a_time_or_condition(self) -> TaskAdd:
+        if self.due_at is None and self.condition is None:
+            raise ValueError("due_at or condition is needed")
+        return self
+
+
+class TaskRef(Contract):
+    """`args` of tasks.done and tasks.cancel."""
+
+    task_id: OurId
+    reason: Reason = ""
+
+
+class TaskDueNow(Contract):
+    """`args` of tasks.due, which the reflector sends itself when a task's time has come."""
+
+    task_id: OurId
+    due_at: Instant
+
+
+class TaskChanged(Contract):
+    """Result of every edit of a task. `changed` false: it was in this state before."""
+
+    task_id: OurId
+    state: TaskState
+    changed: bool

@@ -1,0 +1,434 @@
+"""The tools of agents as data: names, descriptions, arguments, results, side effects (docs/reference/edits.md has the edits behind them).
+
+One implementation serves them over HTTP, MCP and function calling. Tenant, user and session come from the credential
+and the transport, never from the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags
+from .edits.blocks import BLOCK_LIMIT_MAX
+from .edits.common import MERGED_MAX, Name
+from .edits.facts import FactDecision
+from .observations import Category
+from .procedures import ProcedureText
+
+SideEffect = Literal["read", "write", "destructive"]
+Guard = Literal["free", "confirm", "admin"]
+"""`confirm`: the host asks a person first. `admin`: the credential needs the scope memory:admin."""
+MemoryType = Literal["episodic", "semantic", "procedural", "prospective"]
+MemoryScope = Literal["user", "session", "thread", "agent", "persona", "org", "organization", "group"]
+"""`thread` is `session`, `persona` is `agent`, `organization` is `org`."""
+TRACE_PREFIX: Final = "mt_"
+"""A trace id is this prefix and the id of any record. The prefix may be left out."""
+TraceId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Query = Annotated[str, StringConstraints(min_length=1, max_length=CONTENT_MAX)]
+Limit = Annotated[int, Field(ge=1, le=100)]
+BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+class MemoryAdd(Contract):
+    content: Content
+    type: MemoryType = "episodic"
+    scope: MemoryScope = "user"
+    tags: Tags = ()
+
+
+class MemoryUpdate(Contract):
+    trace_id: TraceId
+    content: Content | None = None
+    tags: Tags | None = None
+
+
+class MemoryDelete(Contract):
+    trace_id: TraceId
+
+
+class MemoryMerge(Contract):
+    trace_ids: Annotated[tuple[TraceId, ...], Field(min_length=2, max_length=MERGED_MAX)]
+    content: Content | None = None
+    """Left out: their texts, one after the other."""
+
+
+class TraceSearch(Contract):
+    query: Query
+    """Words, "a phrase", AND, OR, NOT, prefix*."""
+    type: MemoryType | None = None
+    scope: MemoryScope | None = None
+    limit: Limit = 10
+
+
+class MemoryReflect(Contract):
+    topic: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """Reserved; has no effect yet."""
+
+
+class RehydrateMemory(Contract):
+    trace_id: TraceId
+
+
+class ToolBlockAppend(Contract):
+    name: Name
+    text: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
+
+
+class ToolBlockReplace(Contract):
+    name: Name
+    old: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
+    """Must occur exactly once."""
+    new: BlockText
+
+
+class ToolBlockRethink(Contract):
+    name: Name
+    value: BlockText
+
+
+class ToolFactRemember(Contract):
+    content: Content
+    """One statement in the third person: `Works at Stripe`."""
+    subject: Subject = "user"
+    """Whom it is about: `user`, or a lower-case name."""
+    category: Category | None = None
+    valid_from: Instant | None = None
+    """Since when it holds, if that was said."""
+    tags: Tags = ()
+
+
+class FactSearch(Contract):
+    query: Query
+    subject: Subject | None = None
+    category: Category | None = None
+    limit: Limit = 10
+
+
+class ToolFactSupersede(Contract):
+    fact_id: TraceId
+    content: Content
+
+
+class ToolFactForget(Contract):
+    fact_id: TraceId
+    reason: Reason = ""
+
+
+class RecallEpisodes(Contract):
+    query: Query
+    limit: Limit = 10
+
+
+class ConversationSearch(Contract):
+    query: Query
+    limit: Limit = 10
+
+
+class ProcedureList(Contract):
+    """No arguments."""
+
+
+class ToolProcedureActivate(Contract):
+    name: Name
+
+
+class RecallTool(Contract):
+    query: Query
+    limit: Limit = 10
+
+
+# ------------------------------------------------------------------------------------------------ results
+class TraceAdded(Contract):
+    trace_id: TraceId
+    existing: bool
+
+
+class TraceUpdated(Contract):
+    updated: bool
+
+
+class TraceDeleted(Contract):
+    deleted: bool
+
+
+class TracesMerged(Contract):
+    merged_trace_id: TraceId
+    sources_deleted: int
+
+
+class FoundTrace(Contract):
+    id: TraceId
+    content: str
+    type: MemoryType
+    scope: MemoryScope
+    strength: float
+    tags: tuple[str, ...] = ()
+
+
+class FoundTraces(Contract):
+    results: tuple[FoundTrace, ...]
+
+
+class ReflectCounts(Contract):
+    pruned: int = 0
+    merged: int = 0
+    derived: int = 0
+    compacted: int = 0
+    duration_ms: int = 0
+
+
+class Rehydrated(Contract):
+    verbatim_content: str | None
+    archived_at: Instant | None
+
+
+class BlockEdited(Contract):
+    name: str
+    value: str
+    characters: int
+    limit: int
+
+
+class FactTold(Contract):
+    decision: FactDecision
+    fact_id: OurId
+    reason: str
+
+
+class FactReplaced(Contract):
+    old_fact_id: OurId
+    fact_id: OurId
+
+
+class Forgotten(Contract):
+    forgotten: bool
+
+
+class RecalledTrace(Contract):
+    tier: str
+    id: str
+    content: str
+    score: float
+    subject: str | None = None
+    occurred_at: Instant | None = None
+
+
+class RecalledTraces(Contract):
+    items: tuple[RecalledTrace, ...]
+    missing: tuple[str, ...] = ()
+    """Parts of memory that did not answer."""
+
+
+class FoundMessage(Contract):
+    turn_id: str
+    role: str
+    content: str
+    occurred_at: Instant
+
+
+class FoundMessages(Contract):
+    results: tuple[FoundMessage, ...]
+
+
+class ListedProcedure(Contract):
+    name: str
+    trigger: ProcedureText
+    steps: tuple[ProcedureText, ...]
+
+
+class ListedProcedures(Contract):
+    procedures: tuple[ListedProcedure, ...]
+
+
+class ActiveProcedure(Contract):
+    name: str
+    steps: tuple[ProcedureText, ...]
+    active: bool
+
+
+class ToolAccepted(Contract):
+    """Instead of the result of a write that was not applied in time. It waits in the log."""
+
+    accepted: str
+    """The command id."""
+
+
+# ------------------------------------------------------------------------------------------------ the tools
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool. `description` tells a model what it does and when to use it."""
+
+    name: str
+    description: str
+    args: type[Contract]
+    result: type[Contract]
+    effect: SideEffect
+    guard: Guard = "free"
+    idempotent: bool = True
+    """Whether a second call with the same arguments changes nothing more."""
+    by_default: bool = True
+    """Whether the pack has it unless it is named."""
+
+
+def _specs() -> Iterable[ToolSpec]:
+    yield ToolSpec(
+        "memory_add",
+        "Keep something in memory. Use it when the user tells something worth keeping: an event (type episodic), a "
+        "lasting fact about the user (semantic), a way of doing something (procedural), something to do later "
+        "(prospective). An identical text is not kept twice.",
+        MemoryAdd,
+        TraceAdded,
+        "write",
+    )
+    yield ToolSpec(
+        "memory_update",
+        "Reword a memory or change its tags. Use it when what memory says is outdated in wording or imprecise. For a "
+        "fact with a new value use fact_supersede.",
+        MemoryUpdate,
+        TraceUpdated,
+        "write",
+    )
+    yield ToolSpec(
+        "memory_delete",
+        "Take a memory out of every read. Use it when the user asks to forget something, or when a memory is wrong or "
+        "harmful. It is kept for audit.",
+        MemoryDelete,
+        TraceDeleted,
+        "destructive",
+        guard="confirm",
+    )
+    yield ToolSpec(
+        "memory_merge",
+        "Make one memory of several that say the same. Use it when a search returns duplicates. The first one stays.",
+        MemoryMerge,
+        TracesMerged,
+        "destructive",
+        guard="confirm",
+    )
+    yield ToolSpec(
+        "memory_search",
+        'Find memories by their words: plain words, "a phrase", AND, OR, NOT, prefix*. Use it to find the id of a '
+        "memory that you want to change, or when exact words matter. To answer a question use recall.",
+        TraceSearch,
+        FoundTraces,
+        "read",
+    )
+    yield ToolSpec(
+        "memory_reflect",
+        "Maintain memory now: prune what faded, merge duplicates, derive insights. Use it rarely, after much was "
+        "learnt.",
+        MemoryReflect,
+        ReflectCounts,
+        "destructive",
+        guard="admin",
+        idempotent=False,
+    )
+    yield ToolSpec(
+        "rehydrate_memory",
+        "Read the exact words of an episode of which memory shows only the gist. Use it when details matter.",
+        RehydrateMemory,
+        Rehydrated,
+        "read",
+        by_default=False,
+    )
+    yield ToolSpec(
+        "block_append",
+        "Add a line to a block of your prompt. Use it to note something about the current task that must stay in view.",
+        ToolBlockAppend,
+        BlockEdited,
+        "write",
+        idempotent=False,
+    )
+    yield ToolSpec(
+        "block_replace",
+        "Replace a part of a block of your prompt. The old text must occur exactly once. Use it when a line of the "
+        "block no longer holds.",
+        ToolBlockReplace,
+        BlockEdited,
+        "write",
+        idempotent=False,
+    )
+    yield ToolSpec(
+        "block_rethink",
+        "Write a block of your prompt anew. Use it to reorganise the block, or to make a new one.",
+        ToolBlockRethink,
+        BlockEdited,
+        "write",
+    )
+    yield ToolSpec(
+        "fact_remember",
+        "Remember one fact about the user or somebody else. Use it when you learn something that stays true: a job, a "
+        "home, a preference, a relationship. Memory compares it with what it knows and tells what it decided.",
+        ToolFactRemember,
+        FactTold,
+        "write",
+    )
+    yield ToolSpec(
+        "fact_search",
+        "Find facts, each with its id. Use it before you change a fact, or to see what is known about somebody.",
+        FactSearch,
+        FoundTraces,
+        "read",
+    )
+    yield ToolSpec(
+        "fact_supersede",
+        "Replace the value of a fact: the old one held until now, the new one holds from now on. Use it when "
+        "something changed, such as a job or an address.",
+        ToolFactSupersede,
+        FactReplaced,
+        "destructive",
+        guard="confirm",
+    )
+    yield ToolSpec(
+        "fact_forget",
+        "Forget one fact. Use it when the user asks for it.",
+        ToolFactForget,
+        Forgotten,
+        "destructive",
+        guard="confirm",
+    )
+    yield ToolSpec(
+        "recall_episodes",
+        "Recall what happened: events, decisions, milestones. Use it for questions about the past.",
+        RecallEpisodes,
+        RecalledTraces,
+        "read",
+    )
+    yield ToolSpec(
+        "conversation_search",
+        "Search the exact words of this conversation and earlier ones. Use it when the user refers to what was said.",
+        ConversationSearch,
+        FoundMessages,
+        "read",
+    )
+    yield ToolSpec(
+        "procedure_list",
+        "List the procedures that are known: how things are done here. Use it before a task that has steps.",
+        ProcedureList,
+        ListedProcedures,
+        "read",
+    )
+    yield ToolSpec(
+        "procedure_activate",
+        "Put a procedure into the context of this session until it is done. Use it when you start on its steps.",
+        ToolProcedureActivate,
+        ActiveProcedure,
+        "write",
+    )
+    yield ToolSpec(
+        "recall",
+        "Recall what memory knows about something, over facts, episodes, the current focus and past conversations. "
+        "Use it before you answer a question about the user.",
+        RecallTool,
+        RecalledTraces,
+        "read",
+    )
+
+
+TOOLS: Final[tuple[ToolSpec, ...]] = tuple(_specs())
+TOOLS_BY_NAME: Final[dict[str, ToolSpec]] = {tool.name: tool for tool in TOOLS}

@@ -1,0 +1,1 @@
+"""What people and agents do with memory: edits by command, and the tools of agents."""

@@ -1,0 +1,137 @@
+"""Edits of memory by command: sent, waited for, audited. Command line, HTTP and tools use it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ..schemas import ids
+from ..schemas.base import Contract
+from ..schemas.command_kinds import Address, CommandKind, command_kind
+from ..schemas.commands import Command, CommandResult, ResultError, SessionRef
+from ..schemas.turns import Owner
+from ..streams.engine.audit import audit
+from ..streams.engine.commands import CommandPort
+
+IDEMPOTENCY_KEY_MAX: Final = 128
+"""Code points of an idempotency key."""
+
+
+class EditRefused(Exception):
+    """The stage did not apply the edit. `code` is that of the result, the message says what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class EditTarget:
+    """What an edit is about: an owner or a session of a tenant."""
+
+    tenant_id: str
+    owner: Owner | None = None
+    session: SessionRef | None = None
+
+    def __post_init__(self) -> None:
+        if (self.owner is None) == (self.session is None):
+            raise ValueError("an edit is about an owner or a session")
+
+    @property
+    def address(self) -> Address:
+        return "owner" if self.session is None else "session"
+
+    @property
+    def audited_owner(self) -> Owner:
+        """The owner, or the user of the session."""
+        if self.owner is not None:
+            return self.owner
+        assert self.session is not None  # checked when it was made
+        return Owner(scope="user", id=self.session.user_id)
+
+
+@dataclass(frozen=True, slots=True)
+class EditAnswer:
+    """The result of an edit. `result` None: it was not applied in time; the command waits in the log."""
+
+    command_id: str
+    result: Contract | None
+
+
+class MemoryEditor:
+    """Sends edits. `now`: the clock of `issued_at`."""
+
+    def __init__(self, *, commands: CommandPort, now: Callable[[], datetime]) -> None:
+        self._commands = commands
+        self._now = now
+
+    async def edit(
+        self,
+        kind: str,
+        args: Contract,
+        *,
+        target: EditTarget,
+        caller: str,
+        patience: float,
+        idempotency_key: str | None = None,
+        audited: Mapping[str, str] | None = None,
+    ) -> EditAnswer:
+        """Send an edit and wait for its result, at most `patience` seconds.
+
+        Args:
+            caller: who asks, for the audit trail and the command's `issued_by`.
+            idempotency_key: a repeated request with the same key, kind and target is applied once.
+            audited: further ids for the audit line.
+
+        Raises:
+            EditRefused: the stage refused it, or it failed.
+            Transient: the log does not answer. The edit may have been taken or not.
+        """
+        known = command_kind(target.address, kind)
+        assert known is not None, kind  # callers name edits of the catalogue
+        command = self._command(known, args, target, caller, idempotency_key)
+        status = "failed"
+        try:
+            result = await self._commands.ask(command, patience=patience)
+            status = "accepted" if result is None else result.status
+        finally:
+            audit(
+                kind,
+                who=caller,
+                tenant_id=target.tenant_id,
+                owner=target.audited_owner,
+                result=status,
+                command_id=command.command_id,
+                **dict(audited or {}),
+            )
+        return EditAnswer(command.command_id, None if result is None else _applied(known, result))
+
+    def _command(
+        self, kind: CommandKind, args: Contract, target: EditTarget, caller: str, idempotency_key: str | None
+    ) -> Command:
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind=kind.name,
+            tenant_id=target.tenant_id,
+            owner=target.owner,
+            session=target.session,
+            args=args.to_payload(),
+            issued_by=caller[:128],
+            issued_at=self._now(),
+        )
+        if idempotency_key is None:
+            return command
+        derived = ids.edit_command_id(command.key, kind.name, idempotency_key)
+        return command.model_copy(update={"command_id": derived})
+
+
+def _applied(kind: CommandKind, result: CommandResult) -> Contract:
+    """Read the result of an applied edit. Raises EditRefused."""
+    if result.status != "applied" or result.result is None:
+        error = result.error or ResultError(code=result.status, message=f"the command {result.status}")
+        raise EditRefused(error.code, error.message)
+    assert kind.result is not None  # an edit has one
+    return kind.result.from_payload(result.result)
