@@ -1,7 +1,7 @@
-"""The tools of agents as data: names, descriptions, arguments, results, side effects (docs/reference/edits.md has the edits behind them).
+"""The tools of agents as data: names, descriptions, arguments, results, side effects.
 
 One implementation serves them over HTTP, MCP and function calling. Tenant, user and session come from the credential
-and the transport, never from the arguments.
+and the transport, never from the arguments. docs/reference/edits.md has the edits behind them.
 """
 
 from __future__ import annotations
