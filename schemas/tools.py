@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from .base import CONTENT_MAX, Content, Contract, Instant, OurId, Reason, Subject, Tags
 from .edits.blocks import BLOCK_LIMIT_MAX
@@ -34,30 +34,36 @@ BlockText = Annotated[str, StringConstraints(max_length=BLOCK_LIMIT_MAX)]
 
 
 # ------------------------------------------------------------------------------------------------ arguments
-class MemoryAdd(Contract):
+class ToolArguments(Contract):
+    """Base of arguments. The text below a field describes it to the model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class MemoryAdd(ToolArguments):
     content: Content
     type: MemoryType = "episodic"
     scope: MemoryScope = "user"
     tags: Tags = ()
 
 
-class MemoryUpdate(Contract):
+class MemoryUpdate(ToolArguments):
     trace_id: TraceId
     content: Content | None = None
     tags: Tags | None = None
 
 
-class MemoryDelete(Contract):
+class MemoryDelete(ToolArguments):
     trace_id: TraceId
 
 
-class MemoryMerge(Contract):
+class MemoryMerge(ToolArguments):
     trace_ids: Annotated[tuple[TraceId, ...], Field(min_length=2, max_length=MERGED_MAX)]
     content: Content | None = None
     """Left out: their texts, one after the other."""
 
 
-class TraceSearch(Contract):
+class TraceSearch(ToolArguments):
     query: Query
     """Words, "a phrase", AND, OR, NOT, prefix*."""
     type: MemoryType | None = None
@@ -65,33 +71,33 @@ class TraceSearch(Contract):
     limit: Limit = 10
 
 
-class MemoryReflect(Contract):
+class MemoryReflect(ToolArguments):
     topic: Annotated[str, StringConstraints(max_length=200)] | None = None
     """Reserved; has no effect yet."""
 
 
-class RehydrateMemory(Contract):
+class RehydrateMemory(ToolArguments):
     trace_id: TraceId
 
 
-class ToolBlockAppend(Contract):
+class ToolBlockAppend(ToolArguments):
     name: Name
     text: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
 
 
-class ToolBlockReplace(Contract):
+class ToolBlockReplace(ToolArguments):
     name: Name
     old: Annotated[str, StringConstraints(min_length=1, max_length=BLOCK_LIMIT_MAX)]
     """Must occur exactly once."""
     new: BlockText
 
 
-class ToolBlockRethink(Contract):
+class ToolBlockRethink(ToolArguments):
     name: Name
     value: BlockText
 
 
-class ToolFactRemember(Contract):
+class ToolFactRemember(ToolArguments):
     content: Content
     """One statement in the third person: `Works at Stripe`."""
     subject: Subject = "user"
@@ -102,42 +108,42 @@ class ToolFactRemember(Contract):
     tags: Tags = ()
 
 
-class FactSearch(Contract):
+class FactSearch(ToolArguments):
     query: Query
     subject: Subject | None = None
     category: Category | None = None
     limit: Limit = 10
 
 
-class ToolFactSupersede(Contract):
+class ToolFactSupersede(ToolArguments):
     fact_id: TraceId
     content: Content
 
 
-class ToolFactForget(Contract):
+class ToolFactForget(ToolArguments):
     fact_id: TraceId
     reason: Reason = ""
 
 
-class RecallEpisodes(Contract):
+class RecallEpisodes(ToolArguments):
     query: Query
     limit: Limit = 10
 
 
-class ConversationSearch(Contract):
+class ConversationSearch(ToolArguments):
     query: Query
     limit: Limit = 10
 
 
-class ProcedureList(Contract):
+class ProcedureList(ToolArguments):
     """No arguments."""
 
 
-class ToolProcedureActivate(Contract):
+class ToolProcedureActivate(ToolArguments):
     name: Name
 
 
-class RecallTool(Contract):
+class RecallTool(ToolArguments):
     query: Query
     limit: Limit = 10
 
