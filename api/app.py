@@ -28,6 +28,7 @@ from .admission import Admission, HttpMetrics
 from .credentials import Credentials
 from .limits import Limits
 from .local_guard import LocalGuard
+from .mcp import McpEndpoint, McpServices
 
 DESCRIPTION = (
     "Memory for chat services: turns in, memory out. Errors are problem details (RFC 9457). "
@@ -51,6 +52,8 @@ class Services:
     verbatim_reader: VerbatimReader
     readiness: Readiness
     registry: CollectorRegistry
+    mcp: McpServices | None = None
+    """None: there is no route /mcp."""
     recall_limit: int = 10
     clock_ahead: float = 300.0
     """Seconds by which a turn may be dated ahead of this server's clock."""
@@ -113,6 +116,10 @@ def create_app(services: Services, *, credentials: Credentials, limits: Limits |
             now=services.now,
         )
     )
+    app.state.mcp = None
+    if services.mcp is not None:
+        app.state.mcp = McpEndpoint(services.mcp, credentials=credentials, limits=limits)
+        app.router.routes.append(app.state.mcp.route)
     app.include_router(health.router(readiness=services.readiness, registry=services.registry))
     if credentials.entries is None:
         app.add_middleware(LocalGuard)

@@ -239,10 +239,7 @@ def _meta_text(meta: Mapping[str, Any] | None, key: str) -> str | None:
 
 @asynccontextmanager
 async def _progress(context: RequestContext) -> AsyncIterator[None]:
-    """Tell a caller who asked for it that its call is still at work, once a second."""
-    if context.meta is None or context.meta.get("progress_token") is None:
-        yield
-        return
+    """Tell a caller who asked for progress that its call is still at work, once a second."""
     telling = asyncio.create_task(_tell_progress(context))
     try:
         yield

@@ -82,13 +82,8 @@ async def _serve(
             limits = Limits()
             server = HttpServer(
                 parts=services,
-                policy=policy.recall,
-                locale=policy.conflict.locale,
+                policy=policy,
                 credentials=credentials,
-                hygiene=policy.hygiene,
-                gist=policy.gist,
-                tiers=policy.tiers,
-                routing=policy.routing,
                 limits=replace(limits, connections=connections_that_fit(limits.connections)),
             )
             keep_what_is_there()

@@ -8,7 +8,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import structlog
@@ -22,31 +22,27 @@ from ...api.app import SOURCE, Services, create_app, new_followers
 from ...api.credentials import Credentials
 from ...api.health import LOG
 from ...api.limits import Limits
-from ...memory.policies import GistPolicy, HygienePolicy, MemoryPolicy, RecallPolicy, RoutingPolicy, TiersPolicy
-from ...recall.context import ContextService
-from ...recall.provenance import FactTracer
+from ...api.mcp import McpEndpoint
+from ...memory.policies import MemoryPolicy
 from ...recall.recall_events import (
     LogRecallPublisher,
     NullRecallPublisher,
     PublisherMetrics,
-    PublishingRecall,
     RecallPublisher,
 )
-from ...recall.record_reader import RecordReader
 from ...recall.search import COLLECTION_OF
-from ...recall.service import RecallService, TierFilter
-from ...recall.verbatim import VerbatimReader
 from ...schemas.errors import Fatal, Transient
 from ...schemas.topics import STAGES, TURNS
-from ...streams.engine.commands import CommandSender
 from ...streams.engine.metrics import Metrics
 from ...streams.engine.turn_sender import TurnSender
+from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
 from ..errors import usage
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
 from .broker import new_log
 from .http_connections import bounded_protocol
+from .memory_services import memory_services
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker
 from .settings import Settings
@@ -174,6 +170,17 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
         yield sockets
 
 
+@asynccontextmanager
+async def recall_publisher(parts: ServerParts, policy: MemoryPolicy) -> AsyncIterator[RecallPublisher]:
+    """Open the publisher of recall events, or none if hygiene is off."""
+    if not policy.hygiene.enabled:
+        yield NullRecallPublisher()
+        return
+    publisher = LogRecallPublisher(log=parts.log, metrics=PublisherMetrics.on(parts.metrics.registry))
+    async with publisher.running():
+        yield publisher
+
+
 # ------------------------------------------------------------------------------------------------ the server
 class Server(uvicorn.Server):
     """uvicorn's server without its signal handlers: the command handles signals."""
@@ -188,15 +195,9 @@ class HttpServer:
     """The HTTP server over its parts. `run` ends on `stopping`, or if the stages end."""
 
     parts: ServerParts
-    policy: RecallPolicy
+    policy: MemoryPolicy
     credentials: Credentials
     limits: Limits = field(default_factory=Limits)
-    hygiene: HygienePolicy = field(default_factory=HygienePolicy)
-    gist: GistPolicy = field(default_factory=GistPolicy)
-    tiers: TiersPolicy = field(default_factory=TiersPolicy)
-    routing: RoutingPolicy = field(default_factory=RoutingPolicy)
-    locale: str = "en"
-    """Language packs, as in the policy `memory.conflict.locale`."""
     _log: Probe = field(init=False)
     _store: Probe = field(init=False)
 
@@ -209,55 +210,48 @@ class HttpServer:
         mine = {LOG: (self._log.reached, self._log.why), "qdrant": (self._store.reached, self._store.why)}
         return mine if stages is None else {**stages.readiness(), **mine}
 
-    @asynccontextmanager
-    async def _publishing(self) -> AsyncIterator[RecallPublisher]:
-        """Open the publisher of recall events, or none if hygiene is off."""
-        if not self.hygiene.enabled:
-            yield NullRecallPublisher()
-            return
-        publisher = LogRecallPublisher(log=self.parts.log, metrics=PublisherMetrics.on(self.parts.metrics.registry))
-        async with publisher.running():
-            yield publisher
-
     async def run(self, sockets: list[socket.socket], *, stopping: asyncio.Event) -> int:
         """Serve until `stopping` and return the exit code.
 
         The order of the end loses nothing: refuse new requests, end streams, finish running requests, then drain the
         stages. Recall events are published until then.
         """
-        async with self._publishing() as publisher:
-            return await self._run(sockets, publisher, stopping=stopping)
+        async with recall_publisher(self.parts, self.policy) as publisher:
+            followers = new_followers(self.parts.log, self.limits)
+            app = create_app(self._services(followers, publisher), credentials=self.credentials, limits=self.limits)
+            mcp: McpEndpoint | None = app.state.mcp
+            async with nullcontext() if mcp is None else mcp.running():
+                return await self._run(app, sockets, followers, stopping=stopping)
 
-    async def _run(self, sockets: list[socket.socket], publisher: RecallPublisher, *, stopping: asyncio.Event) -> int:
-        followers = new_followers(self.parts.log, self.limits)
-        recall = RecallService(
+    def _services(self, followers: TopicFanout, publisher: RecallPublisher) -> Services:
+        memory = memory_services(
+            log=self.parts.log,
             store=self.parts.store,
             embedder=self.parts.embedder,
-            policy=self.policy,
             reranker=self.parts.reranker,
-            locale=self.locale,
+            policy=self.policy,
+            publisher=publisher,
+            source=SOURCE,
         )
-        kept = TierFilter(recall, self.tiers)
-        reading = RecordReader(store=self.parts.store)
-        services = Services(
+        return Services(
             sender=TurnSender(self.parts.log, SOURCE),
-            commands=CommandSender(self.parts.log, SOURCE),
+            commands=memory.commands,
             followers=followers,
-            recall=PublishingRecall(inner=kept, publisher=publisher),
-            contexts=ContextService(recall=kept, digests=reading if self.tiers.digest else None, publisher=publisher),
-            record_reader=reading,
-            fact_tracer=FactTracer(store=self.parts.store, log=self.parts.log),
-            verbatim_reader=VerbatimReader(
-                store=self.parts.store, log=self.parts.log, gist=self.gist, recall=self.policy
-            ),
+            recall=memory.recall,
+            contexts=memory.contexts,
+            record_reader=memory.record_reader,
+            fact_tracer=memory.fact_tracer,
+            verbatim_reader=memory.verbatim_reader,
             readiness=self.readiness,
             registry=self.parts.metrics.registry,
-            recall_limit=self.policy.limit,
-            clock_ahead=self.routing.clock_ahead,
+            recall_limit=self.policy.recall.limit,
+            clock_ahead=self.policy.routing.clock_ahead,
         )
-        server = Server(
-            server_config(create_app(services, credentials=self.credentials, limits=self.limits), self.limits)
-        )
+
+    async def _run(
+        self, app: FastAPI, sockets: list[socket.socket], followers: TopicFanout, *, stopping: asyncio.Event
+    ) -> int:
+        server = Server(server_config(app, self.limits))
         watching = [asyncio.create_task(self._log.watch()), asyncio.create_task(self._store.watch())]
         draining = asyncio.Event()
         stages = asyncio.create_task(self._stages(draining))

@@ -1,0 +1,54 @@
+"""The services over a log and a store that HTTP and MCP share: recall, contexts, records, commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...adapters.ports import Embedder, Reranker, VectorStore
+from ...memory.policies import MemoryPolicy
+from ...recall.context import ContextService
+from ...recall.provenance import FactTracer
+from ...recall.recall_events import PublishingRecall, RecallPublisher
+from ...recall.record_reader import RecordReader
+from ...recall.service import RecallPort, RecallService, TierFilter
+from ...recall.verbatim import VerbatimReader
+from ...streams.engine.commands import CommandPort, CommandSender
+from ...streams.log.port import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryServices:
+    """What reads and edits memory in this process."""
+
+    recall: RecallPort
+    contexts: ContextService
+    record_reader: RecordReader
+    fact_tracer: FactTracer
+    verbatim_reader: VerbatimReader
+    commands: CommandPort
+
+
+def memory_services(
+    *,
+    log: Log,
+    store: VectorStore,
+    embedder: Embedder,
+    reranker: Reranker | None,
+    policy: MemoryPolicy,
+    publisher: RecallPublisher,
+    source: str,
+) -> MemoryServices:
+    """Build the services. `source` becomes part of `ce_source` of what they send."""
+    service = RecallService(
+        store=store, embedder=embedder, policy=policy.recall, reranker=reranker, locale=policy.conflict.locale
+    )
+    kept = TierFilter(service, policy.tiers)
+    reading = RecordReader(store=store)
+    return MemoryServices(
+        recall=PublishingRecall(inner=kept, publisher=publisher),
+        contexts=ContextService(recall=kept, digests=reading if policy.tiers.digest else None, publisher=publisher),
+        record_reader=reading,
+        fact_tracer=FactTracer(store=store, log=log),
+        verbatim_reader=VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall),
+        commands=CommandSender(log, source),
+    )
