@@ -52,6 +52,8 @@ class Observation(Contract):
     replaces_observation_id: OurId | None = None
     """The observation behind the working entry that this one replaces."""
     is_correction: bool = False
+    retracts: bool = False
+    """The user asked memory to forget what it states. It becomes no entry, no episode and no fact."""
     due_at: Instant | None = None
     valid_from: Instant | None = None
     """Null when the model gave no time."""

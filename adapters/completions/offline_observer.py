@@ -13,10 +13,11 @@ from .offline_answers import answered, noted
 from .offline_attributes import AttributeValue, Cardinality, Category, attribute_of
 from .offline_people import Talk, companions, relations, statements_about_people
 from .offline_prompt import Prompt, ShownTurnText
+from .offline_requests import to_forget, to_remember
 from .offline_retractions import endings
-from .offline_rules import IMPORTANCE, SpokenStatement, statements
+from .offline_rules import IMPORTANCE, SpokenStatement, capitalised, statements
 from .offline_text import CHANGES, SpokenClause, spoken_sentences, starts_a_play
-from .offline_third_person import without_tail
+from .offline_third_person import third_person, without_tail
 
 MAX_PER_TURN: Final = 3
 """The most observations from one turn; those that matter most are kept."""
@@ -66,6 +67,8 @@ class _Found:
     is_correction: bool = False
     ends: bool = False
     """True for an observation that only ends what it replaces: an event of this session, not a fact."""
+    pinned: bool = False
+    """The speaker asks to remember it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,10 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
             ]
         for sentence in said:
             whole = SpokenClause(text=sentence.plain, sentence=sentence.verbatim)
+            if (unwanted := to_forget(sentence.plain)) is not None:
+                found += _forgotten(unwanted, whole, held, talk)
+                continue
+            before = len(found)
             who_is_who = relations(sentence.plain, talk)
             notes = [replace(whole, text=note) for note in noted(sentence.plain)] if not sentence.asks else []
             for clause in notes or sentence.clauses:
@@ -138,6 +145,8 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
                 if not spoken:
                     found += _substituted(clause, parts, held)
             found += [_linked(statement, whole, held) for statement in who_is_who]
+            if (wanted := to_remember(sentence.plain)) is not None and not sentence.asks:
+                found[before:] = [replace(each, pinned=True) for each in found[before:]] or [_as_told(wanted, whole)]
         found += _ended(parts, held, replaced={item.replaces.id for item in found if item.replaces})
         shown = {item.clause for item in found if item.ends or item.replaces is not None}
         for clause in parts:
@@ -145,6 +154,35 @@ def _of_turn(turn: ShownTurnText, held: Sequence[_Held], talk: Talk) -> tuple[se
                 spoken = endings(clause.text, beside=[item.statement for item in found])
                 found += [_Found(statement, clause) for statement in spoken]
     return told, _without_doubles(found)
+
+
+def _forgotten(unwanted: str, clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[_Found]:
+    """Return what the speaker asks to forget: the statement itself, and the shown one that says it."""
+    said = _statements_in(replace(clause, text=unwanted), held, talk)
+    found = [_Found(each, clause, replaces=_holding(each, held), ends=True) for each in said]
+    if found:
+        return found
+    value = re.sub(r"^(?:my|our|the|an?) ", "", without_tail(unwanted), flags=re.IGNORECASE)
+    over = [each for each in held if _mentions(each.content, value)]
+    return [
+        _Found(SpokenStatement(each.subject, each.content, "event"), clause, replaces=each, ends=True) for each in over
+    ]
+
+
+def _holding(statement: SpokenStatement, held: Sequence[_Held]) -> _Held | None:
+    """Return the shown statement that says the same."""
+    form = attribute_of(statement.content)
+    for each in held:
+        equal = each.content.casefold() == statement.content.casefold()
+        if each.subject == statement.subject and (equal or (form is not None and each.form == form)):
+            return each
+    return None
+
+
+def _as_told(wanted: str, clause: SpokenClause) -> _Found:
+    """Return what the speaker asks to remember, in its own words: no rule reads it."""
+    content = capitalised(third_person(without_tail(wanted)))
+    return _Found(SpokenStatement("user", content, "knowledge"), clause, pinned=True)
 
 
 def _statements_in(clause: SpokenClause, held: Sequence[_Held], talk: Talk) -> list[SpokenStatement]:
@@ -271,7 +309,7 @@ def _observation(turn: str, found: _Found) -> JsonValue:
         "category": said.category,
         "replaces": found.replaces.id if found.replaces is not None else None,
         "is_correction": found.is_correction,
-        "pinned": False,
+        "pinned": found.pinned,
         "due_at": None,
         "valid_from": None,
         "valid_to": None,

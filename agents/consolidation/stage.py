@@ -4,7 +4,7 @@ route    decode; one lane per owner, over all topics; the reflector refuses comm
 decide   handled before? → nothing
          a reflected turn → counted; a run when enough has happened since the last one
          a command of a kind of consolidation → a run of that kind, whatever the counters say
-         an edit by hand → episodes that exist, procedures (edits.py); its result
+         an edit by hand → episodes that exist, procedures (edits/); its result
          a command of another kind → nothing
          a recall → counted on the records, and linked (recall_counts.py)
          a run: its steps one after the other (plan.py, run.py) → proposals, writes, the owner's row
@@ -51,7 +51,8 @@ from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from ..common.tier_spending import TierSpending
-from .edits import EDITS, UpkeepEditResult, UpkeepEditScope, args_of, is_edit
+from .edits.catalogue import EDITS, args_of, is_edit
+from .edits.scope import UpkeepEditResult, UpkeepEditScope
 from .events import ConsolidationEvent, RecallEvent, ReflectedTurn, route_event
 from .messages import SOURCE, plain_result, proposal_commands, run_result
 from .owner_reads import OwnerReader

@@ -49,7 +49,9 @@ Each observation:
 - replaces: the id of the working entry ("w1"), or of an earlier observation of your answer ("o1" is its first), that is
   no longer true because of this one; else null. "Joined Stripe" replaces "Works at Google";
 - is_correction: true only when the speaker says that an earlier statement was wrong;
-- pinned: true only when the speaker asks to keep it in mind throughout;
+- pinned: true only when the speaker asks to remember it or to keep it in mind;
+- "forget that I work at Acme": content is the statement to forget ("Works at Acme"), replaces its id if it is shown,
+  durability transient, evidence the whole request;
 - due_at: for tasks with a time. valid_from, valid_to: when it holds in the world, if the turn says so ("since last
   March"), resolved against the time of the turn; else null. Times are RFC 3339;
 - sensitivity: public, internal (the default) or secret. emotion: valence and arousal, -1 to 1, or null.

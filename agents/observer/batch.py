@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,12 +16,14 @@ from ...memory.policies import CapturePolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import ProtectedTurn
 from ...memory.trust.evidence import TRUST_ORDER, judge_evidence, words_of
+from ...memory.trust.forget_requests import is_forget_request
 from ...memory.trust.instructions import instruction_rule
-from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn
+from ...memory.working_set.entries import EntryCandidate, WorkingSetUpdate, apply_turn, withdraw
 from ...schemas import ids
 from ...schemas.errors import Poison
 from ...schemas.observations import Observation, Observed, ObservedBy, TokenUsage
 from ...schemas.turns import SENSITIVITIES, Owner, Role, Sensitivity, Turn
+from ...schemas.working_set import WorkingSet
 from ...streams.engine.retry import Calls
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker
@@ -168,12 +170,15 @@ def conclude(
     observed: list[Observed] = []
     names = _Names(prompt, session)
     for place, ((name, shown), item) in enumerate(zip(prompt.turn_ids.items(), pending, strict=True)):
-        candidates = [_candidate(item, each, names, counted) for each in usable if each.turn == name]
+        candidates = [_candidate(item, shown, each, names, counted) for each in usable if each.turn == name]
         candidates = with_cut_quotes(candidates, secrets)
         orders = [each for each in candidates if instruction_rule(each.observation.content) is not None]
         counted += ["instruction"] * len(orders)
-        kept = [each for each in candidates if each not in orders]
-        applied = apply_turn(session.working, kept, policy=policy.working)
+        retractions = [each for each in candidates if each.observation.retracts]
+        working, withdrawn = _withdrawn(session.working, retractions)
+        counted += ["retraction"] * len(retractions)
+        kept = [each for each in candidates if each not in orders and each not in retractions]
+        applied = apply_turn(working, kept, policy=policy.working)
         names.moved(applied)
         counted += ["pin_refused"] * applied.pins_refused + ["observation_skipped"] * len(applied.skipped)
         counted += ["evicted"] * len(applied.evicted_entries)
@@ -199,7 +204,7 @@ def conclude(
                 turn_number=session.turns,
                 occurred_at=item.occurred_at,
                 agent_id=item.turn.agent_id,
-                observations=_recorded(candidates, applied),
+                observations=_recorded(candidates, applied, withdrawn),
                 evicted=applied.evicted,
                 cause=_cause(prompt, answer, with_usage=place == 0),
             )
@@ -325,7 +330,9 @@ class _Names:
                     self._named[name] = each.entry_id
 
 
-def _candidate(pending: BatchTurn, usable: ValidObservation, names: _Names, counted: list[str]) -> EntryCandidate:
+def _candidate(
+    pending: BatchTurn, shown: ShownTurn, usable: ValidObservation, names: _Names, counted: list[str]
+) -> EntryCandidate:
     turn, item = pending.turn, usable.item
     observation_id = ids.observation_id(turn.session_key, turn.turn_id, item.subject, item.content)
     floor = turn.sensitivity or "public"
@@ -338,6 +345,7 @@ def _candidate(pending: BatchTurn, usable: ValidObservation, names: _Names, coun
         durability=item.durability,
         category=item.category,
         is_correction=item.is_correction,
+        retracts=usable.role == "user" and is_forget_request(item.evidence, shown.own_texts),
         due_at=item.due_at if item.category == "task" else None,
         valid_from=item.valid_from,
         valid_to=item.valid_to,
@@ -365,9 +373,23 @@ def _origin(pending: BatchTurn, observation: Observation) -> EntryOrigin:
     )
 
 
-def _recorded(candidates: Sequence[EntryCandidate], applied: WorkingSetUpdate) -> tuple[Observation, ...]:
-    """Return the turn's observations, each with the id of the observation that it replaced."""
-    replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced}
+def _withdrawn(working: WorkingSet, retractions: Sequence[EntryCandidate]) -> tuple[WorkingSet, dict[str, str]]:
+    """Remove what the user asked to forget. Return the set, and by retraction the observation behind the entry that
+    left."""
+    behind: dict[str, str] = {}
+    for each in retractions:
+        working, gone = withdraw(working, each)
+        observation_id = gone.observation_id if gone is not None else each.replaces
+        if observation_id is not None:
+            behind[each.observation.observation_id] = observation_id
+    return working, behind
+
+
+def _recorded(
+    candidates: Sequence[EntryCandidate], applied: WorkingSetUpdate, withdrawn: Mapping[str, str]
+) -> tuple[Observation, ...]:
+    """Return the turn's observations, each with the id of the observation that it replaced or retracted."""
+    replaced = {item.observation_id: item.replaced_observation_id for item in applied.replaced} | dict(withdrawn)
     return tuple(
         candidate.observation.model_copy(
             update={"replaces_observation_id": replaced.get(candidate.observation.observation_id)}

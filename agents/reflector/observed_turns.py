@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...memory.facts.conflict import Neighbours, carry_out, resolve
+from ...memory.facts.retractions import retract
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation
@@ -41,7 +42,7 @@ class RoutedObservation:
     @property
     def may_change_facts(self) -> bool:
         """Whether it makes a fact, or replaces one."""
-        makes = self.route.semantic or self.route.quarantined
+        makes = self.route.semantic or self.route.quarantined or self.observation.retracts
         return makes or self.observation.replaces_observation_id is not None
 
 
@@ -92,7 +93,7 @@ def _texts(routed: Sequence[RoutedObservation]) -> list[str]:
         dict.fromkeys(
             each.observation.content
             for each in routed
-            if each.route.episodic or each.route.semantic or each.route.quarantined
+            if each.route.episodic or each.route.semantic or each.route.quarantined or each.observation.retracts
         )
     )
 
@@ -101,6 +102,8 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
     """Let the conflict pipeline decide what the observation does to the facts."""
     if each.route.quarantined:
         return await _quarantined(each.statement, facts)
+    if each.observation.retracts:
+        return await _retracted(each, vector, facts)
     statement, makes_fact, overlay = each.statement, each.route.semantic, facts.overlay
     replaced = None
     if (replaces := each.observation.replaces_observation_id) is not None:
@@ -119,6 +122,19 @@ async def _transitions(each: RoutedObservation, vector: Vector | None, facts: Fa
         makes_fact=makes_fact,
     )
     return carry_out(resolution, statement, facts.stamp, facts.policy)
+
+
+async def _retracted(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
+    """Forget what the user asked to forget. The named observation may be of an entry that became no fact."""
+    statement, named = each.statement, each.observation.replaces_observation_id
+    neighbours = Neighbours(
+        replaced=None if named is None else await facts.overlay.of_observation(named),
+        equal=await facts.overlay.equal(statement),
+        near=await facts.near(statement, vector),
+    )
+    transitions = retract(statement, neighbours, facts.stamp, facts.policy.conflict)
+    facts.count("retraction" if transitions else "retraction_without_fact")
+    return transitions
 
 
 async def _quarantined(statement: Statement, facts: FactChanger) -> tuple[Transition, ...]:

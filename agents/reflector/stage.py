@@ -7,7 +7,7 @@ decide   handled before? → nothing
          a facts.approve, facts.reject → a person's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
          an episodes.keep   → entries of a working set become episodes; a verdict for each
-         an edit by hand    → facts, episodes, blocks, tasks, groups (edits.py); its result
+         an edit by hand    → facts, episodes, blocks, tasks, groups (edits/); its result
          another command    → nothing when it is consolidation's, else it is refused
 store    episodes that are absent; each changed fact by one compare and set
 publish  memory.facts.updated, memory.episodes.recorded, results; then the state of the changed facts on memory.facts
@@ -55,7 +55,8 @@ from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
-from .edits import EDITS, OwnerEditScope
+from .edits.catalogue import EDITS
+from .edits.scope import OwnerEditScope
 from .episodes import Episodes
 from .events import ObservedTurn, ReflectorEvent, route_event
 from .fact_changes import FactChange, FactChanger, changed_ids

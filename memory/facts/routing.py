@@ -36,9 +36,9 @@ def route(observation: Observation, policy: MemoryPolicy) -> Route:
     """Return the route of an observation.
 
     Nothing goes beyond the working set below the capture threshold or in a working-only deployment. A tier that is off
-    gets nothing. An instruction to the assistant changes nothing that is known.
+    gets nothing. An instruction to the assistant changes nothing that is known. A request to forget states nothing.
     """
-    if policy.tiers.working_only:
+    if policy.tiers.working_only or observation.retracts:
         return Route()
     found = _route(observation, policy)
     if instruction_rule(observation.content) is None:

@@ -187,6 +187,16 @@ def apply_turn(
     )
 
 
+def withdraw(working: WorkingSet, candidate: EntryCandidate) -> tuple[WorkingSet, WorkingEntry | None]:
+    """Remove the entry that the user asked to forget: the named one, and one that states the same. Return the set, and
+    the first that left."""
+    named = None if candidate.replaces is None else find(working, candidate.replaces)
+    gone = [entry for entry in (named, _saying(working, candidate.observation)) if entry is not None]
+    ids_gone = {entry.entry_id for entry in gone}
+    left = (entry for entry in working.entries if entry.entry_id not in ids_gone)
+    return _with(working, left), next(iter(gone), None)
+
+
 def _replace(
     working: WorkingSet, candidates: Sequence[EntryCandidate]
 ) -> tuple[WorkingSet, tuple[EntryReplacement, ...], frozenset[str]]:

@@ -451,3 +451,27 @@ async def test_an_instruction_is_told_to_the_reflector_and_does_not_enter_the_wo
     assert world.contents() == [[order]]
     assert world.working() == world.projected() == []
     assert world.counted()["instruction"] == 1
+
+
+async def test_what_the_user_asks_to_forget_leaves_the_working_set_and_is_told_to_the_reflector() -> None:
+    known: Known = {**GOOGLE, "forget that I work at Google": [{"content": "Works at Google"}]}
+    world = ObserverWorld(observing(known))
+    await world.deliver(world.turn("I work at Google."), world.turn("Please forget that I work at Google.", "t2"))
+    first, second = world.observed()
+    (asked,) = second.observations
+    assert (asked.retracts, asked.replaces_observation_id) == (True, first.observations[0].observation_id)
+    assert world.working() == world.projected() == []
+
+
+async def test_an_assistant_can_ask_nobody_to_forget() -> None:
+    world = ObserverWorld(observing(GOOGLE))
+    await world.deliver(world.turn("I work at Google."))
+    world.model.script = answering(item("Works at Google", "forget that you work at Google", subject="user"))
+    talk = [
+        {"role": "user", "content": "Hm."},
+        {"role": "assistant", "content": "Please forget that you work at Google."},
+    ]
+    await world.deliver(world.turn(talk, "t2"))
+    (said,) = world.observed()[1].observations
+    assert (said.source_role, said.retracts) == ("assistant", False)
+    assert world.working() == ["Works at Google"]

@@ -100,6 +100,28 @@ async def test_a_retraction_closes_a_fact_and_makes_none(bench: Bench) -> None:
     await bench.agree()
 
 
+async def test_what_the_user_asks_to_forget_is_forgotten_and_makes_no_episode(bench: Bench) -> None:
+    talk = Talk(bench)
+    said = await talk.tell("Works at Google")
+    await talk.tell("Likes tea")
+    before = [point.id for point in await bench.store.select("episodes", tenant_id="acme")]
+    await talk.tell("Works at Google", retracts=True, replaces_observation_id=said.observation_id)
+    facts = await bench.facts()
+    assert {content: fact.state for content, fact in facts.items()} == {
+        "Works at Google": "forgotten",
+        "Likes tea": "active",
+    }
+    assert [point.id for point in await bench.store.select("episodes", tenant_id="acme")] == before
+    await bench.agree()
+
+
+async def test_without_the_entry_a_retraction_finds_the_fact_by_its_words(bench: Bench) -> None:
+    talk = Talk(bench)
+    await talk.tell("Works at Google")
+    await talk.tell("Works at Google", retracts=True)
+    assert [fact.state for fact in (await bench.facts()).values()] == ["forgotten"]
+
+
 async def test_a_later_entry_that_only_reinforced_still_leads_to_its_fact(bench: Bench) -> None:
     talk = Talk(bench)
     await talk.tell("Works at Google")

@@ -1,24 +1,24 @@
-"""Edits by hand that the reflector applies: one function a kind of command. Nothing is written here."""
+"""What an edit by hand may read, and what it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from ...adapters.ports import VectorStore
-from ...memory.policies import MemoryPolicy
-from ...memory.secrets.secret_filter import SecretFilter
-from ...schemas.base import Contract
-from ...schemas.commands import Command, ResultError
-from ...schemas.outcomes import OutRecord, Write
-from ...schemas.turns import Owner
-from ...streams.engine.handler import Rows
-from ...streams.engine.retry import Calls
-from .episodes import Episodes
-from .fact_changes import FactChange, FactChanger
-from .fact_overlay import Vector
+from ....adapters.ports import VectorStore
+from ....memory.policies import MemoryPolicy
+from ....memory.secrets.secret_filter import SecretFilter
+from ....schemas.base import Contract
+from ....schemas.commands import Command, ResultError
+from ....schemas.outcomes import OutRecord, Write
+from ....schemas.turns import Owner
+from ....streams.engine.handler import Rows
+from ....streams.engine.retry import Calls
+from ..episodes import Episodes
+from ..fact_changes import FactChange, FactChanger
+from ..fact_overlay import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,6 @@ class OwnerEditResult:
 
 OwnerEdit = Callable[[Any, OwnerEditScope], Awaitable[OwnerEditResult]]
 """Takes the arguments of its kind."""
-EDITS: Final[Mapping[str, OwnerEdit]] = {}
-"""By kind of command."""
 
 
 def refused(code: str, message: str) -> OwnerEditResult:

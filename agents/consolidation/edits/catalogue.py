@@ -1,0 +1,32 @@
+"""The edits by hand that the consolidation applies, by kind of command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import ValidationError
+
+from ....schemas.base import REASON_MAX, Contract, explain
+from ....schemas.command_kinds import command_kind
+from ....schemas.commands import Command, ResultError
+from .scope import UpkeepEdit
+
+EDITS: Final[Mapping[str, UpkeepEdit]] = {}
+
+
+def is_edit(kind: str) -> bool:
+    """Tell whether a kind is an edit by hand; the others make a run."""
+    known = command_kind("owner", kind)
+    return known is not None and known.writer == "consolidation" and known.result is not None
+
+
+def args_of(command: Command) -> Contract:
+    """Return the arguments of an edit, or why it is refused."""
+    kind = command_kind("owner", command.kind)
+    if kind is None or kind.args is None or command.kind not in EDITS:
+        return ResultError(code="unknown_kind", message=f"no stage knows the kind {command.kind!r}"[:REASON_MAX])
+    try:
+        return kind.args.from_payload(command.args)
+    except ValidationError as error:
+        return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])

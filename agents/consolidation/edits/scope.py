@@ -1,0 +1,47 @@
+"""What an edit by hand may read, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ....memory.policies import MemoryPolicy
+from ....memory.secrets.secret_filter import SecretFilter
+from ....schemas.base import Contract
+from ....schemas.commands import Command, ResultError
+from ....schemas.outcomes import Write
+from ....schemas.turns import Owner
+from ....streams.engine.handler import Rows
+from ..owner_reads import OwnerReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepEditScope:
+    """What an edit may read. `rows`: the partition of the owner."""
+
+    command: Command
+    owner: Owner
+    owner_key: str
+    reader: OwnerReader
+    rows: Rows
+    policy: MemoryPolicy
+    secrets: SecretFilter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepEditResult:
+    """The effects of an edit, or why it is refused."""
+
+    result: Contract | ResultError
+    writes: tuple[Write, ...] = ()
+
+
+UpkeepEdit = Callable[[Any, UpkeepEditScope], Awaitable[UpkeepEditResult]]
+"""Takes the arguments of its kind."""
+
+
+def refused(code: str, message: str) -> UpkeepEditResult:
+    return UpkeepEditResult(result=ResultError(code=code, message=message))

@@ -1,0 +1,92 @@
+"""Requests to forget: "forget that I work at St. Mary's", in English, German, French and Spanish; pure.
+
+Only the speaker's own words count, and only an order at the beginning of a sentence. "I will never forget" and "don't
+forget" are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ...schemas.turns import Role
+from ..language.text import folded
+from .evidence import SaidText
+
+_LEAD: Final = re.compile(
+    r"(?:(?:please|pls|plz|ok|okay|hey|hi|hello|so|and|but|also|well|now|then|actually|no|oh|wait|sorry|memory|assistant"
+    r"|(?:can|could|would|will) you|you (?:can|may|should)|i (?:want|need) you to|i would like you to|i'd like you to"
+    r"|bitte|und|aber|also|kannst du|könntest du|könnten sie|du kannst|du sollst|s'il te plaît"
+    r"|s'il vous plaît|stp|svp|et|peux-tu|tu peux|pouvez-vous|por favor|y|pero|puedes|podrías|puede)\b[\s,:!–-]*)*"
+)
+_OF_MEMORY: Final = (
+    r"(?=.*\b(?:memory|memories|notes|records|remember|gedächtnis|speicher|erinnerungen|notizen|mémoire|notes|souvenirs"
+    r"|memoria|notas|recuerdos|i (?:said|told)|habe ich|j'ai dit|que dije)\b)"
+)
+_ORDERS: Final = re.compile(
+    r"(?:"
+    r"forget(?! (?:to|it|me)\b)|(?:don't|do not|never|no longer) (?:remember|keep in mind|memori[sz]e)"
+    r"|stop remembering|unlearn"
+    rf"|(?:delete|erase|remove|drop|wipe|scrub){_OF_MEMORY}"
+    r"|(?:vergiss|vergesst|vergessen sie)(?! (?:\w+ )?nicht)|merk(?:e)? dir nicht|erinnere dich nicht"
+    rf"|(?:lösche?|entferne?|streiche?|löschen sie|entfernen sie){_OF_MEMORY}"
+    r"|oublie(?:z)?|ne (?:te souviens|vous souvenez|retiens|retenez) (?:pas|plus)"
+    rf"|(?:efface|effacez|supprime|supprimez|enlève){_OF_MEMORY}"
+    r"|olv[ií]da(?:te)?|olvide(?:n)?|no (?:recuerdes|recuerde|guardes)|deja de recordar"
+    rf"|(?:borra|borre|elimina|elimine|quita){_OF_MEMORY}"
+    r")\b(?P<what>.*)"
+)
+_WHAT_MIN: Final = 3
+"""Letters of what is to be forgotten: "forget it" and "forget that" name nothing."""
+_EMPTY: Final = frozenset(
+    (
+        "it",
+        "that",
+        "this",
+        "about",
+        "everything",
+        "all",
+        "das",
+        "es",
+        "alles",
+        "ça",
+        "cela",
+        "tout",
+        "eso",
+        "esto",
+        "todo",
+    )
+) | {"please", "bitte", "now"}
+_END: Final = re.compile(r"[.!?;…。！？\n]+(?=\s|$)")
+
+
+def asks_to_forget(sentence: str) -> bool:
+    """Tell whether a folded sentence orders memory to forget something that it names."""
+    lead = _LEAD.match(sentence)
+    order = _ORDERS.match(sentence, lead.end() if lead else 0)
+    if order is None:
+        return False
+    named = [word for word in re.findall(r"\w+", order["what"]) if word not in _EMPTY]
+    return sum(map(len, named)) >= _WHAT_MIN
+
+
+def is_forget_request(quote: str, messages: Iterable[SaidText], *, role: Role = "user") -> bool:
+    """Tell whether a quote stands in a sentence of this role's own words that asks to forget something."""
+    wanted = folded(quote)
+    return bool(wanted) and any(
+        asks_to_forget(sentence)
+        for text in messages
+        if text.role == role
+        for sentence in _sentences_with(wanted, text.own)
+    )
+
+
+def _sentences_with(quote: str, text: str) -> Sequence[str]:
+    """Return the sentences in which the quote begins, up to its end or theirs."""
+    start = text.find(quote)
+    if start < 0:
+        return ()
+    before = max((match.end() for match in _END.finditer(text, 0, start)), default=0)
+    after = _END.search(text, start + len(quote))
+    return (text[before : after.start() if after else len(text)].strip(),)
