@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.support.pipeline_places",
     "tests.support.qdrant_fixtures",
     "tests.support.recall_service",
+    "tests.support.temporary_folders",
 ]
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failing property
