@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # so that tests import `tests.support.…` whichever way pytest is started
+
+gc.disable()  # until all tests are collected: next to nothing of that is garbage
 
 pytest_plugins = [
     "tests.support.fault_rows",
@@ -23,3 +27,12 @@ pytest_plugins = [
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine is no failing property
 hypothesis.settings.load_profile("untimed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Take modules and collected tests for permanent. Faust collects garbage whenever it closes a table, which took
+    half a second each time with the objects of thousands of tests.
+    """
+    gc.freeze()
+    gc.enable()
