@@ -206,7 +206,8 @@ class FactTracer:
         self, ref: FactRef, fact: Fact, events: Iterable[FactUpdated], reads: BoundedLogReads
     ) -> tuple[SourceTurn, ...]:
         caused = [each for event in events for each in event.cause.observation_ids]
-        named = list(dict.fromkeys([*(each.observation_id for each in fact.evidence), *caused]))[-NAMED_MAX:]
+        said = [each.observation_id for each in fact.evidence if each.command_id is None]
+        named = list(dict.fromkeys([*said, *caused]))[-NAMED_MAX:]
         if not named:
             return ()
         seen: dict[str, SourceTurn] = {}
@@ -236,6 +237,7 @@ class FactTracer:
         user_of: dict[tuple[str, str], str | None] = {
             (each.session_id, each.turn_id): fact.owner.id if fact.owner.scope == "user" else None
             for each in fact.evidence
+            if each.command_id is None
         }
         user_of |= {(seen.session_id, seen.turn_id): seen.user_id for seen in observations}
         if not user_of or not await self._store.exists(TURNS):

@@ -77,17 +77,20 @@ def _utc(value: datetime) -> datetime:
         raise ValueError("lies outside the years 1 to 9999 in UTC") from None
 
 
-def _small_json(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def small_json(value: dict[str, JsonValue], most: int = METADATA_MAX_BYTES) -> dict[str, JsonValue]:
+    """Return the value. ValueError: it has more than `most` bytes as JSON."""
     if not value:
         return value
     size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    if size > METADATA_MAX_BYTES:
-        raise ValueError(f"is {size} bytes of JSON; at most {METADATA_MAX_BYTES} are allowed")
+    if size > most:
+        raise ValueError(f"is {size} bytes of JSON; at most {most} are allowed")
     return value
 
 
 GivenId = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_given_id)]
 """An id that producers choose. It is compared as it is and never parsed."""
+CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 OurId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 """An id that we derive (schemas/ids.py)."""
 Instant = Annotated[AwareDatetime, AfterValidator(_utc)]
@@ -97,7 +100,7 @@ Quote = Annotated[str, StringConstraints(max_length=QUOTE_MAX)]
 Subject = Annotated[str, StringConstraints(min_length=1, max_length=SUBJECT_MAX)]
 Reason = Annotated[str, StringConstraints(max_length=REASON_MAX)]
 Tags = Annotated[tuple[Annotated[str, StringConstraints(max_length=TAG_MAX)], ...], Field(max_length=TAGS_MAX)]
-Metadata = Annotated[dict[str, JsonValue], AfterValidator(_small_json)]
+Metadata = Annotated[dict[str, JsonValue], AfterValidator(small_json)]
 Unit = Annotated[float, Field(ge=0, le=1)]
 Signed = Annotated[float, Field(ge=-1, le=1)]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from . import ids
-from .base import Content, Contract, GivenId, Instant, ModelName, OurId, Reason, Subject, Unit
+from .base import CommandId, Content, Contract, GivenId, Instant, IssuedBy, ModelName, OurId, Reason, Subject, Unit
 from .episodes import SUMMARISED_MAX
 from .facts import Trust
 from .observations import Category, Observation, PromptName
@@ -17,9 +17,7 @@ CHANGES_MAX = 20
 SUMMARIES_MAX: Final = 20
 KEPT_MAX: Final = 20
 
-CommandId = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-IssuedBy = Annotated[str, StringConstraints(max_length=128)]
 
 SESSION_KINDS = frozenset(("observe", "flush_important"))
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from .base import Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subject, Tags, Unit
+from .base import CommandId, Content, Contract, GivenId, Hash, Instant, OurId, Quote, Subject, Tags, Unit
 from .facts import Trust
 from .observations import Category, Durability, Emotion
 from .turns import Owner, Sensitivity
@@ -51,6 +51,8 @@ class Episode(Contract):
     deleted_at: Instant | None = None
     turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=SUMMARISED_MAX)] = ()
     """Of a summary: its turns in their order."""
+    command_id: CommandId | None = None
+    """The command of an episode that was added by hand. Its `turn_id` is that of no turn."""
 
     @property
     def is_summary(self) -> bool:

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, StringConstraints
 
 from .base import (
+    CommandId,
     Content,
     Contract,
     GivenId,
     Hash,
     Instant,
+    IssuedBy,
     Metadata,
     ModelName,
     OurId,
@@ -52,7 +54,8 @@ SOURCE_EPISODES_MAX = 64
 
 
 class Evidence(Contract):
-    """One turn that a fact rests on, with its quote."""
+    """One turn that a fact rests on, with its quote, or one edit by hand. The `turn_id` of an edit is that of no turn,
+    and its `quote` is the text that it gave."""
 
     turn_id: GivenId
     session_id: GivenId
@@ -61,6 +64,8 @@ class Evidence(Contract):
     quote: Quote
     trust: Trust | None = None
     """Who said it. Null: recorded by an earlier version; it then counts as its fact's."""
+    command_id: CommandId | None = None
+    """The command of an edit by hand; null: a turn."""
 
 
 class Fact(Contract):
@@ -141,7 +146,9 @@ class Decision(Contract):
 class FactCause(Contract):
     turn_ids: Annotated[tuple[GivenId, ...], Field(max_length=64)] = ()
     observation_ids: Annotated[tuple[OurId, ...], Field(max_length=64)] = ()
-    command_id: OurId | None = None
+    command_id: CommandId | None = None
+    issued_by: IssuedBy = ""
+    """Who sent the command; empty when nobody is named."""
     run_id: OurId | None = None
     model: ModelName | None = None
     prompt: PromptName | None = None

@@ -98,6 +98,11 @@ def command_id(run: str, n: int) -> str:
     return _derive(f"command/{run}/{n}")
 
 
+def edit_observation_id(owner: str, command: str) -> str:
+    """Derive the observation id of what was stated by a command instead of a turn."""
+    return _derive(f"edit/{owner}/{encode(command)}")
+
+
 def retry_command_id(run: str, attempt: int) -> str:
     """Derive the id of the `consolidate` command that tries a deferred run again."""
     return _derive(f"command/{run}/retry/{attempt}")

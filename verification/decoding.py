@@ -346,6 +346,7 @@ def _evidence(fact: Fact, owner_key: str, each: Evidence) -> EvidenceRow:
         turn_id=each.turn_id,
         observation_id=each.observation_id,
         quote=hash(each.quote),
+        command_id=each.command_id,
     )
 
 
@@ -373,6 +374,7 @@ def _episode(found: StoredPoint) -> PointRow:
         content_hash=row.content_hash if whole else "wrong",
         summarised=row.turn_ids if row.is_summary else (),
         turn_id=row.turn_id,
+        command_id=row.command_id,
     )
 
 

@@ -120,7 +120,9 @@ class _Stored:
         flushed = {each for command in history.commands for each in command.kept}
         self._by_command = flushed - self._recorded  # an id in both sets is one episode
         for point in history.points.get(EPISODES, ()):
-            self._made[point.owner_key] += bool(point.summarised) or point.id in self._by_command
+            self._made[point.owner_key] += (
+                bool(point.summarised) or point.command_id is not None or point.id in self._by_command
+            )
 
     def look_for(self, turn: TurnName, row: ObservedRow, findings: Findings) -> None:
         if 0 < self._kept < self._made[row.owner_key]:
@@ -135,7 +137,7 @@ class _Stored:
         known = self._recorded | self._by_command
         for point in history.points.get(EPISODES, ()):
             # commands make summaries too: tenant_isolation.py checks them
-            is_known = point.id in known or point.summarised
+            is_known = point.id in known or point.summarised or point.command_id is not None
             complete = (history.is_complete(topic.name, point.owner_key) for topic in (EPISODES_RECORDED, COMMANDS))
             if not is_known and all(complete):
                 findings.require(False, "an episode is in the store and was never recorded", str(point))

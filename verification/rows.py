@@ -259,6 +259,8 @@ class EvidenceRow:
     turn_id: str
     observation_id: str
     quote: int
+    command_id: str | None = None
+    """Of an edit by hand: its command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,8 @@ class PointRow:
     turn_sha256: str | None = None
     summarised: tuple[str, ...] = ()
     """Of a summary: the ids of its turns."""
+    command_id: str | None = None
+    """Of an episode that was added by hand: its command."""
 
     def __str__(self) -> str:
         return f"{self.collection}/{self.id}"

@@ -97,6 +97,11 @@ def _derived(fact: FactView, observation_ids: Sequence[str], command_id: str | N
 def _evidence(
     history: History, piece: EvidenceRow, where: str, origins: dict[str, ObservationOrigin], findings: Findings
 ) -> None:
+    if piece.command_id is not None:
+        stated = ids.edit_observation_id(piece.owner_key, piece.command_id)
+        by_command = (piece.turn_id, piece.observation_id) == (stated, stated)
+        findings.require(by_command, "a fact's evidence is not that of the command that it names", where)
+        return
     origin = origins.get(piece.observation_id)
     if origin is None:
         if history.is_complete(OBSERVATIONS.name, piece.owner_key):
@@ -115,6 +120,11 @@ def _points(
         findings.require(point.id == ids.episode_id(point.observation_id), "an episode has another's id", str(point))
         if point.summarised:
             _summary(history, point, findings)
+        elif point.command_id is not None:
+            stated = ids.edit_observation_id(point.owner_key, point.command_id)
+            findings.require(
+                point.observation_id == stated, "an episode is not of the command that it names", str(point)
+            )
         else:
             _of_origin(history, point, origins, findings)
     _archive(history, findings)

@@ -10,16 +10,16 @@ from ...memory.facts.retractions import retract
 from ...memory.facts.routing import Route, route
 from ...memory.facts.similarity import NearFact
 from ...memory.facts.statements import Statement, statement_from_observation
-from ...memory.facts.transitions import Transition, quarantine, quarantine_again
+from ...memory.facts.transitions import Transition
 from ...memory.facts.trust_order import is_confirmed
 from ...memory.policies import MemoryPolicy
-from ...memory.trust.instructions import instruction_rule
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactCause
 from ...schemas.observations import Observation, Observed
 from .episodes import build_episode
 from .fact_changes import FactChange, FactChanger
 from .fact_overlay import Vector
+from .quarantine import quarantine_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def _texts(routed: Sequence[RoutedObservation]) -> list[str]:
 async def _transitions(each: RoutedObservation, vector: Vector | None, facts: FactChanger) -> tuple[Transition, ...]:
     """Let the conflict pipeline decide what the observation does to the facts."""
     if each.route.quarantined:
-        return await _quarantined(each.statement, facts)
+        return await quarantine_statement(each.statement, facts)
     if each.observation.retracts:
         return await _retracted(each, vector, facts)
     statement, makes_fact, overlay = each.statement, each.route.semantic, facts.overlay
@@ -135,23 +135,6 @@ async def _retracted(each: RoutedObservation, vector: Vector | None, facts: Fact
     transitions = retract(statement, neighbours, facts.stamp, facts.policy.conflict)
     facts.count("retraction" if transitions else "retraction_without_fact")
     return transitions
-
-
-async def _quarantined(statement: Statement, facts: FactChanger) -> tuple[Transition, ...]:
-    """Keep an instruction that a user gave apart. It closes nothing. One that a person has approved is said again."""
-    overlay, stamp = facts.overlay, facts.stamp
-    equal = await overlay.equal(statement)
-    if equal is not None:
-        found = resolve(statement, Neighbours(equal=equal), facts.policy.conflict, now=stamp.now)
-        return carry_out(found, statement, stamp, facts.policy)
-    reason = (
-        f"an instruction to the assistant ({instruction_rule(statement.content)}): it waits for a person's approval"
-    )
-    known = await overlay.quarantined(statement.subject, statement.content_hash)
-    if known is None:
-        return (quarantine(statement, stamp, reason=reason),)
-    again = quarantine_again(known, statement, stamp, reason=reason)
-    return (again,) if again is not None else ()
 
 
 def _cause(observed: Observed, observation: Observation) -> FactCause:

@@ -123,6 +123,7 @@ def _cause(command: Command, args: FactsApply, sources: Sequence[StoredEpisode])
         turn_ids=tuple(dict.fromkeys(each.turn_id for each in sources)),
         observation_ids=tuple(dict.fromkeys(each.observation_id for each in sources)),
         command_id=command.command_id,
+        issued_by=command.issued_by,
         run_id=args.run_id,
         model=args.model,
         prompt=args.prompt,

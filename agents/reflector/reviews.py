@@ -36,7 +36,7 @@ async def review(command: Command, args: FactReview, *, facts: FactChanger) -> R
         settled = await _approved(fact, args, facts)
     if settled.verdict != "applied":
         return _refused(settled.verdict, f"fact {args.fact_id}: {settled.reason}")
-    cause = FactCause(command_id=command.command_id)
+    cause = FactCause(command_id=command.command_id, issued_by=command.issued_by)
     vectors = await facts.embed([fact.content]) if settled.transitions else {}
     changes = facts.change(settled.transitions, cause, vectors)
     state = next((each.fact.state for each in reversed(changes) if each.fact.fact_id == fact.fact_id), fact.state)

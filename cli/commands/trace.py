@@ -54,6 +54,9 @@ def _print(chain: ProvenanceChain) -> None:
         show_change(event)
         if event.decision is not None:
             click.echo(f"            decided by {json.dumps(event.decision.to_payload(), ensure_ascii=False)}")
+        if event.cause.command_id is not None:
+            by = f" of {console.printable(event.cause.issued_by)}" if event.cause.issued_by else ""
+            click.echo(f"            by command {console.printable(event.cause.command_id)}{by}")
     click.echo("\nwhat was observed")
     for seen in chain.observations:
         click.echo(f"  {seen.session_id}/{seen.turn_id}: {console.printable(seen.observation.content)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...schemas.facts import Trust
-from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Observation
+from ...schemas.observations import LASTING, STABLE_CATEGORIES, Category, Durability, Observation
 from ...schemas.turns import Role
 from ..policies import ConfidencePolicy, MemoryPolicy
 from ..trust.instructions import instruction_rule
@@ -68,9 +68,14 @@ def trust_of(role: Role) -> Trust:
 
 def direct_confidence(observation: Observation, policy: ConfidencePolicy) -> float:
     """Return the confidence of a fact made from one observation: by its durability, minus a discount for its source."""
-    base = policy.permanent if observation.durability == "permanent" else policy.persistent
+    return stated_confidence(observation.durability, trust_of(observation.source_role), policy)
+
+
+def stated_confidence(durability: Durability, trust: Trust, policy: ConfidencePolicy) -> float:
+    """Return the confidence of what was stated once: by its durability, minus a discount for its source."""
+    base = policy.permanent if durability == "permanent" else policy.persistent
     discount = {"user": 0.0, "assistant": policy.assistant_discount, "tool": policy.tool_discount}
-    return max(0.0, round(base - discount[trust_of(observation.source_role)], 6))
+    return max(0.0, round(base - discount[trust], 6))
 
 
 def _may_be_fact(observation: Observation) -> bool:

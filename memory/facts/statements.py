@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from pydantic import JsonValue
+
 from ...schemas import ids
-from ...schemas.commands import Change
+from ...schemas.base import QUOTE_MAX
+from ...schemas.commands import Change, Command
+from ...schemas.edits.common import EDIT_SESSION
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import EVIDENCE_KEPT, SOURCE_EPISODES_MAX, Evidence, StoredFact, Trust
 from ...schemas.observations import Category, Observation, Observed
@@ -16,7 +20,8 @@ from ..language.identification import pack_of
 from ..language.parsing import predicate_of
 from ..language.text import own_statement
 from ..policies import MemoryPolicy
-from .routing import direct_confidence, trust_of
+from .predicate_categories import category_of
+from .routing import direct_confidence, stated_confidence, trust_of
 from .trust_order import TRUST
 
 
@@ -45,6 +50,9 @@ class Statement:
     """What it says of its subject, where the locale pack knows the predicate."""
     evidence: tuple[Evidence, ...] = ()
     source_episode_ids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Of a new row. A row that exists keeps its own."""
 
     @property
     def content_hash(self) -> str:
@@ -164,6 +172,58 @@ def statement_from_change(
         predicate=_predicate(content, subject, policy),
         evidence=evidence_from_episodes(known),
         source_episode_ids=tuple(episode.episode_id for episode in known)[:SOURCE_EPISODES_MAX],
+    )
+
+
+def statement_from_edit(
+    command: Command,
+    *,
+    owner: Owner,
+    content: str,
+    subject: str,
+    category: Category | None,
+    trust: Trust,
+    policy: MemoryPolicy,
+    confidence: float | None = None,
+    valid_from: datetime | None = None,
+    valid_to: datetime | None = None,
+    sensitivity: Sensitivity = "internal",
+    session_id: str | None = None,
+    tags: tuple[str, ...] = (),
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> Statement:
+    """Return the fact that an edit by hand states. Its evidence is the command. Without a category it has that of its
+    predicate."""
+    owner_key = owner.key(command.tenant_id)
+    stated = ids.edit_observation_id(owner_key, command.command_id)
+    predicate = _predicate(content, subject, policy)
+    return Statement(
+        fact_id=ids.fact_id(owner_key, f"{command.command_id}/0"),
+        tenant_id=command.tenant_id,
+        owner=owner,
+        subject=subject,
+        content=content,
+        category=category or category_of(predicate),
+        confidence=stated_confidence("permanent", trust, policy.confidence) if confidence is None else confidence,
+        occurred_at=command.issued_at,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        sensitivity=sensitivity,
+        trust=trust,
+        predicate=predicate,
+        evidence=(
+            Evidence(
+                turn_id=stated,
+                session_id=session_id or EDIT_SESSION,
+                observation_id=stated,
+                occurred_at=command.issued_at,
+                quote=content[:QUOTE_MAX],
+                trust=trust,
+                command_id=command.command_id,
+            ),
+        ),
+        tags=tags,
+        metadata=metadata or {},
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ...schemas import ids
+from ...schemas.base import TAGS_MAX
 from ...schemas.facts import (
     APPLIED_KEPT,
     SOURCE_EPISODES_MAX,
@@ -20,6 +21,7 @@ from ...schemas.facts import (
     FactAction,
     FactState,
     StoredFact,
+    Trust,
 )
 from ...schemas.turns import SENSITIVITIES
 from ..policies import ConfidencePolicy
@@ -89,7 +91,7 @@ def create_pending(
 ) -> Transition:
     """Return a row that is not believed yet: it waits to be judged against another row, or (None) only for its time."""
     fact = _row(statement, stamp)
-    metadata = {WAITS_FOR: waits_for} if waits_for else {}
+    metadata = {**fact.metadata, WAITS_FOR: waits_for} if waits_for else fact.metadata
     return Transition("new", fact.model_copy(update={"state": "pending", "metadata": metadata}), None, reason, decision)
 
 
@@ -229,6 +231,28 @@ def update(fact: StoredFact, statement: Statement, stamp: Stamp, *, reason: str,
     return Transition("updated", _next(fact, stamp, fields), fact, reason, decision)
 
 
+def edit(
+    fact: StoredFact,
+    statement: Statement | None,
+    fields: Mapping[str, object],
+    stamp: Stamp,
+    *,
+    reason: str,
+    decision: Decision,
+) -> Transition:
+    """Change a row by hand: single fields, and by a statement its words. The row is then as trusted as these."""
+    changed = dict(fields)
+    if statement is not None:
+        evidence, added, _ = add_evidence(fact, statement.evidence, statement)
+        changed |= {
+            **_reworded(statement, stamp),
+            "evidence": evidence,
+            "reinforcement_count": count_reinforcements(fact, added),
+            "trust": statement.trust,
+        }
+    return Transition("updated", _next(fact, stamp, changed), fact, reason, decision)
+
+
 def add_detail(
     fact: StoredFact,
     statement: Statement,
@@ -288,12 +312,14 @@ def merge(
     stamp: Stamp,
     reason: str,
     stage: str,
+    trust: Trust | None = None,
 ) -> tuple[Transition, ...]:
     """Merge rows that state one thing.
 
-    The first row survives with the merged text, the evidence of all and the earliest start. The others are superseded
-    by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events come first.
-    Its trust is that of the most trusted source: the caller has seen to it that the text is (proposals.py).
+    The first row survives with the merged text, the tags and evidence of all and the earliest start. The others are
+    superseded by it and hold for no time (an empty half-open interval), since it covers theirs. The sources' events
+    come first. Its trust is that of the most trusted source, whose words the caller keeps (proposals.py), or `trust`,
+    that of new words.
     """
     first, *others = sources
     grown, added = first, 0
@@ -313,7 +339,8 @@ def merge(
             "confidence": max([source.confidence for source in sources] if confidence is None else [confidence]),
             **_begin(first, earliest.valid_from, earliest.valid_from_told),
             "sensitivity": max((source.sensitivity for source in sources), key=SENSITIVITIES.index),
-            "trust": max((source.trust for source in sources), key=TRUST.index),
+            "trust": max((source.trust for source in sources), key=TRUST.index) if trust is None else trust,
+            "tags": tuple(dict.fromkeys(tag for source in sources for tag in source.tags))[:TAGS_MAX],
             "embedder": stamp.embedder,
             "evidence": grown.evidence,
             "reinforcement_count": count_reinforcements(first, added),
@@ -384,6 +411,8 @@ def _row(statement: Statement, stamp: Stamp) -> StoredFact:
         valid_to=statement.valid_to,
         recorded_at=stamp.now,
         reinforcement_count=max(0, counting - 1),
+        tags=statement.tags,
+        metadata=dict(statement.metadata),
         embedder=stamp.embedder,
         content_hash=statement.content_hash,
         evidence=evidence,
@@ -412,6 +441,7 @@ def _strengthened(
         "reinforcement_count": count_reinforcements(fact, added),
         "sensitivity": max(fact.sensitivity, statement.sensitivity, key=SENSITIVITIES.index),
         "trust": max(trusts, key=TRUST.index),
+        "tags": tuple(dict.fromkeys((*fact.tags, *statement.tags)))[:TAGS_MAX],
         "source_episode_ids": episodes[:SOURCE_EPISODES_MAX],
     }
 

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..base import Content, Contract, GivenId, Instant, Metadata, OurId, Reason, Subject, Tags, Unit
+from ..base import Content, Contract, GivenId, Instant, OurId, Reason, Subject, Tags, Unit
 from ..facts import FactState, Trust
 from ..observations import Category
 from ..turns import Sensitivity
-from .common import MergedIds
+from .common import EditMetadata, MergedIds
 
 FactDecision = Literal["admit", "dedup", "supersede", "pending", "quarantined"]
 """What the conflict pipeline did with a statement.
@@ -40,7 +40,7 @@ class FactRemember(Contract):
     valid_to: Instant | None = None
     sensitivity: Sensitivity = "internal"
     tags: Tags = ()
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: EditMetadata = Field(default_factory=dict)
     trust: Trust = "user"
     """Whose word it is. A person's own edit is `user`, a tool call of an agent `assistant`."""
     session_id: GivenId | None = None
@@ -55,7 +55,7 @@ class FactEdit(Contract):
     content: Content | None = None
     category: Category | None = None
     tags: Tags | None = None
-    metadata: Metadata | None = None
+    metadata: EditMetadata | None = None
     expected_version: Annotated[int, Field(ge=1)] | None = None
     trust: Trust = "user"
     reason: Reason = ""

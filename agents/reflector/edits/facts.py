@@ -1,0 +1,237 @@
+"""Edits of facts by hand (docs/reference/edits.md). Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ....memory.facts.conflict import Neighbours
+from ....memory.facts.edits import (
+    EditRefusal,
+    FactEditOutcome,
+    RememberOutcome,
+    forget_fact,
+    merge_facts,
+    refuse_own_word,
+    reinforce_fact,
+    remember,
+    supersede_fact,
+    update_fact,
+)
+from ....memory.facts.statements import Statement, resolve_subject, statement_from_edit
+from ....memory.trust.instructions import instruction_rule
+from ....schemas.base import CONTENT_MAX, REASON_MAX, Contract
+from ....schemas.edits.facts import (
+    FactEdit,
+    FactEdited,
+    FactForget,
+    FactForgotten,
+    FactMerge,
+    FactReinforce,
+    FactRemember,
+    FactRemembered,
+    FactsMerged,
+    FactSupersede,
+    FactSuperseded,
+)
+from ....schemas.facts import FactCause, StoredFact, Trust
+from ..fact_changes import FactChange, changed_ids
+from ..fact_overlay import Vector
+from ..quarantine import quarantine_statement
+from .scope import OwnerEditResult, OwnerEditScope, refused
+
+NO_CHANGE: Mapping[str, Vector] = {}
+
+
+async def remember_fact(args: FactRemember, scope: OwnerEditScope) -> OwnerEditResult:
+    """Take a statement through the conflict pipeline. An instruction to the assistant is quarantined."""
+    return await _take(args, scope, alone=scope.command.kind == "facts.add")
+
+
+async def update(args: FactEdit, scope: OwnerEditScope) -> OwnerEditResult:
+    fact = await _fact(args.fact_id, scope)
+    if fact is None:
+        return _unknown(args.fact_id)
+    if args.expected_version is not None and args.expected_version != fact.version:
+        return refused("version", f"fact {fact.fact_id} is at version {fact.version}: read it again")
+    statement, neighbours, vectors = None, Neighbours(), NO_CHANGE
+    if args.content is not None:
+        statement = _about(fact, args.content, args.trust, scope)
+        neighbours, vectors = await _neighbours(statement, (fact,), scope)
+    given = {"category": args.category, "tags": args.tags, "metadata": args.metadata}
+    fields: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    found = update_fact(fact, statement, fields, neighbours, scope.facts.stamp, scope.policy, reason=args.reason)
+    return _done(found, scope, vectors, lambda changes: _edited(fact, changes))
+
+
+async def reinforce(args: FactReinforce, scope: OwnerEditScope) -> OwnerEditResult:
+    fact = await _fact(args.fact_id, scope)
+    if fact is None:
+        return _unknown(args.fact_id)
+    statement = _about(fact, fact.content, args.trust, scope)
+    found = reinforce_fact(fact, statement, scope.facts.stamp, scope.policy, reason=args.reason)
+    return _done(found, scope, NO_CHANGE, lambda changes: _edited(fact, changes))
+
+
+async def supersede(args: FactSupersede, scope: OwnerEditScope) -> OwnerEditResult:
+    fact = await _fact(args.fact_id, scope)
+    if fact is None:
+        return _unknown(args.fact_id)
+    statement = statement_from_edit(
+        scope.command,
+        owner=scope.owner,
+        content=args.content,
+        subject=fact.subject,
+        category=args.category or fact.category,
+        trust=args.trust,
+        policy=scope.policy,
+        valid_from=args.valid_from,
+        sensitivity=fact.sensitivity,
+        tags=args.tags,
+    )
+    neighbours, vectors = await _neighbours(statement, (fact,), scope)
+    found = supersede_fact(fact, statement, neighbours, scope.facts.stamp, scope.policy, reason=args.reason)
+
+    def result(changes: Sequence[FactChange]) -> Contract:
+        new = found.fact_id if isinstance(found, FactEditOutcome) else statement.fact_id
+        return FactSuperseded(old_fact_id=fact.fact_id, fact_id=new, changed_fact_ids=changed_ids(changes))
+
+    return _done(found, scope, vectors, result)
+
+
+async def merge(args: FactMerge, scope: OwnerEditScope) -> OwnerEditResult:
+    if len(set(args.fact_ids)) < len(args.fact_ids):
+        return refused("same", "a fact cannot be merged with itself: name each once")
+    known = await scope.facts.overlay.by_ids(args.fact_ids)
+    missing = next((each for each in args.fact_ids if each not in known), None)
+    if missing is not None:
+        return _unknown(missing)
+    facts = [known[each] for each in args.fact_ids]
+    content = args.content or ". ".join(dict.fromkeys(fact.content.rstrip(".") for fact in facts))
+    if len(content) > CONTENT_MAX:
+        message = f"their texts have {len(content)} characters together; at most {CONTENT_MAX} fit: give a text"
+        return refused("too_long", message)
+    statement = _about(facts[0], content, args.trust, scope)
+    neighbours, vectors = await _neighbours(statement, facts, scope)
+    found = merge_facts(
+        facts,
+        statement,
+        neighbours,
+        scope.facts.stamp,
+        scope.policy,
+        reason=args.reason,
+        trust=args.trust if args.content is not None else None,
+    )
+    merged = FactsMerged(fact_id=args.fact_ids[0], merged_fact_ids=args.fact_ids[1:])
+    return _done(found, scope, vectors, lambda _: merged)
+
+
+async def forget(args: FactForget, scope: OwnerEditScope) -> OwnerEditResult:
+    fact = await _fact(args.fact_id, scope)
+    if fact is None:
+        return _unknown(args.fact_id)
+    found = forget_fact(fact, scope.facts.stamp, reason=args.reason)
+    return _done(found, scope, NO_CHANGE, lambda changes: FactForgotten(fact_id=fact.fact_id, forgotten=bool(changes)))
+
+
+async def _take(args: FactRemember, scope: OwnerEditScope, *, alone: bool) -> OwnerEditResult:
+    """Remember a statement. `alone`: it is compared with equal texts only, and closes nothing."""
+    statement = statement_from_edit(
+        scope.command,
+        owner=scope.owner,
+        content=args.content,
+        subject=resolve_subject(args.subject, scope.owner, scope.owner.id),
+        category=args.category,
+        trust=args.trust,
+        policy=scope.policy,
+        confidence=args.confidence,
+        valid_from=args.valid_from,
+        valid_to=args.valid_to,
+        sensitivity=args.sensitivity,
+        session_id=args.session_id,
+        tags=args.tags,
+        metadata=args.metadata,
+    )
+    found: RememberOutcome | EditRefusal | None = refuse_own_word(statement)
+    vectors = await scope.embed([statement.content])
+    if found is None and instruction_rule(statement.content) is not None:
+        found = await _quarantined(statement, scope)
+    elif found is None:
+        near = () if alone else await scope.facts.near(statement, vectors[statement.content])
+        neighbours = Neighbours(equal=await scope.facts.overlay.equal(statement), near=near)
+        found = remember(statement, neighbours, scope.facts.stamp, scope.policy)
+
+    def result(changes: Sequence[FactChange]) -> Contract:
+        assert isinstance(found, RememberOutcome)  # a refusal has no result
+        return FactRemembered(
+            decision=found.decision,
+            fact_id=found.fact_id,
+            reason=found.reason[:REASON_MAX],
+            changed_fact_ids=changed_ids(changes),
+        )
+
+    return _done(found, scope, vectors, result)
+
+
+async def _quarantined(statement: Statement, scope: OwnerEditScope) -> RememberOutcome:
+    made = await quarantine_statement(statement, scope.facts)
+    last = made[-1]  # the command is new evidence, so there is a transition
+    kept_apart = last.fact.state == "quarantined"
+    return RememberOutcome(last.fact.fact_id, made, "quarantined" if kept_apart else "dedup", last.reason)
+
+
+def _about(fact: StoredFact, content: str, trust: Trust, scope: OwnerEditScope) -> Statement:
+    """Return new words of a fact, or the same ones, as this command states them."""
+    return statement_from_edit(
+        scope.command,
+        owner=scope.owner,
+        content=content,
+        subject=fact.subject,
+        category=fact.category,
+        trust=trust,
+        policy=scope.policy,
+        confidence=fact.confidence,
+        valid_from=fact.valid_from,
+        sensitivity=fact.sensitivity,
+    )
+
+
+async def _neighbours(
+    statement: Statement, but: Sequence[StoredFact], scope: OwnerEditScope
+) -> tuple[Neighbours, Mapping[str, Vector]]:
+    """Return the neighbours of a statement but for the facts that the edit names, and its vector by its text."""
+    named = {fact.fact_id for fact in but}
+    vectors = await scope.embed([statement.content])
+    equal = await scope.facts.overlay.equal(statement)
+    near = await scope.facts.near(statement, vectors[statement.content])
+    return Neighbours(
+        equal=equal if equal is not None and equal.fact_id not in named else None,
+        near=tuple(each for each in near if each.fact.fact_id not in named),
+    ), vectors
+
+
+async def _fact(fact_id: str, scope: OwnerEditScope) -> StoredFact | None:
+    return (await scope.facts.overlay.by_ids([fact_id])).get(fact_id)
+
+
+def _unknown(fact_id: str) -> OwnerEditResult:
+    return refused("unknown", f"there is no fact {fact_id} of this owner")
+
+
+def _edited(fact: StoredFact, changes: Sequence[FactChange]) -> FactEdited:
+    last = changes[-1].fact if changes else fact
+    return FactEdited(fact_id=fact.fact_id, state=last.state, version=last.version, changed=bool(changes))
+
+
+def _done(
+    found: FactEditOutcome | EditRefusal | None,
+    scope: OwnerEditScope,
+    vectors: Mapping[str, Vector],
+    result: Callable[[Sequence[FactChange]], Contract],
+) -> OwnerEditResult:
+    """Put the transitions over the stored facts, and return the result."""
+    assert found is not None
+    if isinstance(found, EditRefusal):
+        return refused(found.code, found.message)
+    cause = FactCause(command_id=scope.command.command_id, issued_by=scope.command.issued_by)
+    changes = scope.facts.change(found.transitions, cause, vectors)
+    return OwnerEditResult(result=result(changes), changes=changes)

@@ -1,0 +1,233 @@
+"""Edits of facts by hand: pure decisions, with the transitions that carry them out.
+
+A remembered statement goes through the conflict pipeline, as one of a turn does. An edit that names a fact by its id is
+an order of its caller, whatever the trust of that fact. It never leaves two active facts that state the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...schemas.edits.facts import FactDecision
+from ...schemas.facts import WAITS_FOR, Decision, StoredFact, Trust
+from ..policies import MemoryPolicy
+from ..trust.instructions import instruction_rule
+from .conflict import Kind, Neighbours, carry_out, contradicted_rows, equivalent_rows, resolve
+from .routing import OWN_WORD_ONLY
+from .statements import Statement
+from .transitions import READABLE, Stamp, Transition, create, edit, forget, merge, reinforce, supersede
+from .trust_order import outranks
+
+STAGE = "edit"
+_DECISIONS: dict[Kind, FactDecision] = {
+    "admit": "admit",
+    "history": "admit",
+    "pending": "pending",
+    "dedup": "dedup",
+    "detail": "dedup",
+    "nothing": "dedup",
+    "replace": "supersede",
+    "correct": "supersede",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EditRefusal:
+    """Why an edit is refused. `code` is one of docs/reference/edits.md."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactEditOutcome:
+    """The fact that an edit is about, and the transitions that carry it out. Without transitions it was so already."""
+
+    fact_id: str
+    transitions: tuple[Transition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RememberOutcome(FactEditOutcome):
+    """What the conflict pipeline did with a statement, and why."""
+
+    decision: FactDecision = "admit"
+    reason: str = ""
+
+
+def refuse_own_word(statement: Statement) -> EditRefusal | None:
+    """Refuse a preference or an identity on the word of a tool; None: it may be remembered."""
+    if statement.trust != "tool" or statement.category not in OWN_WORD_ONLY:
+        return None
+    return EditRefusal("own_word", f"a fact of the category {statement.category} needs the word of a person")
+
+
+def remember(statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy) -> RememberOutcome:
+    """Take a statement through the conflict pipeline."""
+    found = resolve(statement, neighbours, policy.conflict, now=stamp.now)
+    transitions = carry_out(found, statement, stamp, policy)
+    known = found.into or found.confirms
+    fact_id = known.fact_id if known is not None else statement.fact_id
+    return RememberOutcome(fact_id, transitions, _DECISIONS[found.kind], found.reason)
+
+
+def update_fact(
+    fact: StoredFact,
+    statement: Statement | None,
+    fields: dict[str, object],
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    *,
+    reason: str,
+) -> FactEditOutcome | EditRefusal:
+    """Reword a fact, or change its category, tags or metadata. `statement`: the new words; None: the old ones stay."""
+    if fact.state not in READABLE:
+        return _stale(fact, "only active and pending facts are edited")
+    if statement is not None:
+        refused = _is_instruction(statement.content) or _clashes((fact,), statement, neighbours, stamp, policy)
+        if refused is not None:
+            return refused
+        if statement.content == fact.content:
+            statement = None
+    if "metadata" in fields and WAITS_FOR in fact.metadata:
+        fields = {**fields, "metadata": {**_mapping(fields["metadata"]), WAITS_FOR: fact.metadata[WAITS_FOR]}}
+    changed = {name: value for name, value in fields.items() if getattr(fact, name) != value}
+    if statement is None and not changed:
+        return FactEditOutcome(fact.fact_id)
+    why = reason or "edited by hand"
+    return FactEditOutcome(
+        fact.fact_id, (edit(fact, statement, changed, stamp, reason=why, decision=Decision(stage=STAGE)),)
+    )
+
+
+def reinforce_fact(
+    fact: StoredFact, statement: Statement, stamp: Stamp, policy: MemoryPolicy, *, reason: str
+) -> FactEditOutcome | EditRefusal:
+    """Add the command as evidence of a fact that stands as it is."""
+    if fact.state != "active":
+        return _stale(fact, "only active facts are reinforced; approve one that waits")
+    why = reason or "confirmed by hand"
+    again = reinforce(fact, statement, stamp, policy.confidence, reason=why, decision=Decision(stage=STAGE))
+    return FactEditOutcome(fact.fact_id, (again,) if again is not None else ())
+
+
+def supersede_fact(
+    fact: StoredFact,
+    statement: Statement,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    *,
+    reason: str,
+) -> FactEditOutcome | EditRefusal:
+    """Close a fact and let another value hold from now on. What else the new value contradicts closes too, unless it
+    is more trusted. The outcome is about the fact that states the new value."""
+    if fact.state != "active":
+        return _stale(fact, "only active facts are superseded")
+    if (refused := _is_instruction(statement.content)) is not None:
+        return refused
+    if statement.content_hash == fact.content_hash:
+        return EditRefusal("same", f"fact {fact.fact_id} says that already")
+    if statement.begins > max(stamp.now, statement.occurred_at):
+        return EditRefusal(
+            "not_begun", f"it begins at {statement.begins.isoformat()}: remember it as a fact of its own"
+        )
+    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
+    into = next(
+        (row for row in same if row is not None and row.state == "active" and row.fact_id != fact.fact_id), None
+    )
+    others = contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now)
+    rows = {row.fact_id: row for row in (fact, *(row for row in others if row.state == "active"))}
+    closes = [row for row in rows.values() if row.fact_id == fact.fact_id or not outranks(row, statement)]
+    by = into.fact_id if into is not None else statement.fact_id
+    why = reason or "replaced by hand"
+    closed = [
+        supersede(
+            row,
+            stamp,
+            by=by,
+            valid_to=max(row.valid_from, statement.begins),
+            reason=why,
+            decision=Decision(stage=STAGE, other_fact_id=by),
+        )
+        for row in closes
+        if row.fact_id != by
+    ]
+    decision = Decision(stage=STAGE, other_fact_id=fact.fact_id)
+    if into is None:
+        opened = create(statement, stamp, reason=why, decision=decision, supersedes=fact.fact_id)
+        return FactEditOutcome(by, (*closed, opened))
+    again = reinforce(into, statement, stamp, policy.confidence, reason=why, decision=decision, supersedes=fact.fact_id)
+    return FactEditOutcome(by, (*closed, again) if again is not None else tuple(closed))
+
+
+def merge_facts(
+    facts: Sequence[StoredFact],
+    statement: Statement,
+    neighbours: Neighbours,
+    stamp: Stamp,
+    policy: MemoryPolicy,
+    *,
+    reason: str,
+    trust: Trust | None,
+) -> FactEditOutcome | EditRefusal:
+    """Merge facts into the first one. `trust`: that of new words; None: the words are the facts' own."""
+    gone = next((fact for fact in facts if fact.state != "active"), None)
+    if gone is not None:
+        return _stale(gone, "only active facts are merged")
+    if len({fact.subject for fact in facts}) > 1:
+        return EditRefusal("subjects", "facts of different subjects cannot be merged")
+    refused = _is_instruction(statement.content) or _clashes(facts, statement, neighbours, stamp, policy)
+    if refused is not None:
+        return refused
+    transitions = merge(
+        facts,
+        content=statement.content,
+        predicate=statement.predicate,
+        confidence=None,
+        stamp=stamp,
+        reason=reason or "merged by hand",
+        stage=STAGE,
+        trust=trust,
+    )
+    return FactEditOutcome(facts[0].fact_id, transitions)
+
+
+def forget_fact(fact: StoredFact, stamp: Stamp, *, reason: str) -> FactEditOutcome:
+    """Take a fact of any state out of every read."""
+    if fact.state == "forgotten":
+        return FactEditOutcome(fact.fact_id)
+    gone = forget(fact, stamp, reason=reason or "forgotten by hand", decision=Decision(stage=STAGE))
+    return FactEditOutcome(fact.fact_id, (gone,))
+
+
+def _stale(fact: StoredFact, rule: str) -> EditRefusal:
+    return EditRefusal("stale", f"fact {fact.fact_id} is {fact.state}: {rule}")
+
+
+def _is_instruction(content: str) -> EditRefusal | None:
+    rule = instruction_rule(content)
+    if rule is None:
+        return None
+    return EditRefusal("instruction", f"it is an instruction to the assistant ({rule}), and no statement about anybody")
+
+
+def _clashes(
+    facts: Sequence[StoredFact], statement: Statement, neighbours: Neighbours, stamp: Stamp, policy: MemoryPolicy
+) -> EditRefusal | None:
+    """Refuse words that another active fact states already, or that contradict one."""
+    named = {fact.fact_id for fact in facts}
+    same = (neighbours.equal, *equivalent_rows(statement, neighbours.near, policy.conflict))
+    for row in same:
+        if row is not None and row.state == "active" and row.fact_id not in named:
+            return EditRefusal("duplicate", f"fact {row.fact_id} says so already: merge the two")
+    for row in contradicted_rows(statement, neighbours.near, policy.conflict, now=stamp.now):
+        if row.state == "active" and row.fact_id not in named:
+            return EditRefusal("contradicts", f"it contradicts fact {row.fact_id}: supersede or forget that one first")
+    return None
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}
