@@ -18,7 +18,7 @@ SUMMARISED_MAX: Final = 64
 
 
 class Episode(Contract):
-    """One event, decision or milestone. The fields consolidated_at, strength and gist are consolidation's alone."""
+    """One event, decision or milestone. Once it exists, consolidation alone changes it."""
 
     episode_id: OurId
     tenant_id: GivenId
@@ -53,6 +53,10 @@ class Episode(Contract):
     """Of a summary: its turns in their order."""
     command_id: CommandId | None = None
     """The command of an episode that was added by hand. Its `turn_id` is that of no turn."""
+    edited_at: Instant | None = None
+    """When its text was last changed by hand; null: it is as it was recorded."""
+    merged_into: OurId | None = None
+    """Of a deleted episode: the one that has its text now."""
 
     @property
     def is_summary(self) -> bool:

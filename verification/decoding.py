@@ -371,7 +371,7 @@ def _episode(found: StoredPoint) -> PointRow:
         row.owner_key,
         ids.session_key(row.tenant_id, row.user_id, row.session_id),
         observation_id=row.observation_id,
-        content_hash=row.content_hash if whole else "wrong",
+        content_hash=("" if row.edited_at is not None else row.content_hash) if whole else "wrong",
         summarised=row.turn_ids if row.is_summary else (),
         turn_id=row.turn_id,
         command_id=row.command_id,

@@ -10,6 +10,7 @@ from qdrant_client import models
 
 from ...adapters.ports import StoredPoint, VectorStore
 from ...adapters.vectors.conditions import any_of, equals, is_empty
+from ...schemas import ids
 from ...schemas.collections import EPISODES, FACTS
 from ...schemas.episodes import StoredEpisode
 from ...schemas.facts import FactState, StoredFact
@@ -81,6 +82,15 @@ class OwnerReader:
             "store", lambda: self.store.get(EPISODES, tenant_id=request.tenant_id, ids=named, with_dense=True)
         )
         return tuple(vectors[each.id] for each in found if each.id in vectors)
+
+    async def episodes_by_id(
+        self, tenant_id: str, owner_key: str, episode_ids: Sequence[str]
+    ) -> dict[str, StoredEpisode]:
+        """Read those of these episodes that the owner has, deleted ones too."""
+        wanted = [each for each in dict.fromkeys(episode_ids) if ids.is_derived(each)]
+        found = await self.calls.call("store", lambda: self.store.get(EPISODES, tenant_id=tenant_id, ids=wanted))
+        episodes = (as_episode(each) for each in found.values())
+        return {episode.episode_id: episode for episode in episodes if episode.owner_key == owner_key}
 
 
 def of_owner(request: RunRequest) -> models.FieldCondition:

@@ -21,14 +21,14 @@ the episodes' field consolidated_at. See docs/design/consolidation.md.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, cast
 
 import structlog
 
-from ...adapters.ports import Completions, VectorStore
+from ...adapters.ports import Completions, Embedder, VectorStore
 from ...memory.policies import MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.upkeep.consolidation import count_turn, is_run_due
@@ -84,7 +84,7 @@ class RunConclusion:
 
 
 class Consolidation:
-    """The stage. `send_durably` sends reminders, which belong to no outcome."""
+    """The stage. `send_durably` sends reminders, which belong to no outcome. `embedder` embeds texts of edits."""
 
     name: Literal["consolidation"] = "consolidation"
     reads: tuple[Topic, ...] = (EPISODES_RECORDED, COMMANDS, RECALLED)
@@ -93,6 +93,7 @@ class Consolidation:
         self,
         *,
         store: VectorStore,
+        embedder: Embedder,
         completions: Completions,
         calls: Calls,
         metrics: StageMetrics,
@@ -105,6 +106,8 @@ class Consolidation:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._embedder = embedder
+        self._calls = calls
         self._metrics = metrics
         self._send_durably = send_durably
         self._tiers = policy.tiers
@@ -237,6 +240,7 @@ class Consolidation:
                 owner=command.owner,
                 owner_key=work.owner_key,
                 reader=self._reader,
+                embed=lambda text: self._embed(command.tenant_id, text),
                 rows=rows,
                 policy=self._memory,
                 secrets=self._secrets,
@@ -256,6 +260,10 @@ class Consolidation:
             tenant_id=command.tenant_id,
         )
         return row.model_copy(update={"results": row.results.add(result)}).decision(work.owner_key, outcome)
+
+    async def _embed(self, tenant_id: str, text: str) -> Sequence[float]:
+        [vector] = await self._calls.call("embedder", lambda: self._embedder.embed([text], tenant_id=tenant_id))
+        return vector
 
     def _answer_again(self, work: OwnerCommand, record: Record, row: ProgressRow) -> StageDecision:
         """Send the result of an edit that came before once more: its sender did not get it."""

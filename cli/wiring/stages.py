@@ -145,6 +145,7 @@ def build_stage(name: StageName, *, ports: StagePorts, runner: StageRunner, part
     if name == "consolidation":
         return Consolidation(
             store=ports.store,
+            embedder=ports.embedder,
             completions=ports.completions,
             calls=calls,
             metrics=metrics,

@@ -45,6 +45,7 @@ class Recalled:
         self.number = 0
         bench.stage = Consolidation(
             store=bench.store,
+            embedder=bench.embedder,
             completions=cast(Completions, Scripted()),
             calls=bench.calls,
             metrics=bench.metrics,

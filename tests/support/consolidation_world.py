@@ -103,6 +103,7 @@ class Consolidating:
         policy.setdefault("observe", ObservePolicy(patience=0.05))
         self.stage = Consolidation(
             store=self.bench.store,
+            embedder=self.bench.embedder,
             completions=self.model,
             calls=self.bench.calls,
             metrics=self.bench.metrics,

@@ -10,9 +10,15 @@ from pydantic import ValidationError
 from ....schemas.base import REASON_MAX, Contract, explain
 from ....schemas.command_kinds import command_kind
 from ....schemas.commands import Command, ResultError
+from . import episodes
 from .scope import UpkeepEdit
 
-EDITS: Final[Mapping[str, UpkeepEdit]] = {}
+EDITS: Final[Mapping[str, UpkeepEdit]] = {
+    "episodes.update": episodes.update,
+    "episodes.forget": episodes.forget,
+    "episodes.merge": episodes.merge,
+    "episodes.mark_consolidated": episodes.mark_consolidated,
+}
 
 
 def is_edit(kind: str) -> bool:

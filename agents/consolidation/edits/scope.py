@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ class UpkeepEditScope:
     owner: Owner
     owner_key: str
     reader: OwnerReader
+    embed: Callable[[str], Awaitable[Sequence[float]]]
     rows: Rows
     policy: MemoryPolicy
     secrets: SecretFilter

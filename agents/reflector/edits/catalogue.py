@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import facts
+from . import episodes, facts
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -16,4 +16,5 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "facts.supersede": facts.supersede,
     "facts.merge": facts.merge,
     "facts.forget": facts.forget,
+    "episodes.add": episodes.add,
 }

@@ -1,0 +1,141 @@
+"""Edits of episodes that exist (docs/reference/edits.md). Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from ....memory.secrets.secret_filter import at_least
+from ....memory.trust.instructions import instruction_rule
+from ....schemas import ids
+from ....schemas.base import CONTENT_MAX, TAGS_MAX
+from ....schemas.cloudevents import rfc3339
+from ....schemas.collections import EPISODES
+from ....schemas.edits.episodes import (
+    EpisodeEdit,
+    EpisodeEdited,
+    EpisodeForget,
+    EpisodesMark,
+    EpisodesMarked,
+    EpisodesMerge,
+    EpisodesMerged,
+)
+from ....schemas.episodes import StoredEpisode
+from ....schemas.outcomes import OutPoint, PutPoints, SetFields, Write, pack_vector
+from ....schemas.turns import SENSITIVITIES
+from .scope import UpkeepEditResult, UpkeepEditScope, refused
+
+
+async def update(args: EpisodeEdit, scope: UpkeepEditScope) -> UpkeepEditResult:
+    """Change text, tags or importance. A new text is hashed and embedded again."""
+    episode = (await _episodes([args.episode_id], scope)).get(args.episode_id)
+    if episode is None:
+        return _unknown(args.episode_id)
+    given = {"content": args.content, "tags": args.tags, "importance": args.importance}
+    changed = {name: value for name, value in given.items() if value is not None and getattr(episode, name) != value}
+    if not changed:
+        return UpkeepEditResult(result=EpisodeEdited(episode_id=episode.episode_id, changed=False))
+    edited = EpisodeEdited(episode_id=episode.episode_id, changed=True)
+    if "content" not in changed:
+        fields = {name: [*value] if isinstance(value, tuple) else value for name, value in changed.items()}
+        return UpkeepEditResult(result=edited, writes=(_set((episode.episode_id,), fields, scope),))
+    assert args.content is not None  # it changed
+    if (rule := instruction_rule(args.content)) is not None:
+        return _instruction(rule)
+    reworded = _reworded(episode.model_copy(update=changed), args.content, scope)
+    return UpkeepEditResult(result=edited, writes=(await _put(reworded, scope),))
+
+
+async def forget(args: EpisodeForget, scope: UpkeepEditScope) -> UpkeepEditResult:
+    """Delete an episode: it leaves every read and stays in the store."""
+    episode = (await _episodes([args.episode_id], scope, deleted=True)).get(args.episode_id)
+    if episode is None:
+        return _unknown(args.episode_id)
+    gone = episode.deleted_at is not None
+    result = EpisodeEdited(episode_id=episode.episode_id, changed=not gone)
+    writes = () if gone else (_set((episode.episode_id,), {"deleted_at": rfc3339(scope.now)}, scope),)
+    return UpkeepEditResult(result=result, writes=writes)
+
+
+async def merge(args: EpisodesMerge, scope: UpkeepEditScope) -> UpkeepEditResult:
+    """Merge episodes into the first one. The others are deleted, and name it."""
+    if len(set(args.episode_ids)) < len(args.episode_ids):
+        return refused("same", "an episode cannot be merged with itself: name each once")
+    known = await _episodes(args.episode_ids, scope)
+    missing = next((each for each in args.episode_ids if each not in known), None)
+    if missing is not None:
+        return _unknown(missing)
+    episodes = [known[each] for each in args.episode_ids]
+    content = args.content or ". ".join(dict.fromkeys(each.content.rstrip(".") for each in episodes))
+    if len(content) > CONTENT_MAX:
+        message = f"their texts have {len(content)} characters together; at most {CONTENT_MAX} fit: give a text"
+        return refused("too_long", message)
+    if (rule := instruction_rule(content)) is not None:
+        return _instruction(rule)
+    first, *others = episodes
+    survivor = first.model_copy(
+        update={
+            "tags": tuple(dict.fromkeys(tag for each in episodes for tag in each.tags))[:TAGS_MAX],
+            "strength": max(each.strength for each in episodes),
+            "importance": max(each.importance for each in episodes),
+            "sensitivity": max((each.sensitivity for each in episodes), key=SENSITIVITIES.index),
+        }
+    )
+    gone = tuple(each.episode_id for each in others)
+    fields: dict[str, JsonValue] = {"deleted_at": rfc3339(scope.now), "merged_into": first.episode_id}
+    return UpkeepEditResult(
+        result=EpisodesMerged(episode_id=first.episode_id, merged_episode_ids=gone),
+        writes=(await _put(_reworded(survivor, content, scope), scope), _set(gone, fields, scope)),
+    )
+
+
+async def mark_consolidated(args: EpisodesMark, scope: UpkeepEditScope) -> UpkeepEditResult:
+    """Mark episodes so that no run looks at them again."""
+    known = await _episodes(args.episode_ids, scope)
+    missing = next((each for each in args.episode_ids if each not in known), None)
+    if missing is not None:
+        return _unknown(missing)
+    marked = tuple(each for each in dict.fromkeys(args.episode_ids) if known[each].consolidated_at is None)
+    writes = (_set(marked, {"consolidated_at": rfc3339(scope.now)}, scope),) if marked else ()
+    return UpkeepEditResult(result=EpisodesMarked(episode_ids=marked), writes=writes)
+
+
+async def _episodes(
+    episode_ids: Sequence[str], scope: UpkeepEditScope, *, deleted: bool = False
+) -> Mapping[str, StoredEpisode]:
+    """Read the owner's episodes of these ids; `deleted`: deleted ones too."""
+    known = await scope.reader.episodes_by_id(scope.command.tenant_id, scope.owner_key, episode_ids)
+    return {each: episode for each, episode in known.items() if deleted or episode.deleted_at is None}
+
+
+def _reworded(episode: StoredEpisode, content: str, scope: UpkeepEditScope) -> StoredEpisode:
+    """Return the episode with another text. It is whole again, also when it was reduced to a gist."""
+    label = scope.secrets.label(content, episode.subject)
+    return episode.model_copy(
+        update={
+            "content": content,
+            "content_hash": ids.content_hash(content),
+            "sensitivity": at_least(episode.sensitivity, label),
+            "archived_at": None,
+            "edited_at": scope.now,
+        }
+    )
+
+
+async def _put(episode: StoredEpisode, scope: UpkeepEditScope) -> Write:
+    vector = pack_vector(await scope.embed(episode.content))
+    point = OutPoint(id=episode.episode_id, payload=episode.to_payload(), dense=vector, text=episode.content)
+    return PutPoints(collection=EPISODES, points=(point,))
+
+
+def _set(episode_ids: tuple[str, ...], fields: Mapping[str, object], scope: UpkeepEditScope) -> Write:
+    return SetFields(collection=EPISODES, tenant_id=scope.command.tenant_id, ids=episode_ids, fields=dict(fields))
+
+
+def _unknown(episode_id: str) -> UpkeepEditResult:
+    return refused("unknown", f"there is no episode {episode_id} of this owner")
+
+
+def _instruction(rule: str) -> UpkeepEditResult:
+    return refused("instruction", f"it is an instruction to the assistant ({rule}), and nothing that happened")
