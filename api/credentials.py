@@ -29,7 +29,7 @@ from ..schemas.base import GivenId, explain
 from ..schemas.turns import Owner, Sensitivity
 from .problems import forbidden, invalid_field, unauthorized
 
-Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write"]
+Scope = Literal["turns:write", "memory:read", "memory:read-secret", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 PREFIX = "mst_"
 """The prefix of every token. Scanners for leaked secrets recognise tokens by it."""

@@ -33,6 +33,9 @@ def identity_of(caller: Caller, headers: Mapping[str, str]) -> ToolIdentity:
         agent_id=_id(headers, AGENT_HEADER),
         org_id=_id(headers, ORG_HEADER),
         group_id=_id(headers, GROUP_HEADER),
+        may_write="memory:write" in caller.scopes,
+        admin="memory:admin" in caller.scopes,
+        sees=caller.sees,
     )
 
 

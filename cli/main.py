@@ -19,6 +19,7 @@ COMMANDS = {
     "chat": "Talk to memory: each line is a turn, and changes of facts appear as they come.",
     "worker": "Run stages: recorder, observer, reflector, consolidation, or all.",
     "serve": "Serve memory over HTTP: take turns, answer recall, stream changes of facts.",
+    "mcp": "Serve memory to one agent over MCP on standard input and output.",
     "tokens": "Make a bearer token for `serve`.",
     "topics": "Create the topics, or compare them with the catalogue.",
     "produce": "Send turns from a file or standard input.",

@@ -27,8 +27,10 @@ from ..api.openapi import document
 from ..memory.policies import MemoryPolicy
 from ..recall.recall_events import PublisherMetrics
 from ..schemas import tables
+from ..schemas.base import Contract
 from ..schemas.generate import PUBLISHED
 from ..schemas.tables import table
+from ..schemas.tools import TOOLS
 from ..streams.engine.metrics import Metrics
 from .main import COMMANDS, cli
 from .wiring.settings import Settings, variable
@@ -205,6 +207,27 @@ def _names(schema: Json, made: Json) -> Iterator[str]:
         yield from (f"`{name}`" for name in made["components"]["schemas"][record]["properties"])
 
 
+# ------------------------------------------------------------------------------------------------ tools
+def tools() -> str:
+    """The tools of agents: arguments, results, effect and guard."""
+
+    def names(contract: type[Contract]) -> str:
+        fields = contract.model_fields.items()
+        return ", ".join(f"`{name}`" + ("" if field.is_required() else "?") for name, field in fields)
+
+    rows = [
+        [
+            f"`{each.name}`",
+            names(each.args),
+            names(each.result),
+            each.effect,
+            "" if each.guard == "free" else each.guard,
+        ]
+        for each in TOOLS
+    ]
+    return table(["tool", "arguments (? optional)", "result", "effect", "guard"], rows)
+
+
 # ------------------------------------------------------------------------------------------------ pages
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "topics": tables.topics,
@@ -218,6 +241,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "commands": commands,
     "metrics": metrics,
     "routes": routes,
+    "tools": tools,
 }
 """By name, what is not a table of fields (`fields of …`)."""
 

@@ -86,6 +86,10 @@ def digests_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_owned(selection))
 
 
+def procedures_filter(selection: RecordSelection) -> models.Filter:
+    return models.Filter(must=_owned(selection))
+
+
 def messages_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_in_session(selection))
 

@@ -7,7 +7,7 @@ that does not exist counts as empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -17,11 +17,13 @@ from qdrant_client import models
 from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of, equals
 from ..schemas.base import Contract
-from ..schemas.collections import DIGESTS, EPISODES, FACTS, TURNS, WORKING
+from ..schemas.collections import DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
 from ..schemas.digests import Digest, StoredDigest
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
 from ..schemas.ids import digest_id as digest_id_of
+from ..schemas.ids import procedure_id as procedure_id_of
+from ..schemas.procedures import Procedure, StoredProcedure
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
@@ -32,6 +34,7 @@ from .record_filters import (
     episodes_filter,
     facts_filter,
     messages_filter,
+    procedures_filter,
     working_filter,
 )
 
@@ -74,6 +77,9 @@ _EPISODE: _Kind[Episode] = _Kind(
 )
 _ENTRY: _Kind[StoredWorkingEntry] = _Kind(WORKING, working_filter, StoredWorkingEntry.from_payload, None)
 _DIGEST: _Kind[Digest] = _Kind(DIGESTS, digests_filter, lambda each: StoredDigest.from_payload(each).public(), None)
+_PROCEDURE: _Kind[Procedure] = _Kind(
+    PROCEDURES, procedures_filter, lambda each: StoredProcedure.from_payload(each).public(), None
+)
 _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
 
 
@@ -104,6 +110,12 @@ class RecordReader:
         The entries of one session fit into one page."""
         page = await self._page(_ENTRY, selection, limit, cursor)
         return Page(tuple(sorted(page.items, key=_salience_first)), page.next)
+
+    async def procedures(
+        self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+    ) -> Page[Procedure]:
+        """Read a page of procedures by id."""
+        return await self._page(_PROCEDURE, selection, limit, cursor)
 
     async def log(self, selection: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
         """Read a page of turns, the newest first, at most 50. A turn is never divided between pages."""
@@ -143,6 +155,41 @@ class RecordReader:
             return None
         fact = _FACT.record(found[fact_id].payload)
         return fact if fact.sensitivity in up_to(ceiling) and sees(fact.owner) else None
+
+    async def facts_by_id(
+        self, tenant_id: str, fact_ids: Sequence[str], *, ceiling: Sensitivity = "internal"
+    ) -> Mapping[str, Fact]:
+        """Return those of these facts that may be read, by id."""
+        if not fact_ids or not await self._existing.has(FACTS):
+            return {}
+        found = await self._store.get(FACTS, tenant_id=tenant_id, ids=fact_ids)
+        facts = (_FACT.record(each.payload) for each in found.values())
+        return {fact.fact_id: fact for fact in facts if fact.sensitivity in up_to(ceiling)}
+
+    async def episode(
+        self, tenant_id: str, episode_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"
+    ) -> Episode | None:
+        """Return an episode, a deleted one too. None: the tenant has no such episode, or the caller may not read it."""
+        if not await self._existing.has(EPISODES):
+            return None
+        found = await self._store.get(EPISODES, tenant_id=tenant_id, ids=[episode_id])
+        if episode_id not in found:
+            return None
+        episode = _EPISODE.record(found[episode_id].payload)
+        return episode if episode.sensitivity in up_to(ceiling) and sees(episode.owner) else None
+
+    async def procedure(
+        self, tenant_id: str, owner: Owner, name: str, *, ceiling: Sensitivity = "internal"
+    ) -> Procedure | None:
+        """Return an owner's procedure by its name. None: there is none, or the caller may not read it."""
+        if not await self._existing.has(PROCEDURES):
+            return None
+        procedure_id = procedure_id_of(owner.key(tenant_id), name)
+        found = await self._store.get(PROCEDURES, tenant_id=tenant_id, ids=[procedure_id])
+        if procedure_id not in found:
+            return None
+        procedure = _PROCEDURE.record(found[procedure_id].payload)
+        return procedure if procedure.sensitivity in up_to(ceiling) else None
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
         """Return the owner's digest. None: there is none, or the caller may not read it."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..recall.record_reader import sees_all
 from ..schemas.base import Contract
 from ..schemas.commands import SessionRef
 from ..schemas.tools import ToolSpec
@@ -28,8 +29,12 @@ class ToolIdentity:
     """The highest sensitivity that may be read."""
     tools: frozenset[str] | None = None
     """The tools that the credential may call. None: those that the tenant has."""
+    may_write: bool = True
+    """Whether the credential may call tools that change memory."""
     admin: bool = False
     """Whether the credential may call tools that are guarded as `admin`."""
+    sees: Callable[[Owner], bool] = sees_all
+    """Whether the credential may read and change this owner's memory."""
 
     @property
     def user(self) -> Owner:

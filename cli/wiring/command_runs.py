@@ -4,8 +4,6 @@ and the verdicts on its proposals."""
 from __future__ import annotations
 
 import asyncio
-import getpass
-import os
 import time
 import uuid
 from collections import deque
@@ -30,6 +28,7 @@ from ...streams.log.port import Log
 from ..errors import usage
 from ..output import console
 from ..output.logs import open_audit
+from ..process.account import account
 from .local_stages import local_stages
 from .settings import Settings
 
@@ -196,13 +195,6 @@ def _open_audit(settings: Settings) -> None:
         raise usage(f"MEMSTREAM_AUDIT_LOG={settings.audit_log}: {error.strerror or error}") from error
 
 
-def _account() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number without a name
-        return str(os.getuid())
-
-
 def _audit(command: Command, result: str, **ids: str) -> None:
     """Write the audit line of a command, where MEMSTREAM_AUDIT_LOG names a file."""
     owner = command.owner
@@ -211,7 +203,7 @@ def _audit(command: Command, result: str, **ids: str) -> None:
         ids["session_id"] = command.session.session_id
     audit(
         command.kind,
-        who=f"cli:{_account()}",
+        who=f"cli:{account()}",
         tenant_id=command.tenant_id,
         owner=owner,
         result=result,

@@ -14,6 +14,11 @@ from ...recall.service import RecallPort, RecallService, TierFilter
 from ...recall.verbatim import VerbatimReader
 from ...streams.engine.commands import CommandPort, CommandSender
 from ...streams.log.port import Log
+from ...tools.editor import MemoryEditor
+from ...tools.tool_reads import ToolReads
+from ...tools.tool_writes import ToolWrites
+from ...tools.toolbox import ToolBox
+from .stages import utc_now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,7 @@ class MemoryServices:
     fact_tracer: FactTracer
     verbatim_reader: VerbatimReader
     commands: CommandPort
+    tools: ToolBox
 
 
 def memory_services(
@@ -44,11 +50,21 @@ def memory_services(
     )
     kept = TierFilter(service, policy.tiers)
     reading = RecordReader(store=store)
+    published = PublishingRecall(inner=kept, publisher=publisher)
+    verbatim = VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall)
+    commands = CommandSender(log, source)
+    editor = MemoryEditor(commands=commands, now=utc_now)
     return MemoryServices(
-        recall=PublishingRecall(inner=kept, publisher=publisher),
+        recall=published,
         contexts=ContextService(recall=kept, digests=reading if policy.tiers.digest else None, publisher=publisher),
         record_reader=reading,
         fact_tracer=FactTracer(store=store, log=log),
-        verbatim_reader=VerbatimReader(store=store, log=log, gist=policy.gist, recall=policy.recall),
-        commands=CommandSender(log, source),
+        verbatim_reader=verbatim,
+        commands=commands,
+        tools=ToolBox(
+            reads=ToolReads(
+                recall=published, records=reading, verbatim=verbatim, now=utc_now, locale=policy.conflict.locale
+            ),
+            writes=ToolWrites(editor=editor, commands=commands, records=reading, now=utc_now),
+        ),
     )

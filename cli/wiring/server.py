@@ -22,7 +22,7 @@ from ...api.app import SOURCE, Services, create_app, new_followers
 from ...api.credentials import Credentials
 from ...api.health import LOG
 from ...api.limits import Limits
-from ...api.mcp import McpEndpoint
+from ...api.mcp import McpEndpoint, McpServices
 from ...memory.policies import MemoryPolicy
 from ...recall.recall_events import (
     LogRecallPublisher,
@@ -37,6 +37,7 @@ from ...streams.engine.metrics import Metrics
 from ...streams.engine.turn_sender import TurnSender
 from ...streams.log.fanout import TopicFanout
 from ...streams.log.port import Log
+from ...tools.mcp_resources import UserResources
 from ..errors import usage
 from ..process.probe import Probe
 from ..process.startup_retry import StartupRetry
@@ -46,7 +47,7 @@ from .memory_services import memory_services
 from .ports import Folders, new_embedder, new_store, own_folders, tried_folders
 from .reranker import new_reranker
 from .settings import Settings
-from .stages import UsageMetrics
+from .stages import UsageMetrics, utc_now
 from .worker import PROBE_TENANT, PROBE_TEXT, Stages, built_stages, prepare_topics
 
 log = structlog.get_logger(__name__)
@@ -240,6 +241,12 @@ class HttpServer:
             recall=memory.recall,
             contexts=memory.contexts,
             record_reader=memory.record_reader,
+            mcp=McpServices(
+                tools=memory.tools,
+                contexts=memory.contexts,
+                resources=UserResources(memory.record_reader).all(),
+                now=utc_now,
+            ),
             fact_tracer=memory.fact_tracer,
             verbatim_reader=memory.verbatim_reader,
             readiness=self.readiness,

@@ -1,0 +1,14 @@
+"""The account that runs a command, for the audit trail."""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+
+def account() -> str:
+    """Return the name of the account, or its number where it has no name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number without a name
+        return str(os.getuid())

@@ -1,0 +1,89 @@
+"""`memstream mcp` in a folder, by the official client: an agent writes, reads what it wrote, and the command drains."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.support.environment import clean_environment
+
+COMMAND = ("-m", "memstream.cli", "mcp", "--tenant", "acme", "--user", "jake", "--session", "s1")
+
+
+async def test_an_agent_writes_and_reads_what_it_wrote(tmp_path: Path) -> None:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=list(COMMAND), cwd=tmp_path, env=clean_environment()
+    )
+    async with Client(stdio_client(parameters)) as client:
+
+        async def call(name: str, meta: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+            result = await client.call_tool(name, given, meta=meta)
+            assert not result.is_error, result.content
+            assert result.structured_content is not None
+            return dict(result.structured_content)
+
+        key = {"memstream/idempotency-key": "k1"}
+        told = await call("fact_remember", key, content="Works at Stripe")
+        assert told["decision"] == "admit"
+        assert await call("fact_remember", key, content="Works at Stripe") == told
+        found = await call("fact_search", query="work")
+        assert [each["content"] for each in found["results"]] == ["Works at Stripe"]
+        new = await call("fact_supersede", fact_id=told["fact_id"], content="Works at Google")
+        recalled = await call("recall", query="work")
+        assert [each["content"] for each in recalled["items"]] == ["Works at Google"]
+
+        one = await call("memory_add", content="Moved to Rome in May", tags=["move"])
+        two = await call("memory_add", content="Took a flat in Rome", tags=["home"])
+        assert await call("memory_add", content="took a flat in Rome") == {**two, "existing": True}
+        merged = await call(
+            "memory_merge", trace_ids=[one["trace_id"], two["trace_id"]], content="Moved to a flat in Rome"
+        )
+        assert merged == {"merged_trace_id": one["trace_id"], "sources_deleted": 1}
+        (episode,) = (await call("memory_search", query='"flat in rome" NOT office'))["results"]
+        assert (episode["id"], episode["tags"]) == (one["trace_id"], ["move", "home"])
+        assert await call("memory_update", trace_id=one["trace_id"], content="Moved to a flat in Pisa") == {
+            "updated": True
+        }
+        assert (await call("recall_episodes", query="Pisa"))["items"][0]["content"] == "Moved to a flat in Pisa"
+        assert await call("memory_delete", trace_id=one["trace_id"]) == {"deleted": True}
+        assert await call("fact_forget", fact_id=new["fact_id"], reason="asked to") == {"forgotten": True}
+        assert json.loads((await client.read_resource("memory://facts")).contents[0].text) == []
+        assert (await call("memory_reflect"))["pruned"] == 0
+
+
+def test_a_signal_ends_it_and_nothing_but_the_protocol_is_on_its_output(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env=clean_environment(),
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        }
+        try:
+            print(json.dumps(asked), file=process.stdin, flush=True)
+            assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "memstream"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 0
+            assert process.stdout.read() == ""
+        finally:
+            process.kill()

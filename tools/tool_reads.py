@@ -1,0 +1,223 @@
+"""The tools that read. None of them changes memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol, TypeVar
+
+from ..memory.recall.word_query import WordQuery
+from ..recall.paging import PAGE_MAX, Page
+from ..recall.record_filters import RecordSelection
+from ..recall.record_reader import RecordReader
+from ..recall.request import ReadSession, RecallRequest
+from ..recall.service import RecalledMemory, RecallPort, RecallResult
+from ..recall.verbatim import EpisodeRef, VerbatimReader
+from ..schemas.facts import Fact
+from ..schemas.recall import Tier
+from ..schemas.tools import (
+    ConversationSearch,
+    FactSearch,
+    FoundMessage,
+    FoundMessages,
+    FoundTrace,
+    FoundTraces,
+    ListedProcedure,
+    ListedProcedures,
+    MemoryScope,
+    MemoryType,
+    ProcedureList,
+    RecalledTrace,
+    RecalledTraces,
+    RecallEpisodes,
+    RecallTool,
+    Rehydrated,
+    RehydrateMemory,
+    TraceSearch,
+)
+from .tool_call import Call, record_id, trace_id
+from .tool_port import ToolError
+
+SEARCHED_MAX: Final = 2_000
+"""Records of a type that a search by words looks through, the newest first."""
+ALL_TIERS: tuple[Tier, ...] = ("semantic", "working", "episodic", "turns")
+
+
+class _Searched(Protocol):
+    """A fact or an episode."""
+
+    @property
+    def content(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def strength(self) -> float: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+
+S = TypeVar("S", bound=_Searched)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReads:
+    """`locale`: the language packs, for stems."""
+
+    recall: RecallPort
+    records: RecordReader
+    verbatim: VerbatimReader
+    now: Callable[[], datetime]
+    locale: str
+
+    async def recall_all(self, args: RecallTool, call: Call) -> RecalledTraces:
+        return _recalled(await self._recall(args.query, args.limit, ALL_TIERS, call))
+
+    async def recall_episodes(self, args: RecallEpisodes, call: Call) -> RecalledTraces:
+        return _recalled(await self._recall(args.query, args.limit, ("episodic",), call))
+
+    async def search_conversations(self, args: ConversationSearch, call: Call) -> FoundMessages:
+        found = await self._recall(args.query, args.limit, ("turns",), call)
+        if found.silent:
+            raise ToolError("the session log does not answer now; try again in a moment")
+        messages = [
+            FoundMessage(
+                turn_id=source.turn_id, role=each.role, content=each.item.content, occurred_at=source.occurred_at
+            )
+            for each in found.items
+            for source in each.sources[:1]
+            if source.turn_id is not None and source.occurred_at is not None and each.role is not None
+        ]
+        return FoundMessages(results=tuple(messages))
+
+    async def search_facts(self, args: FactSearch, call: Call) -> FoundTraces:
+        request = RecallRequest(
+            tenant_id=call.identity.tenant_id,
+            owner=call.identity.user,
+            cue=args.query,
+            limit=args.limit,
+            tiers=("semantic",),
+            subject=args.subject,
+            category=args.category,
+            ceiling=call.identity.ceiling,
+        )
+        found = await self.recall.recall(request, now=self.now())
+        if found.silent:
+            raise ToolError("the facts do not answer now; try again in a moment")
+        known = await self.records.facts_by_id(
+            call.identity.tenant_id, [each.item.id for each in found.items], ceiling=call.identity.ceiling
+        )
+        facts = [known[each.item.id] for each in found.items if each.item.id in known]
+        return FoundTraces(results=tuple(_found_fact(each) for each in facts))
+
+    async def search_memory(self, args: TraceSearch, call: Call) -> FoundTraces:
+        """Search facts and episodes by words."""
+        query = WordQuery(args.query, locale=self.locale)
+        scope: MemoryScope = args.scope or "user"
+        selection = RecordSelection(
+            tenant_id=call.identity.tenant_id,
+            owner=call.owner(scope),
+            session_id=call.session_id(scope),
+            ceiling=call.identity.ceiling,
+        )
+        results: list[FoundTrace] = []
+        if args.type in (None, "semantic"):
+            facts = await self._matching(query, self.records.facts, selection)
+            results += [_found(each.fact_id, each, "semantic", scope) for each in facts]
+        if args.type in (None, "episodic"):
+            episodes = await self._matching(query, self.records.episodes, selection)
+            results += [_found(each.episode_id, each, "episodic", scope) for each in episodes]
+        if args.type in (None, "procedural"):
+            procedures = await self.records.procedures(selection)
+            results += [
+                FoundTrace(
+                    id=trace_id(each.procedure_id),
+                    content="\n".join((each.name, each.trigger, *each.steps)),
+                    type="procedural",
+                    scope=scope,
+                    strength=1.0,
+                )
+                for each in procedures.items
+                if query.matches("\n".join((each.name, each.trigger, *each.steps)))
+            ]
+        return FoundTraces(results=tuple(results[: args.limit]))
+
+    async def rehydrate(self, args: RehydrateMemory, call: Call) -> Rehydrated:
+        ref = EpisodeRef(
+            call.identity.tenant_id,
+            record_id(args.trace_id),
+            sees=lambda owner: owner == call.identity.user,
+            ceiling=call.identity.ceiling,
+        )
+        found = await self.verbatim.rehydrate(ref, now=self.now())
+        if found is None:
+            return Rehydrated(verbatim_content=None, archived_at=None)
+        return Rehydrated(verbatim_content=found.content, archived_at=found.archived_at)
+
+    async def list_procedures(self, args: ProcedureList, call: Call) -> ListedProcedures:
+        selection = RecordSelection(
+            tenant_id=call.identity.tenant_id, owner=call.identity.user, ceiling=call.identity.ceiling
+        )
+        page = await self.records.procedures(selection, limit=PAGE_MAX)
+        return ListedProcedures(
+            procedures=tuple(ListedProcedure(name=it.name, trigger=it.trigger, steps=it.steps) for it in page.items)
+        )
+
+    async def _recall(self, query: str, limit: int, tiers: tuple[Tier, ...], call: Call) -> RecallResult:
+        identity = call.identity
+        request = RecallRequest(
+            tenant_id=identity.tenant_id,
+            owner=identity.user,
+            session=None if identity.session_id is None else ReadSession(identity.user_id, identity.session_id),
+            cue=query,
+            limit=limit,
+            tiers=tiers,
+            ceiling=identity.ceiling,
+        )
+        return await self.recall.recall(request, now=self.now())
+
+    async def _matching(
+        self,
+        query: WordQuery,
+        read: Callable[..., Awaitable[Page[S]]],
+        selection: RecordSelection,
+    ) -> Sequence[S]:
+        """Return the records that match, the newest first."""
+        found: list[S] = []
+        cursor: str | None = None
+        for _ in range(SEARCHED_MAX // PAGE_MAX):
+            page = await read(selection, limit=PAGE_MAX, cursor=cursor)
+            found += [each for each in page.items if query.matches(f"{each.subject} {each.content}")]
+            cursor = page.next
+            if cursor is None:
+                break
+        return found
+
+
+def _found_fact(fact: Fact) -> FoundTrace:
+    return _found(fact.fact_id, fact, "semantic", "user")
+
+
+def _found(record: str, found: _Searched, kind: MemoryType, scope: MemoryScope) -> FoundTrace:
+    content = found.content if found.subject == "user" else f"{found.subject}: {found.content}"
+    return FoundTrace(
+        id=trace_id(record), content=content, type=kind, scope=scope, strength=found.strength, tags=found.tags
+    )
+
+
+def _recalled(found: RecallResult) -> RecalledTraces:
+    return RecalledTraces(
+        items=tuple(_recalled_item(each) for each in found.items), missing=tuple(each.part for each in found.missing)
+    )
+
+
+def _recalled_item(each: RecalledMemory) -> RecalledTrace:
+    at = each.at or next((source.occurred_at for source in each.sources if source.occurred_at is not None), None)
+    return RecalledTrace(
+        tier=each.item.tier,
+        id=trace_id(each.item.id),
+        content=each.item.content,
+        score=each.item.score,
+        subject=each.item.subject,
+        occurred_at=at,
+    )

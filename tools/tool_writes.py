@@ -1,0 +1,321 @@
+"""The tools that change memory. Each sends an edit and waits for its result; `Accepted`: it did not come in time."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from ..recall.record_reader import RecordReader
+from ..schemas.base import Contract
+from ..schemas.commands import Command
+from ..schemas.edits import blocks, episodes, facts, procedures, prospective
+from ..schemas.episodes import Episode
+from ..schemas.facts import Fact, Trust
+from ..schemas.procedures import ProcedureText
+from ..schemas.tools import (
+    ActiveProcedure,
+    BlockEdited,
+    FactReplaced,
+    FactTold,
+    Forgotten,
+    MemoryAdd,
+    MemoryDelete,
+    MemoryMerge,
+    MemoryReflect,
+    MemoryUpdate,
+    ReflectCounts,
+    ToolBlockAppend,
+    ToolBlockReplace,
+    ToolBlockRethink,
+    ToolFactForget,
+    ToolFactRemember,
+    ToolFactSupersede,
+    ToolProcedureActivate,
+    TraceAdded,
+    TraceDeleted,
+    TracesMerged,
+    TraceUpdated,
+)
+from ..schemas.turns import Owner
+from ..streams.engine.audit import audit
+from ..streams.engine.commands import CommandPort
+from .editor import EditRefused, EditTarget, MemoryEditor
+from .tool_call import Accepted, Call, record_id, trace_id
+from .tool_port import ToolError
+
+R = TypeVar("R", bound=Contract)
+TRUST: Trust = "assistant"
+"""What a tool states is an agent's word."""
+PROCEDURE_NAME_MAX = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWrites:
+    editor: MemoryEditor
+    commands: CommandPort
+    records: RecordReader
+    now: Callable[[], datetime]
+
+    # ------------------------------------------------------------------------------------------------ any memory
+    async def add(self, args: MemoryAdd, call: Call) -> TraceAdded:
+        owner, session = call.owner(args.scope), call.session_id(args.scope)
+        match args.type:
+            case "episodic":
+                added = await self._edit(
+                    "episodes.add",
+                    episodes.EpisodeAdd(
+                        content=args.content,
+                        tags=args.tags,
+                        user_id=call.identity.user_id,
+                        session_id=session,
+                        trust=TRUST,
+                    ),
+                    episodes.EpisodeAdded,
+                    call,
+                    owner,
+                )
+                return TraceAdded(trace_id=trace_id(added.episode_id), existing=added.existing)
+            case "semantic":
+                told = await self._edit(
+                    "facts.remember",
+                    facts.FactRemember(content=args.content, tags=args.tags, session_id=session, trust=TRUST),
+                    facts.FactRemembered,
+                    call,
+                    owner,
+                )
+                return TraceAdded(trace_id=trace_id(told.fact_id), existing=told.decision == "dedup")
+            case "procedural":
+                defined = await self._edit(
+                    "procedures.define", _procedure(args.content), procedures.ProcedureChanged, call, owner
+                )
+                return TraceAdded(trace_id=trace_id(defined.procedure_id), existing=not defined.changed)
+            case "prospective":
+                task = await self._edit(
+                    "tasks.add",
+                    prospective.TaskAdd(
+                        content=args.content, condition=args.content[:500], tags=args.tags, trust=TRUST
+                    ),
+                    prospective.TaskChanged,
+                    call,
+                    owner,
+                )
+                return TraceAdded(trace_id=trace_id(task.task_id), existing=not task.changed)
+
+    async def update(self, args: MemoryUpdate, call: Call) -> TraceUpdated:
+        if args.content is None and args.tags is None:
+            raise ToolError("memory_update needs content, tags, or both")
+        found = await self._found(args.trace_id, call)
+        match found:
+            case None:
+                return TraceUpdated(updated=False)
+            case Fact():
+                edited: facts.FactEdited | episodes.EpisodeEdited = await self._edit(
+                    "facts.update",
+                    facts.FactEdit(fact_id=found.fact_id, content=args.content, tags=args.tags, trust=TRUST),
+                    facts.FactEdited,
+                    call,
+                    found.owner,
+                )
+            case Episode():
+                edited = await self._edit(
+                    "episodes.update",
+                    episodes.EpisodeEdit(episode_id=found.episode_id, content=args.content, tags=args.tags),
+                    episodes.EpisodeEdited,
+                    call,
+                    found.owner,
+                )
+        return TraceUpdated(updated=edited.changed)
+
+    async def delete(self, args: MemoryDelete, call: Call) -> TraceDeleted:
+        found = await self._found(args.trace_id, call)
+        match found:
+            case None:
+                return TraceDeleted(deleted=False)
+            case Fact():
+                gone = await self._edit(
+                    "facts.forget",
+                    facts.FactForget(fact_id=found.fact_id),
+                    facts.FactForgotten,
+                    call,
+                    found.owner,
+                )
+                return TraceDeleted(deleted=gone.forgotten)
+            case Episode():
+                deleted = await self._edit(
+                    "episodes.forget",
+                    episodes.EpisodeForget(episode_id=found.episode_id),
+                    episodes.EpisodeEdited,
+                    call,
+                    found.owner,
+                )
+                return TraceDeleted(deleted=deleted.changed)
+
+    async def merge(self, args: MemoryMerge, call: Call) -> TracesMerged:
+        found = await asyncio.gather(*(self._found(each, call) for each in args.trace_ids))
+        for given, each in zip(args.trace_ids, found, strict=True):
+            if each is None:
+                raise ToolError(f"there is no memory {given[:80]!r} of this user: search for its id")
+        all_facts = [each for each in found if isinstance(each, Fact)]
+        all_episodes = [each for each in found if isinstance(each, Episode)]
+        if all_facts and all_episodes:
+            raise ToolError("facts and episodes cannot be merged with each other: merge those of one type")
+        if all_facts:
+            merged = await self._edit(
+                "facts.merge",
+                facts.FactMerge(fact_ids=tuple(each.fact_id for each in all_facts), content=args.content, trust=TRUST),
+                facts.FactsMerged,
+                call,
+                all_facts[0].owner,
+            )
+            return TracesMerged(merged_trace_id=trace_id(merged.fact_id), sources_deleted=len(merged.merged_fact_ids))
+        joined = await self._edit(
+            "episodes.merge",
+            episodes.EpisodesMerge(episode_ids=tuple(each.episode_id for each in all_episodes), content=args.content),
+            episodes.EpisodesMerged,
+            call,
+            all_episodes[0].owner,
+        )
+        return TracesMerged(merged_trace_id=trace_id(joined.episode_id), sources_deleted=len(joined.merged_episode_ids))
+
+    async def reflect(self, args: MemoryReflect, call: Call) -> ReflectCounts:
+        """Maintain the user's memory now. All counts are zero when another run is in progress."""
+        identity = call.identity
+        command = Command(
+            command_id=str(uuid.uuid4()),
+            kind="hygiene",
+            tenant_id=identity.tenant_id,
+            owner=identity.user,
+            args={"run": "reflect"},
+            issued_by=identity.caller[:128],
+            issued_at=self.now(),
+        )
+        status = "failed"
+        try:
+            result = await self.commands.ask(command, patience=call.patience)
+            status = "accepted" if result is None else result.status
+        finally:
+            audit(
+                "reflect",
+                who=identity.caller,
+                tenant_id=identity.tenant_id,
+                owner=identity.user,
+                result=status,
+                command_id=command.command_id,
+            )
+        if result is None:
+            raise Accepted(command.command_id)
+        if result.status != "applied":
+            why = result.error.message if result.error is not None else result.status
+            raise EditRefused(result.status, f"memory was not maintained: {why}")
+        counts = result.result or {}
+        return ReflectCounts.from_payload({name: counts.get(name, 0) for name in ReflectCounts.model_fields})
+
+    # ------------------------------------------------------------------------------------------------ facts
+    async def remember_fact(self, args: ToolFactRemember, call: Call) -> FactTold:
+        session = call.identity.session_id
+        told = await self._edit(
+            "facts.remember",
+            facts.FactRemember(
+                content=args.content,
+                subject=args.subject,
+                category=args.category,
+                valid_from=args.valid_from,
+                tags=args.tags,
+                session_id=session,
+                trust=TRUST,
+            ),
+            facts.FactRemembered,
+            call,
+            call.identity.user,
+        )
+        return FactTold(decision=told.decision, fact_id=told.fact_id, reason=told.reason)
+
+    async def supersede_fact(self, args: ToolFactSupersede, call: Call) -> FactReplaced:
+        fact = await self._fact(args.fact_id, call)
+        replaced = await self._edit(
+            "facts.supersede",
+            facts.FactSupersede(fact_id=fact.fact_id, content=args.content, trust=TRUST),
+            facts.FactSuperseded,
+            call,
+            fact.owner,
+        )
+        return FactReplaced(old_fact_id=replaced.old_fact_id, fact_id=replaced.fact_id)
+
+    async def forget_fact(self, args: ToolFactForget, call: Call) -> Forgotten:
+        fact = await self._fact(args.fact_id, call)
+        gone = await self._edit(
+            "facts.forget",
+            facts.FactForget(fact_id=fact.fact_id, reason=args.reason),
+            facts.FactForgotten,
+            call,
+            fact.owner,
+        )
+        return Forgotten(forgotten=gone.forgotten)
+
+    # ------------------------------------------------------------------------------------------------ the session
+    async def append_to_block(self, args: ToolBlockAppend, call: Call) -> BlockEdited:
+        return await self._edit_block("blocks.append", blocks.BlockAppend(name=args.name, text=args.text), call)
+
+    async def replace_in_block(self, args: ToolBlockReplace, call: Call) -> BlockEdited:
+        edit = blocks.BlockReplace(name=args.name, old=args.old, new=args.new)
+        return await self._edit_block("blocks.replace", edit, call)
+
+    async def rethink_block(self, args: ToolBlockRethink, call: Call) -> BlockEdited:
+        return await self._edit_block("blocks.rethink", blocks.BlockRethink(name=args.name, value=args.value), call)
+
+    async def activate_procedure(self, args: ToolProcedureActivate, call: Call) -> ActiveProcedure:
+        owner = call.identity.user
+        found = await self.records.procedure(call.identity.tenant_id, owner, args.name, ceiling=call.identity.ceiling)
+        if found is None:
+            raise ToolError(f"there is no procedure {args.name!r}: procedure_list names them")
+        edit = procedures.ProcedureActivate(name=found.name, owner=owner)
+        done = await self._edit("procedures.activate", edit, procedures.ProcedureActivated, call)
+        return ActiveProcedure(name=done.name, steps=found.steps, active=done.active)
+
+    async def _edit_block(self, kind: str, args: Contract, call: Call) -> BlockEdited:
+        """Edit a block of the session, or of the user where the connection names no session."""
+        owner = None if call.identity.session is not None else call.identity.user
+        changed = await self._edit(kind, args, blocks.BlockChanged, call, owner)
+        return BlockEdited(name=changed.name, value=changed.value, characters=changed.characters, limit=changed.limit)
+
+    # ------------------------------------------------------------------------------------------------ within
+    async def _edit(self, kind: str, args: Contract, result: type[R], call: Call, owner: Owner | None = None) -> R:
+        """Send an edit of an owner, or of the session where there is none."""
+        session = None if owner is not None else call.session
+        answer = await self.editor.edit(
+            kind,
+            args,
+            target=EditTarget(call.identity.tenant_id, owner=owner, session=session),
+            caller=call.identity.caller,
+            patience=call.patience,
+            idempotency_key=call.key,
+        )
+        if answer.result is None:
+            raise Accepted(answer.command_id)
+        assert isinstance(answer.result, result)
+        return answer.result
+
+    async def _found(self, given: str, call: Call) -> Fact | Episode | None:
+        """Return the user's fact or episode that a trace id names, whatever its state."""
+        identity, wanted = call.identity, record_id(given)
+        fact = await self.records.fact(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
+        if fact is not None:
+            return fact
+        return await self.records.episode(identity.tenant_id, wanted, sees=call.may_change, ceiling=identity.ceiling)
+
+    async def _fact(self, given: str, call: Call) -> Fact:
+        found = await self._found(given, call)
+        if not isinstance(found, Fact):
+            raise ToolError(f"there is no fact {given[:80]!r} of this user: fact_search finds ids")
+        return found
+
+
+def _procedure(content: str) -> procedures.ProcedureDefine:
+    """Read a procedure from a text: its first line says when it applies, and names it; the others are the steps."""
+    first, *rest = [line.strip(" -*\t") for line in content.splitlines() if line.strip(" -*\t")] or [""]
+    steps: list[ProcedureText] = [line[:500] for line in rest] or [first[:500]]
+    return procedures.ProcedureDefine(name=first[:PROCEDURE_NAME_MAX].strip(), trigger=first[:500], steps=tuple(steps))
