@@ -157,14 +157,19 @@ class RecordReader:
         return fact if fact.sensitivity in up_to(ceiling) and sees(fact.owner) else None
 
     async def facts_by_id(
-        self, tenant_id: str, fact_ids: Sequence[str], *, ceiling: Sensitivity = "internal"
+        self,
+        tenant_id: str,
+        fact_ids: Sequence[str],
+        *,
+        sees: Sees = sees_all,
+        ceiling: Sensitivity = "internal",
     ) -> Mapping[str, Fact]:
-        """Return those of these facts that may be read, by id."""
+        """Return those of these facts that the caller may read, by id."""
         if not fact_ids or not await self._existing.has(FACTS):
             return {}
         found = await self._store.get(FACTS, tenant_id=tenant_id, ids=fact_ids)
         facts = (_FACT.record(each.payload) for each in found.values())
-        return {fact.fact_id: fact for fact in facts if fact.sensitivity in up_to(ceiling)}
+        return {fact.fact_id: fact for fact in facts if fact.sensitivity in up_to(ceiling) and sees(fact.owner)}
 
     async def episode(
         self, tenant_id: str, episode_id: str, *, sees: Sees = sees_all, ceiling: Sensitivity = "internal"

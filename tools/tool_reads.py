@@ -105,7 +105,10 @@ class ToolReads:
         if found.silent:
             raise ToolError("the facts do not answer now; try again in a moment")
         known = await self.records.facts_by_id(
-            call.identity.tenant_id, [each.item.id for each in found.items], ceiling=call.identity.ceiling
+            call.identity.tenant_id,
+            [each.item.id for each in found.items],
+            sees=call.identity.sees,
+            ceiling=call.identity.ceiling,
         )
         facts = [known[each.item.id] for each in found.items if each.item.id in known]
         return FoundTraces(results=tuple(_found_fact(each) for each in facts))

@@ -153,6 +153,7 @@ class World:
                     told = f"{content}, in all its words, by {owner.scope} {owner.id}"
                     self.gists.append(await self.memory.compressed(told, tenant=tenant, owner=owner))
                 await self.memory.digest(CONTENTS[0], tenant=tenant, owner=owner)
+                await self.memory.procedure(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
                 for session in SESSIONS:
                     for number, content in enumerate(CONTENTS):
@@ -266,6 +267,26 @@ async def one_fact(world: World, store: VectorStore, asked: Asked) -> Told:
     ref = world.ref(asked)
     fact = await RecordReader(store=store).fact(ref.tenant_id, ref.fact_id, sees=ref.sees, ceiling=ref.ceiling)
     return [] if fact is None else [fact_told(fact)]
+
+
+async def facts_by_id(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.ref(asked)
+    found = await RecordReader(store=store).facts_by_id(
+        ref.tenant_id, [ref.fact_id], sees=ref.sees, ceiling=ref.ceiling
+    )
+    return [fact_told(each) for each in found.values()]
+
+
+async def one_episode(world: World, store: VectorStore, asked: Asked) -> Told:
+    ref = world.gist(asked)
+    episode = await RecordReader(store=store).episode(ref.tenant_id, ref.episode_id, sees=ref.sees, ceiling=ref.ceiling)
+    return [] if episode is None else [fact_told(episode)]
+
+
+async def one_procedure(world: World, store: VectorStore, asked: Asked) -> Told:
+    owner = asked.who.owner
+    found = await RecordReader(store=store).procedure(asked.who.tenant, owner, CONTENTS[0], ceiling=asked.ceiling)
+    return [] if found is None else [fact_told(found)]
 
 
 async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
@@ -395,7 +416,11 @@ READS: dict[str, Read] = {
     "RecordReader.episodes": pages("episodes", lambda episode: [fact_told(episode)]),
     "RecordReader.working": pages("working", lambda row: [row_told(row)]),
     "RecordReader.log": pages("log", turn_told),
+    "RecordReader.procedures": pages("procedures", lambda procedure: [fact_told(procedure)]),
     "RecordReader.fact": one_fact,
+    "RecordReader.facts_by_id": facts_by_id,
+    "RecordReader.episode": one_episode,
+    "RecordReader.procedure": one_procedure,
     "RecordReader.digest": one_digest,
     "RecordReader.every_digest": every("every_digest", fact_told),
     "RecordReader.every_fact": every("every_fact", fact_told),

@@ -13,11 +13,12 @@ from memstream.memory.recall.links import Links, strengthen_links
 from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
 from memstream.schemas.cloudevents import rfc3339
-from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, TURNS, WORKING
+from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
 from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
 from memstream.schemas.links import StoredLinks
+from memstream.schemas.procedures import StoredProcedure
 from memstream.schemas.recall import Tier
 from memstream.schemas.turns import Owner
 from memstream.schemas.working_set import StoredMessage, StoredWorkingEntry
@@ -151,6 +152,17 @@ class StoredMemory:
         self.whose[digest_id] = (tenant, digest.owner_key)
         await self.store.put(DIGESTS, [Point(digest_id, digest.to_payload())])
         return digest_id
+
+    async def procedure(self, name: str, *, tenant: str = "acme", owner: Owner | None = None) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        key = owner.key(tenant)
+        procedure = StoredProcedure(
+            procedure_id=ids.procedure_id(key, name), tenant_id=tenant, owner=owner, name=name, trigger=name,
+            steps=(name,), at=NOW, owner_key=key,
+        )  # fmt: skip
+        self.whose[procedure.procedure_id] = (tenant, key)
+        await self.store.put(PROCEDURES, [Point(procedure.procedure_id, procedure.to_payload())])
+        return procedure.procedure_id
 
     async def compressed(self, content: str, **fields: Any) -> str:
         """Write an episode that was reduced to a gist; its full text is in the archive."""
