@@ -2,16 +2,18 @@
 
 One recall reads the tiers whose sections are on, and the digest is read beside it. Then memory/recall/context.py
 selects and renders. Where a preset finds no fact for the cue, a second recall takes what counts most, so that a new
-session of a known user has a context. Blocks have no store yet: their switch is accepted and their section is empty.
+session of a known user has a context. What a session holds, and what is to be done, is read beside them
+(held_records.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import Literal, Protocol, get_args
 from zoneinfo import ZoneInfo
 
@@ -24,6 +26,7 @@ from ..memory.recall.context import (
     Memories,
     RenderedContext,
     Section,
+    WorkingBlock,
     render,
     tokens,
 )
@@ -34,11 +37,12 @@ from ..schemas.errors import Fatal
 from ..schemas.recall import Tier
 from ..schemas.turns import Owner, Sensitivity
 from .deadline import DeadlineReads, UnansweredPart
+from .held_records import HeldRecords, owner_blocks, session_blocks, tasks_to_do
 from .recall_events import NullRecallPublisher, RecallPublisher, answered
 from .request import LIMIT_MAX, ReadSession, RecallRequest
 from .service import RecalledMemory, RecallPort, RecallResult
 
-Switch = Literal["blocks", "digest", "semantic", "working", "episodic", "recall"]
+Switch = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic", "recall"]
 """The sections, and `recall`: whether that tool is offered beside the text."""
 Preset = Literal["default", "full", "small"]
 PRESETS: Mapping[Preset, frozenset[Switch]] = {
@@ -159,15 +163,20 @@ class ContextService:
         *,
         recall: RecallPort,
         digests: DigestReader | None = None,
+        held: HeldRecords | None = None,
+        locale: str = "en",
         publisher: RecallPublisher | None = None,
         mark: Callable[[], str] = new_mark,
         count: Callable[[str], int] = tokens,
     ) -> None:
-        """`digests` reads the digest; None means that there is none. `teller` publishes the items that are shown, not
+        """`digests` reads the digest, `held` blocks and tasks; None means that there are none. `locale`: the language
+        packs that read the conditions of tasks. `publisher` publishes the items that are shown, not
         those that were only read. `mark` draws the boundary mark of each context. `count` counts tokens as the caller's
         model does."""
         self._recall = recall
         self._digests = digests
+        self._held = held
+        self._locale = locale
         self._publisher: RecallPublisher = publisher or NullRecallPublisher()
         self._mark = mark
         self._count = count
@@ -176,7 +185,12 @@ class ContextService:
         """Build the context. Parts that are slow or fail are named in the answer. `Fatal`: an invariant is broken."""
         parts = DeadlineReads(patience=DIGEST_PATIENCE)
         tiers = tuple(tier for tier in TIERS_OF_SECTIONS if tier in request.switches)
-        digest, recalled = await asyncio.gather(self._digest(request, parts), self._recalled(request, tiers, now))
+        digest, blocks, tasks, recalled = await asyncio.gather(
+            self._digest(request, parts),
+            self._blocks(request, parts),
+            self._tasks(request, parts),
+            self._recalled(request, tiers, now),
+        )
         sections = request.sections
         if self._finds_nothing(request, digest, recalled):
             recalled = _joined(recalled, await self._recalled(replace(request, cue=None), INSTEAD_TIERS, now))
@@ -189,7 +203,8 @@ class ContextService:
             spare_digest=request.by_preset and request.cue is not None,
         )
         digested = await self._digested(request, digest, now)
-        rendered = self._rendered(_memories(digest, digested, recalled, tiers, now), policy)
+        memories = replace(_memories(digest, digested, recalled, tiers, now), blocks=blocks, tasks=tasks)
+        rendered = self._rendered(memories, policy)
         if shown := {each.id for each in rendered.shown}:
             items = (each for each in recalled.items if each.item.id in shown)
             self._publisher.publish(answered(request.recall_request(TIERS_OF_SECTIONS), items, now))
@@ -197,7 +212,12 @@ class ContextService:
         return PromptContext(
             text=rendered.text,
             tokens=self._count(rendered.text),
-            shown={section: _shown(rendered, section) for section in get_args(Section) if section in sections},
+            shown={
+                section: ids
+                for section in get_args(Section)
+                if section in sections
+                if (ids := _shown(rendered, section)) or section != "tasks"
+            },
             tools=("recall",) if "recall" in request.switches else (),
             missing=missing,
             silent=(recalled.silent or not tiers)
@@ -229,20 +249,43 @@ class ContextService:
             "digest", lambda: digests.digest(request.tenant_id, request.owner, ceiling=request.ceiling)
         )
 
+    async def _blocks(self, request: ContextRequest, parts: DeadlineReads) -> Sequence[WorkingBlock]:
+        """Return what the session holds; without a session the owner's blocks."""
+        held, session = self._held, request.session
+        if held is None or "blocks" not in request.switches or not _is_of_now(request):
+            return ()
+        tenant_id, owner, ceiling = request.tenant_id, request.owner, request.ceiling
+        if session is not None:
+            return await parts.ask("blocks", lambda: session_blocks(held, tenant_id, session, ceiling=ceiling)) or ()
+        return await parts.ask("blocks", lambda: owner_blocks(held, tenant_id, owner, ceiling=ceiling)) or ()
+
+    async def _tasks(self, request: ContextRequest, parts: DeadlineReads) -> Sequence[ContextItem]:
+        held = self._held
+        if held is None or "tasks" not in request.switches or not _is_of_now(request):
+            return ()
+        tenant_id, owner, cue, ceiling = request.tenant_id, request.owner, request.cue, request.ceiling
+        read = partial(tasks_to_do, held, tenant_id, owner, cue=cue, locale=self._locale, ceiling=ceiling)
+        return await parts.ask("tasks", read) or ()
+
     def _reads_digest(self, request: ContextRequest) -> bool:
         """Tell whether the digest is read. Only the present digest exists, so a read of the past has none."""
-        of_now = request.as_of is None and request.known_at is None
-        return self._digests is not None and "digest" in request.switches and of_now
+        return self._digests is not None and "digest" in request.switches and _is_of_now(request)
 
     def _rendered(self, memories: Memories, policy: ContextPolicy) -> RenderedContext:
         """Render the memories under a mark that does not occur in them."""
-        statements = (*memories.facts, *memories.focus, *memories.episodes)
+        statements = (*memories.tasks, *memories.facts, *memories.focus, *memories.episodes)
         texts = [text for each in statements for text in (each.content, each.subject)] + [memories.digest or ""]
+        texts += [text for block in memories.blocks for text in (block.name, block.text)]
         for _ in range(DRAWS):
             mark = self._mark()
             if not any(mark in text for text in texts):
                 return render(memories, policy, mark=mark, count=self._count)
         raise Fatal(f"each of {DRAWS} boundary marks occurred in a memory, so they are not random")
+
+
+def _is_of_now(request: ContextRequest) -> bool:
+    """Whether the context is about the present. Of what has no history, only the present exists."""
+    return request.as_of is None and request.known_at is None
 
 
 def _joined(first: RecallResult, instead: RecallResult) -> RecallResult:

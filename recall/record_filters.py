@@ -86,8 +86,13 @@ def digests_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_owned(selection))
 
 
-def procedures_filter(selection: RecordSelection) -> models.Filter:
+def owned_filter(selection: RecordSelection) -> models.Filter:
     return models.Filter(must=_owned(selection))
+
+
+def procedures_filter(selection: RecordSelection) -> models.Filter:
+    removed = [] if selection.state == ALL else [_empty("removed_at")]
+    return models.Filter(must=[*_owned(selection), *removed])
 
 
 def messages_filter(selection: RecordSelection) -> models.Filter:

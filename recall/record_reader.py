@@ -7,7 +7,7 @@ that does not exist counts as empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -17,13 +17,19 @@ from qdrant_client import models
 from ..adapters.ports import Payload, VectorStore
 from ..adapters.vectors.conditions import any_of, equals
 from ..schemas.base import Contract
-from ..schemas.collections import DIGESTS, EPISODES, FACTS, PROCEDURES, TURNS, WORKING
+from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings, StoredBlock, StoredHoldings
+from ..schemas.collections import BLOCKS, DIGESTS, EPISODES, FACTS, HOLDINGS, PROCEDURES, TASKS, TURNS, WORKING
 from ..schemas.digests import Digest, StoredDigest
+from ..schemas.edits.prospective import TaskState
 from ..schemas.episodes import Episode, StoredEpisode
 from ..schemas.facts import Fact, StoredFact
+from ..schemas.ids import block_id as block_id_of
 from ..schemas.ids import digest_id as digest_id_of
+from ..schemas.ids import holdings_id as holdings_id_of
 from ..schemas.ids import procedure_id as procedure_id_of
+from ..schemas.ids import session_key
 from ..schemas.procedures import Procedure, StoredProcedure
+from ..schemas.prospective import ProspectiveTask, StoredTask
 from ..schemas.turns import Owner, Sensitivity, up_to
 from ..schemas.working_set import ENTRIES_MAX, StoredMessage, StoredWorkingEntry
 from .collection_cache import CollectionCache
@@ -34,14 +40,20 @@ from .record_filters import (
     episodes_filter,
     facts_filter,
     messages_filter,
+    owned_filter,
     procedures_filter,
     working_filter,
 )
 
 PAGE_DEFAULT = 50
+PENDING: tuple[TaskState, ...] = ("open", "due")
+"""States of tasks that are still to be done."""
+PENDING_MAX = 500
+"""Pending tasks of an owner that a context looks at."""
 TURNS_MAX = 50
 """Turns of a page of the session log. Each has up to 64 messages and 256 KiB."""
 R = TypeVar("R", bound=Contract)
+L = TypeVar("L", OwnerBlock, Procedure)
 Sees = Callable[[Owner], bool]
 """Whether the caller may see this owner's records."""
 
@@ -80,6 +92,8 @@ _DIGEST: _Kind[Digest] = _Kind(DIGESTS, digests_filter, lambda each: StoredDiges
 _PROCEDURE: _Kind[Procedure] = _Kind(
     PROCEDURES, procedures_filter, lambda each: StoredProcedure.from_payload(each).public(), None
 )
+_BLOCK: _Kind[OwnerBlock] = _Kind(BLOCKS, owned_filter, lambda each: StoredBlock.from_payload(each).public(), None)
+_TASK: _Kind[ProspectiveTask] = _Kind(TASKS, owned_filter, lambda each: StoredTask.from_payload(each).public(), None)
 _MESSAGE: _Kind[StoredMessage] = _Kind(TURNS, messages_filter, StoredMessage.from_payload, "occurred_at")
 
 
@@ -116,6 +130,12 @@ class RecordReader:
     ) -> Page[Procedure]:
         """Read a page of procedures by id."""
         return await self._page(_PROCEDURE, selection, limit, cursor)
+
+    async def blocks(
+        self, selection: RecordSelection, *, limit: int = PAGE_DEFAULT, cursor: str | None = None
+    ) -> Page[OwnerBlock]:
+        """Read a page of the owners' blocks by id. Those of a session are among its holdings."""
+        return await self._page(_BLOCK, selection, limit, cursor)
 
     async def log(self, selection: RecordSelection, *, limit: int = 20, cursor: str | None = None) -> Page[LoggedTurn]:
         """Read a page of turns, the newest first, at most 50. A turn is never divided between pages."""
@@ -194,7 +214,62 @@ class RecordReader:
         if procedure_id not in found:
             return None
         procedure = _PROCEDURE.record(found[procedure_id].payload)
-        return procedure if procedure.sensitivity in up_to(ceiling) else None
+        shown = procedure.removed_at is None and procedure.sensitivity in up_to(ceiling)
+        return procedure if shown else None
+
+    async def blocks_by_name(
+        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
+    ) -> tuple[OwnerBlock, ...]:
+        """Return those of these blocks that exist and may be read, in their order."""
+        wanted = [block_id_of(each.owner.key(tenant_id), each.name) for each in named]
+        return await self._by_ids(_BLOCK, tenant_id, wanted, ceiling)
+
+    async def procedures_by_name(
+        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
+    ) -> tuple[Procedure, ...]:
+        """Return those of these procedures that exist and may be read, in their order."""
+        wanted = [procedure_id_of(each.owner.key(tenant_id), each.name) for each in named]
+        found = await self._by_ids(_PROCEDURE, tenant_id, wanted, ceiling)
+        return tuple(each for each in found if each.removed_at is None)
+
+    async def tasks(
+        self,
+        selection: RecordSelection,
+        *,
+        states: Collection[TaskState] = (),
+        limit: int = PAGE_DEFAULT,
+        cursor: str | None = None,
+    ) -> Page[ProspectiveTask]:
+        """Read a page of tasks by id. No states: those that are open or due."""
+        wanted = any_of("state", tuple(states) or PENDING)
+        return await self._page(_TASK, selection, limit, cursor, wanted)
+
+    async def pending_tasks(
+        self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
+    ) -> tuple[ProspectiveTask, ...]:
+        """Return the owner's tasks that are due, or that wait for a condition; the due ones first, by their time."""
+        if not await self._existing.has(TASKS):
+            return ()
+        selection = RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling)
+        where = models.Filter(must=[owned_filter(selection), any_of("state", PENDING)])
+        found = await self._store.select(TASKS, tenant_id=tenant_id, where=where, limit=PENDING_MAX)
+        tasks = [StoredTask.from_payload(each.payload).public() for each in found]
+        return tuple(sorted(tasks, key=lambda each: (each.state != "due", str(each.due_at or ""), each.task_id)))
+
+    async def holdings(
+        self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"
+    ) -> SessionHoldings | None:
+        """Return what a session holds for its context, without the blocks that the caller may not read. None: it never
+        held anything."""
+        if not await self._existing.has(HOLDINGS):
+            return None
+        holdings_id = holdings_id_of(session_key(tenant_id, user_id, session_id))
+        found = await self._store.get(HOLDINGS, tenant_id=tenant_id, ids=[holdings_id])
+        if holdings_id not in found:
+            return None
+        held = StoredHoldings.from_payload(found[holdings_id].payload).public()
+        shown = tuple(block for block in held.blocks if block.sensitivity in up_to(ceiling))
+        return held.model_copy(update={"blocks": shown})
 
     async def digest(self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal") -> Digest | None:
         """Return the owner's digest. None: there is none, or the caller may not read it."""
@@ -230,19 +305,35 @@ class RecordReader:
         return sorted(await self._every(_MESSAGE, selection), key=said_in_order)
 
     # -------------------------------------------------------------------------------------------- within
-    async def _page(self, kind: _Kind[R], selection: RecordSelection, limit: int, cursor: str | None) -> Page[R]:
+    async def _page(
+        self,
+        kind: _Kind[R],
+        selection: RecordSelection,
+        limit: int,
+        cursor: str | None,
+        *further: models.Condition,
+    ) -> Page[R]:
         if not await self._existing.has(kind.collection):
             return Page(())
         page = await read_page(
             self._store,
             kind.collection,
             tenant_id=selection.tenant_id,
-            where=kind.where(selection),
+            where=models.Filter(must=[kind.where(selection), *further]),
             order_by=kind.order_by,
             limit=limit,
             cursor=cursor,
         )
         return Page(tuple(kind.record(each.payload) for each in page.items), page.next)
+
+    async def _by_ids(
+        self, kind: _Kind[L], tenant_id: str, wanted: Sequence[str], ceiling: Sensitivity
+    ) -> tuple[L, ...]:
+        if not wanted or not await self._existing.has(kind.collection):
+            return ()
+        found = await self._store.get(kind.collection, tenant_id=tenant_id, ids=wanted)
+        records = (kind.record(found[each].payload) for each in wanted if each in found)
+        return tuple(each for each in records if each.sensitivity in up_to(ceiling))
 
     async def _every(self, kind: _Kind[R], selection: RecordSelection) -> list[R]:
         if not await self._existing.has(kind.collection):

@@ -28,6 +28,7 @@ from .topics import (
     RECALLED,
     RESULTS,
     STAGES,
+    TASKS_DUE,
     TURNS,
     Topic,
     catalogue,
@@ -58,6 +59,7 @@ VALUES: Final[dict[str, Value]] = {
     RECALLED.name: Value("recalled", "memstream.recalled.v1"),
     FACTS_UPDATED.name: Value("fact_updated", "memstream.fact.updated.v1"),
     FACTS.name: Value("fact", "memstream.fact.state.v1"),
+    TASKS_DUE.name: Value("task_due", "memstream.task.due.v1"),
     RESULTS.name: Value("command_result", "memstream.command.result.v1"),
 }
 """By topic."""

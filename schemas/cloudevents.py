@@ -15,6 +15,7 @@ EventType = Literal[
     "memstream.fact.updated.v1",
     "memstream.fact.state.v1",
     "memstream.recalled.v1",
+    "memstream.task.due.v1",
     "memstream.command.v1",
     "memstream.command.result.v1",
 ]

@@ -24,6 +24,10 @@ ARCHIVE = "archive"
 BUDGETS = "budgets"
 LINKS = "links"
 LABELS = "labels"
+BLOCKS = "blocks"
+HOLDINGS = "holdings"
+TASKS = "tasks"
+GROUPS = "groups"
 TENANT_FIELD = "tenant_id"
 
 
@@ -112,8 +116,16 @@ COLLECTIONS: tuple[CollectionSpec, ...] = (
     ),
     CollectionSpec(BUDGETS, has_vectors=False, fields=_fields(keyword="day")),
     CollectionSpec(DIGESTS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
-    CollectionSpec(PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
+    CollectionSpec(
+        PROCEDURES, has_vectors=False, fields=_fields(keyword="owner_key sensitivity", datetime="removed_at")
+    ),
     CollectionSpec(ARCHIVE, has_vectors=False, fields=_fields(keyword="owner_key", datetime="accessed_at")),
     CollectionSpec(LINKS, has_vectors=False, fields=_fields()),
     CollectionSpec(LABELS, has_vectors=False, fields=_fields()),
+    CollectionSpec(BLOCKS, has_vectors=False, fields=_fields(keyword="owner_key sensitivity")),
+    CollectionSpec(HOLDINGS, has_vectors=False, fields=_fields()),
+    CollectionSpec(
+        TASKS, has_vectors=False, fields=_fields(keyword="owner_key state sensitivity content_hash", datetime="due_at")
+    ),
+    CollectionSpec(GROUPS, has_vectors=False, fields=_fields(keyword="owner_key members[].key")),
 )

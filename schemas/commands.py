@@ -19,8 +19,6 @@ KEPT_MAX: Final = 20
 
 Kind = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
-SESSION_KINDS = frozenset(("observe", "flush_important"))
-
 
 class SessionRef(Contract):
     """A session of a user."""

@@ -37,6 +37,7 @@ from .commands import (
 from .episodes import EpisodesRecorded
 from .facts import Fact, FactUpdated
 from .observations import Observed
+from .prospective import TaskDue
 from .recall import RecalledItem, RecallReport
 from .turns import Turn
 
@@ -97,6 +98,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published("episodes_recorded", EpisodesRecorded, "produced", "value on memory.episodes.recorded"),
     Published("fact", Fact, "produced", "value on memory.facts"),
     Published("fact_updated", FactUpdated, "produced", "value on memory.facts.updated"),
+    Published("task_due", TaskDue, "produced", "value on memory.tasks.due"),
     Published("recalled", RecallReport, "produced", "value on memory.recalled"),
     Published("recalled_item", RecalledItem, "produced", "one item of an answer of recall"),
     Published("command_result", CommandResult, "produced", "value on memory.commands.results"),

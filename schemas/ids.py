@@ -128,6 +128,31 @@ def procedure_id(owner: str, name: str) -> str:
     return _derive(f"procedure/{owner}/{encode(canonical(name))}")
 
 
+def block_id(owner: str, name: str) -> str:
+    """Derive the id of an owner's block; an owner has one of each name."""
+    return _derive(f"block/{owner}/{encode(canonical(name))}")
+
+
+def holdings_id(session: str) -> str:
+    """Derive the id of what a session holds; there is one point per session."""
+    return _derive(f"holdings/{session}")
+
+
+def task_id(owner: str, command: str) -> str:
+    """Derive the id of a task from the command that added it."""
+    return _derive(f"task/{owner}/{encode(command)}")
+
+
+def task_due_id(task: str, due_at: datetime) -> str:
+    """Derive the id of the command, and of the event, that a task is due at a time."""
+    return _derive(f"due/{task}/{due_at.astimezone(UTC).isoformat()}")
+
+
+def group_record_id(owner: str) -> str:
+    """Derive the id of a group's record. `owner`: the key of the group as an owner."""
+    return _derive(f"group/{owner}")
+
+
 def archive_id(episode: str) -> str:
     """Derive the id of the row that keeps an episode's words."""
     return _derive(f"archive/{episode}")

@@ -6,17 +6,30 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from .base import Contract, GivenId, Instant, ModelName, OurId
+from .base import CommandId, Contract, GivenId, Instant, ModelName, OurId, Reason
 from .observations import PromptName
 from .turns import Owner, Sensitivity
 
 STEPS_MAX = 20
+PROCEDURES_MAX = 100
+"""Procedures of an owner that a person or an agent may define."""
+VERSIONS_KEPT = 10
+"""Earlier versions of a procedure."""
 ProcedureName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 ProcedureText = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
+class ProcedureVersion(Contract):
+    """An earlier version of a procedure."""
+
+    version: Annotated[int, Field(ge=1)]
+    trigger: ProcedureText
+    steps: Annotated[tuple[ProcedureText, ...], Field(min_length=1, max_length=STEPS_MAX)]
+    at: Instant
+
+
 class Procedure(Contract):
-    """A procedure of an owner. A new one of the same name replaces it."""
+    """A procedure of an owner. A new one of the same name is its next version."""
 
     procedure_id: OurId
     tenant_id: GivenId
@@ -30,6 +43,14 @@ class Procedure(Contract):
     model: ModelName | None = None
     prompt: PromptName | None = None
     run_id: OurId | None = None
+    version: Annotated[int, Field(ge=1)] = 1
+    command_id: CommandId | None = None
+    """The command of the last edit by hand."""
+    reason: Reason = ""
+    removed_at: Instant | None = None
+    """It is out of every read but that of its versions."""
+    earlier: Annotated[tuple[ProcedureVersion, ...], Field(max_length=VERSIONS_KEPT)] = ()
+    """Earlier versions, oldest first."""
 
 
 class StoredProcedure(Procedure):
@@ -39,3 +60,11 @@ class StoredProcedure(Procedure):
 
     def public(self) -> Procedure:
         return Procedure.from_payload(self.to_payload())
+
+
+def earlier_versions(procedure: Procedure) -> tuple[ProcedureVersion, ...]:
+    """Return the last versions, with the one that stands now."""
+    last = ProcedureVersion(
+        version=procedure.version, trigger=procedure.trigger, steps=procedure.steps, at=procedure.at
+    )
+    return (*procedure.earlier, last)[-VERSIONS_KEPT:]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from .archive import ArchivedText
 from .asyncapi import ARGS, VALUES
 from .base import Contract
+from .blocks import StoredBlock, StoredHoldings
 from .budgets import StoredBudget
 from .collections import COLLECTIONS, CollectionSpec
 from .command_kinds import KINDS
@@ -23,6 +24,7 @@ from .generate import PUBLISHED, file_name, schema_of
 from .labels import TurnLabel
 from .links import StoredLinks
 from .procedures import StoredProcedure
+from .prospective import StoredTask
 from .tasks import TASKS
 from .topics import COMMANDS, COMMANDS_SESSION, DEAD_LETTER_SUFFIX, TOPICS, Topic, catalogue
 from .working_set import StoredMessage, StoredWorkingEntry
@@ -36,6 +38,9 @@ STORED: Final[dict[str, type[Contract]]] = {
         StoredFact,
         StoredDigest,
         StoredProcedure,
+        StoredHoldings,
+        StoredBlock,
+        StoredTask,
         ArchivedText,
         StoredBudget,
         StoredLinks,

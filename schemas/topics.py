@@ -48,6 +48,7 @@ COMMANDS = Topic(
 EPISODES_RECORDED = Topic("memory.episodes.recorded", "owner", "delete", 7, ("reflector",), ("consolidation",))
 FACTS_UPDATED = Topic("memory.facts.updated", "owner", "delete", 30, ("reflector",), ("anyone",))
 FACTS = Topic("memory.facts", "tenant/fact_id", "compact", None, ("reflector",), ("anyone",))
+TASKS_DUE = Topic("memory.tasks.due", "owner", "delete", 7, ("reflector",), ("anyone",))
 RECALLED = Topic("memory.recalled", "owner", "delete", 1, ("recall",), ("consolidation",))
 RESULTS = Topic(
     "memory.commands.results", "command id", "delete", 1, ("observer", "reflector", "consolidation"), ("tools",)
@@ -62,6 +63,7 @@ TOPICS: tuple[Topic, ...] = (
     RECALLED,
     FACTS_UPDATED,
     FACTS,
+    TASKS_DUE,
     RESULTS,
 )
 BY_NAME: dict[str, Topic] = {topic.name: topic for topic in TOPICS}

@@ -8,9 +8,9 @@ from pydantic import JsonValue, ValidationError
 
 from ...memory.policies import MemoryPolicy, TiersPolicy
 from ...schemas import ids
-from ...schemas.base import REASON_MAX, explain
+from ...schemas.base import REASON_MAX, Contract, explain
+from ...schemas.command_kinds import KINDS, CommandKind, command_kind
 from ...schemas.commands import (
-    SESSION_KINDS,
     Command,
     CommandResult,
     FlushImportant,
@@ -33,18 +33,30 @@ REMINDER_LASTS = timedelta(days=7)
 
 def refusal_of(command: Command, tiers: TiersPolicy) -> ResultError | None:
     """Return why the command is refused; None when it is accepted."""
-    if command.kind not in SESSION_KINDS:
-        known = ", ".join(sorted(SESSION_KINDS))
+    kind = command_kind("session", command.kind)
+    if kind is None:
+        known = ", ".join(sorted(each.name for each in KINDS if each.address == "session"))
         message = f"{COMMANDS_SESSION.name} takes the kinds {known}, not {command.kind!r}"
-        return ResultError(code="unknown_kind", message=message)
-    if (off := refusal(command, tiers)) is not None:
-        return off
-    if command.kind == "flush_important":
-        try:
-            FlushImportant.from_payload(command.args)
-        except ValidationError as error:
-            return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])
-    return None
+        return ResultError(code="unknown_kind", message=message[:REASON_MAX])
+    args = refusal(command, tiers) or _args(kind, command)
+    return args if isinstance(args, ResultError) else None
+
+
+def edit_args(command: Command, tiers: TiersPolicy) -> Contract:
+    """Return the arguments of an edit, or why it is refused."""
+    kind = command_kind("session", command.kind)
+    assert kind is not None  # the catalogue of edits has it
+    args = refusal(command, tiers) or _args(kind, command)
+    assert args is not None  # an edit has arguments
+    return args
+
+
+def _args(kind: CommandKind, command: Command) -> Contract | None:
+    """Return a command's arguments or why they are invalid; None: the kind has none."""
+    try:
+        return None if kind.args is None else kind.args.from_payload(command.args)
+    except ValidationError as error:
+        return ResultError(code="invalid_args", message=explain(error)[:REASON_MAX])
 
 
 def status_of(command: Command, tiers: TiersPolicy, *, now: datetime) -> ResultStatus:

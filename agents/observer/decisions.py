@@ -14,18 +14,21 @@ from pydantic import JsonValue
 
 from ...memory.policies import MemoryPolicy
 from ...schemas import ids
+from ...schemas.blocks import StoredHoldings
 from ...schemas.cloudevents import CloudEvent, rfc3339
-from ...schemas.collections import WORKING
-from ...schemas.commands import Command
+from ...schemas.collections import HOLDINGS, WORKING
+from ...schemas.commands import Command, CommandResult, ResultError
 from ...schemas.errors import Poison
 from ...schemas.observations import Observed
 from ...schemas.outcomes import DeletePoints, Outcome, OutPoint, OutRecord, PutPoints, Source, Write
 from ...schemas.topics import OBSERVATIONS
-from ...schemas.working_set import WorkingSet
+from ...schemas.turns import Owner
+from ...streams.engine.commands import result_record
 from ...streams.engine.dead_letters import dead_letter
 from ...streams.engine.handler import StageDecision
 from .batch import Batch, BatchTurn, UndecodableTurn
 from .commands import SOURCE, answer_records
+from .edits.scope import SessionEditResult
 from .labels import label_writes
 from .rows import REFUSED_KEPT, SessionRow, WaitingTurn, refused_mark, waiting_key
 
@@ -44,17 +47,20 @@ def observed(
     now: datetime,
 ) -> Step:
     """The turns of a batch are observed: one record a turn, none where the working set is the only tier."""
+    last = turns[-1]
+    owner = None if last.owner == Owner(scope="user", id=last.turn.user_id) else last.owner
+    after = batch.session.model_copy(update={"owner": owner})
     outcome = Outcome(
         source=source,
         cleanup=_waiting_keys(key, turns),
         writes=(
-            *_projection(before.working, batch.session.working, turns[-1], now=now),
+            *_projection(before, after, key, now=now),
             *label_writes(batch.observed, turns, now=now),
         ),
         records=() if policy.tiers.working_only else _observed_records(batch.observed, now=now),
-        tenant_id=turns[-1].turn.tenant_id,
+        tenant_id=last.turn.tenant_id,
     )
-    return _decision(_without_waiting(batch.session, turns), key, outcome, seen=turns)
+    return _decision(_without_waiting(after, turns), key, outcome, seen=turns)
 
 
 def refused(before: SessionRow, key: str, turn: BatchTurn | UndecodableTurn, poison: Poison, *, source: Source) -> Step:
@@ -106,6 +112,35 @@ def answered(
     return _decision(session, key, outcome)
 
 
+def edited(
+    before: SessionRow, key: str, command: Command, edit: SessionEditResult, *, source: Source, now: datetime
+) -> Step:
+    """An edit by hand is applied or refused, and answered."""
+    if isinstance(edit.result, ResultError):
+        result = CommandResult(command_id=command.command_id, status="refused", error=edit.result, at=now)
+    else:
+        result = CommandResult(command_id=command.command_id, status="applied", result=edit.result.to_payload(), at=now)
+    session = edit.session.model_copy(
+        update={"commands": before.commands.add(command.command_id), "results": before.results.add(result)}
+    )
+    outcome = Outcome(
+        source=source,
+        writes=(
+            *(_projection(before, session, key, now=now) if session.working != before.working else ()),
+            *_holdings(before, session, key, now=now),
+        ),
+        records=(result_record(result, source=SOURCE, subject=command.key),),
+        tenant_id=command.tenant_id,
+    )
+    return _decision(session, key, outcome)
+
+
+def answered_again(before: SessionRow, key: str, command: Command, *, source: Source) -> Step:
+    """The result of an edit that came before is sent once more: its sender did not get it."""
+    answer = result_record(before.results.again(command), source=SOURCE, subject=command.key)
+    return _decision(before, key, Outcome(source=source, records=(answer,), tenant_id=command.tenant_id))
+
+
 def _decision(session: SessionRow, key: str, outcome: Outcome, *, seen: Sequence[BatchTurn] = ()) -> Step:
     seen_ids = session.seen
     for turn in seen:
@@ -141,23 +176,44 @@ def _observed_records(observed: Sequence[Observed], *, now: datetime) -> tuple[O
     return tuple(records)
 
 
-def _projection(before: WorkingSet, after: WorkingSet, last: BatchTurn, *, now: datetime) -> tuple[Write, ...]:
+def _projection(before: SessionRow, after: SessionRow, key: str, *, now: datetime) -> tuple[Write, ...]:
     """The working set for readers in Qdrant: put every entry that is in it, delete every entry that left it."""
-    turn = last.turn
+    tenant_id, user_id, session_id = ids.split(key)
+    owner = after.owner or Owner(scope="user", id=user_id)
     common: dict[str, JsonValue] = {
-        "tenant_id": turn.tenant_id,
-        "owner_key": last.owner.key(turn.tenant_id),
-        "user_id": turn.user_id,
-        "session_id": turn.session_id,
-        "turn_number": after.turn,
+        "tenant_id": tenant_id,
+        "owner_key": owner.key(tenant_id),
+        "user_id": user_id,
+        "session_id": session_id,
+        "turn_number": after.working.turn,
         "updated_at": rfc3339(now),
-    }  # the fields of StoredWorkingEntry that an entry does not have; all were checked when the turn was decoded
+    }  # the fields of StoredWorkingEntry that an entry does not have; all were checked when the event was decoded
+    entries = after.working.entries
     writes: list[Write] = []
-    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in after.entries)
+    points = tuple(OutPoint(id=entry.entry_id, payload=entry.to_payload() | common) for entry in entries)
     if points:
         writes.append(PutPoints(collection=WORKING, points=points))
-    present = {entry.entry_id for entry in after.entries}
-    gone = tuple(entry.entry_id for entry in before.entries if entry.entry_id not in present)
+    present = {entry.entry_id for entry in entries}
+    gone = tuple(entry.entry_id for entry in before.working.entries if entry.entry_id not in present)
     if gone:
-        writes.append(DeletePoints(collection=WORKING, tenant_id=turn.tenant_id, ids=gone))
+        writes.append(DeletePoints(collection=WORKING, tenant_id=tenant_id, ids=gone))
     return tuple(writes)
+
+
+def _holdings(before: SessionRow, after: SessionRow, key: str, *, now: datetime) -> tuple[Write, ...]:
+    """What the session holds, for readers in Qdrant, where an edit changed it."""
+    fields = ("blocks", "attached", "procedures")
+    if all(getattr(before, name) == getattr(after, name) for name in fields):
+        return ()
+    tenant_id, user_id, session_id = ids.split(key)
+    stored = StoredHoldings(
+        holdings_id=ids.holdings_id(key),
+        tenant_id=tenant_id,
+        user_id=user_id,
+        session_id=session_id,
+        blocks=after.blocks,
+        attached=after.attached,
+        procedures=after.procedures,
+        updated_at=now,
+    )
+    return (PutPoints(collection=HOLDINGS, points=(OutPoint(id=stored.holdings_id, payload=stored.to_payload()),)),)

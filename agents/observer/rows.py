@@ -14,12 +14,14 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_seri
 
 from ...schemas import ids
 from ...schemas.base import Instant
+from ...schemas.blocks import MemoryBlock, NamedRecord
 from ...schemas.observations import Emotion, Observation
 from ...schemas.turns import TURN_MAX_BYTES, Owner, Role
 from ...schemas.working_set import WorkingSet
 from ...streams.engine.handler import Rows
 from ...streams.log.port import Position, Record
 from ..common.outcomes import OutcomeRow
+from ..common.recent_results import RecentResults
 from ..common.seen_ids import SeenIds
 from ..common.stored_row import RowPart, StoredRow
 
@@ -83,9 +85,18 @@ class SessionRow(OutcomeRow):
     origins: tuple[EntryOrigin, ...] = ()
     """Origins of the working entries. Entries of an earlier version or of a working-only deployment have none."""
     recent: tuple[RecentMessage, ...] = ()
+    owner: Owner | None = None
+    """The owner of the last observed turn. None: the session's user."""
+    blocks: tuple[MemoryBlock, ...] = ()
+    attached: tuple[NamedRecord, ...] = ()
+    """Blocks of owners that stand in the session's context."""
+    procedures: tuple[NamedRecord, ...] = ()
+    """Procedures that are active in the session."""
     seen: SeenIds = SeenIds()
     """The last 1 000 turn ids, waiting turns included, dead letters excluded."""
     commands: SeenIds = SeenIds()
+    results: RecentResults = RecentResults()
+    """Of the last edits by hand."""
     refused: tuple[str, ...] = ()
     """Records that became dead letters, as `<hash of the id>@<offset>`. A letter that is put back has another
     offset."""

@@ -5,11 +5,13 @@ decide   misplaced? → sent again to its partition, done
          the next action (next_action.py), again and again until the rest waits:
            observe  → ask the model about a batch of turns, check its quotes, apply them to the working set (batch.py)
            wait     → this event's turn becomes a waiting row; a reminder asks again (deferral.py)
-         a command → its result; a flush sends the important entries to the reflector as `episodes.keep`
+         an edit by hand → the working set, blocks, what the session holds (edits/); its result
+         another command → its result; a flush sends the important entries to the reflector as `episodes.keep`
 store    the working set's projection in Qdrant, for readers
 publish  one record a turn on memory.observations; none where the working set is the only tier
 
-The observer is the only writer of the table working_set, the collection `working` and the topic memory.observations.
+The observer is the only writer of the table working_set, of the collections `working` and `holdings`, and of the topic
+memory.observations.
 Outcomes are built in decisions.py.
 """
 
@@ -29,12 +31,14 @@ from ...memory.secrets.secret_filter import SecretFilter
 from ...memory.secrets.turns import protect_turn
 from ...memory.working_set.observe_trigger import BATCH_WAITS, ObserveNow, Wait, WaitReason, turns_that_fit
 from ...schemas import ids
+from ...schemas.commands import ResultError
 from ...schemas.errors import OverBudget, Poison, Transient
 from ...schemas.outcomes import Outcome, OutRecord
 from ...schemas.topics import COMMANDS_SESSION, TURNS, Topic
 from ...streams.engine.handler import RoutedEvent, Rows, StageDecision, source_of
 from ...streams.engine.metrics import StageMetrics
 from ...streams.engine.retry import Calls
+from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.model_call import model_breaker, tenant_of_breaker
 from ..common.protection import keep_record, keep_unread_record
@@ -42,9 +46,11 @@ from ..common.store_writes import apply_writes
 from ..common.turn_routing import decode_turn, is_misplaced
 from . import decisions
 from .batch import BatchTurn, UndecodableTurn, ask, conclude, prompt_for
-from .commands import status_of
+from .commands import edit_args, status_of
 from .decisions import Step
 from .deferral import AheadOf, DeferredSessions
+from .edits.catalogue import EDITS
+from .edits.scope import SessionEditResult, SessionEditScope, refused
 from .events import SessionCommand, SessionEvent, TurnEvent, resent_record, route_event
 from .next_action import EventProgress, Surroundings, next_action
 from .rows import WAITING_MAX_BYTES, SessionRow, Sessions, WaitingTurn, refused_mark, waiting_key
@@ -120,6 +126,11 @@ class Observer:
             await self._send_again(work, record)
             return
         progress = self._begin(work, record, rows)
+        is_edit = isinstance(work, SessionCommand) and work.command.kind in EDITS
+        if isinstance(work, SessionCommand) and is_edit:
+            session, edited = self._edit(progress.session, work, record)
+            yield edited
+            progress = replace(progress, session=session)
         while isinstance(action := self._next_action(progress, key, partition), ObserveNow):
             progress, decision = await self._observe(progress, action.turns, work, record, rows)
             if decision is not None:
@@ -129,7 +140,7 @@ class Observer:
             session, decision = self._defer(session, progress.new, action.reason, work, record)
             yield decision
         self._deferred.note_wait(session, key, partition, action.reason, retry_after=progress.retry_after)
-        if isinstance(work, SessionCommand) and work.command.command_id not in session.commands:
+        if isinstance(work, SessionCommand) and not is_edit and work.command.command_id not in session.commands:
             yield self._answer(session, work, record)
 
     async def _send_again(self, work: SessionEvent, record: Record) -> None:
@@ -141,7 +152,8 @@ class Observer:
         session = self._sessions.of(rows, work.session_key)  # nobody else writes the row while this event runs
         if isinstance(work, SessionCommand):
             status = status_of(work.command, self._policy.tiers, now=self._now())
-            return EventProgress(session, new=None, requested=status == "applied")
+            requested = status == "applied" and work.command.kind not in EDITS
+            return EventProgress(session, new=None, requested=requested)
         return EventProgress(session, new=self._unseen_turn(work, record, session), requested=False)
 
     def _unseen_turn(self, work: TurnEvent, record: Record, session: SessionRow) -> BatchTurn | None:
@@ -268,6 +280,24 @@ class Observer:
             session, work.session_key, work.command, source=source, policy=self._policy, now=self._now()
         )
         return self._kept(step)[1]
+
+    def _edit(self, session: SessionRow, work: SessionCommand, record: Record) -> Step:
+        """Apply an edit by hand, once. One whose outcome is too large for the table is refused."""
+        command, key, now = work.command, work.session_key, self._now()
+        source = source_of(record, work.event_id)
+        if command.command_id in session.commands:
+            self._metrics.counted("duplicate")
+            return self._kept(decisions.answered_again(session, key, command, source=source))
+        scope = SessionEditScope(command=command, session=session, policy=self._policy, secrets=self._secrets, now=now)
+        args = edit_args(command, self._policy.tiers)
+        edit = SessionEditResult(args, session) if isinstance(args, ResultError) else EDITS[command.kind](args, scope)
+        step = decisions.edited(session, key, command, edit, source=source, now=now)
+        if (size := len(step[1].row or b"")) > MAX_VALUE:
+            edit = refused("too_large", f"the session would have {size} bytes; at most {MAX_VALUE} fit", scope)
+            step = decisions.edited(session, key, command, edit, source=source, now=now)
+        if isinstance(edit.result, ResultError):
+            self._metrics.counted("command_refused")
+        return self._kept(step)
 
     def _kept(self, step: Step) -> Step:
         """Keep the parsed row for the session's next event."""

@@ -17,7 +17,8 @@ from ...schemas.episodes import EpisodesRecorded, RecordedEpisode, StoredEpisode
 from ...schemas.facts import Fact, FactCause, FactUpdated
 from ...schemas.observations import Observed
 from ...schemas.outcomes import OutRecord
-from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED
+from ...schemas.prospective import StoredTask, TaskDue
+from ...schemas.topics import EPISODES_RECORDED, FACTS, FACTS_UPDATED, TASKS_DUE
 from ...streams.engine.commands import result_record
 from .fact_changes import FactChange
 
@@ -83,6 +84,14 @@ def applied_result(command: Command, owner_key: str, result: dict[str, JsonValue
     """Build the result of a command that was carried out."""
     answer = CommandResult(command_id=command.command_id, status="applied", result=result, at=at)
     return result_record(answer, source=SOURCE, subject=owner_key)
+
+
+def task_due(task: StoredTask, *, at: datetime) -> OutRecord:
+    """Build the record that tells that a task's time has come, for memory.tasks.due."""
+    assert task.due_at is not None  # a task without a time is never due
+    event = TaskDue(event_id=ids.task_due_id(task.task_id, task.due_at), task=task.public(), at=at)
+    header = CloudEvent(id=event.event_id, source=SOURCE, type="memstream.task.due.v1", subject=task.owner_key, time=at)
+    return OutRecord.of(TASKS_DUE.name, task.owner_key, event, header)
 
 
 def fact_state(fact: Fact, *, at: datetime) -> OutRecord:

@@ -2,7 +2,7 @@
 
 route    decode (events.py); mask what is secret (memory/secrets/); one lane per owner, over both topics
 decide   handled before? → nothing
-         an observed turn   → episodes; changes of facts, by the conflict pipeline; a record for consolidation
+         an observed turn   → episodes; changes of facts, by the conflict pipeline; tasks; a record for consolidation
          a facts.apply      → changes of facts, by the same pipeline; a verdict for each proposal
          a facts.approve, facts.reject → a person's decision about a quarantined or pending fact
          an episodes.record → summaries of a session become episodes; a verdict for each
@@ -12,7 +12,8 @@ decide   handled before? → nothing
 store    episodes that are absent; each changed fact by one compare and set
 publish  memory.facts.updated, memory.episodes.recorded, results; then the state of the changed facts on memory.facts
 
-The reflector is the only writer of the table ledger, of the collections `episodes` and `facts`, and of these topics.
+The reflector is the only writer of the table ledger, of the collections `episodes`, `facts`, `blocks`, `tasks` and
+`groups`, and of these topics. When the time of a task comes, it sends itself `tasks.due` (timers.py).
 See docs/design/reflector.md.
 """
 
@@ -53,6 +54,7 @@ from ...streams.engine.retry import Calls
 from ...streams.faust.table import MAX_VALUE
 from ...streams.log.port import Record
 from ..common.owner_routing import OwnerCommand
+from ..common.reminders import send_reminders
 from ..common.store_writes import apply_writes
 from ..common.tier_gate import refusal
 from .edits.catalogue import EDITS
@@ -63,10 +65,12 @@ from .fact_changes import FactChange, FactChanger, changed_ids
 from .fact_overlay import FactOverlay, Vector
 from .fact_state_topic import publish_state
 from .messages import SOURCE, applied_result, episodes_recorded, fact_updated
+from .observed_tasks import observed_tasks
 from .observed_turns import reflect
 from .proposals import apply
 from .reviews import review
 from .rows import LedgerRow, ReflectedTurns, session_row_key, turns_of
+from .timers import DueTasks, TaskTimers, timers_key
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +106,7 @@ class Reflector:
         self._partitions = partitions
         self._secrets = secrets
         self._now = now
+        self._due = DueTasks(now=now)
 
     # ------------------------------------------------------------------------------------------------ route
     def writes_dead_letters(self, topic: str) -> bool:
@@ -122,8 +127,11 @@ class Reflector:
             decision = await self._command(work, record, row, rows)
         else:
             decision = await self._turn(work, record, row, rows)
-        if decision is not None:
-            yield decision
+        if decision is None:
+            return
+        yield decision
+        if timers_key(work.owner_key) in decision.outcome.after:
+            self._due.keep(work.owner_key, record.position.partition, TaskTimers.of(rows, work.owner_key))
 
     async def _turn(self, work: ObservedTurn, record: Record, row: LedgerRow, rows: Rows) -> StageDecision | None:
         """Reflect an observed turn, once. Raises Poison for one whose outcome is too large for the table."""
@@ -141,11 +149,16 @@ class Reflector:
             owner_key=owner_key,
             recorded=row.episodes,
         )
+        timers = TaskTimers.of(rows, owner_key)
+        tasks = observed_tasks(observed, timers, now=facts.stamp.now)
+        after = {session_row_key(owner_key, session): ReflectedTurns(turn_number=observed.turn_number).to_bytes()}
+        if tasks.timers != timers:
+            after[timers_key(owner_key)] = tasks.timers.to_bytes()
         recorded = episodes_recorded(observed, reflection.episodes, reflection.changes, at=facts.stamp.now)
         outcome = Outcome(
             source=source_of(record, work.event_id),
-            after={session_row_key(owner_key, session): ReflectedTurns(turn_number=observed.turn_number).to_bytes()},
-            writes=(*added, *await facts.overlay.writes(facts.stamp.cause)),
+            after=after,
+            writes=(*added, *tasks.writes, *await facts.overlay.writes(facts.stamp.cause)),
             records=(*self._fact_events(reflection.changes, facts.stamp), recorded),
             tenant_id=observed.tenant_id,
             state_ids=changed_ids(reflection.changes),
@@ -393,10 +406,10 @@ class Reflector:
 
     # ------------------------------------------------------------------------------------------------ reminders
     def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
-        return None
+        self._due.on_assigned(partitions, rows)
 
     async def background(self) -> None:
-        return None
+        await send_reminders(self._due.due, self._send_durably)
 
 
 def _size(decision: StageDecision) -> int:

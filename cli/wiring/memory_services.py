@@ -56,7 +56,13 @@ def memory_services(
     editor = MemoryEditor(commands=commands, now=utc_now)
     return MemoryServices(
         recall=published,
-        contexts=ContextService(recall=kept, digests=reading if policy.tiers.digest else None, publisher=publisher),
+        contexts=ContextService(
+            recall=kept,
+            digests=reading if policy.tiers.digest else None,
+            held=reading,
+            locale=policy.conflict.locale,
+            publisher=publisher,
+        ),
         record_reader=reading,
         fact_tracer=FactTracer(store=store, log=log),
         verbatim_reader=verbatim,

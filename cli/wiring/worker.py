@@ -24,7 +24,22 @@ from ...agents.observer.turn_source import TurnSource, load_source
 from ...agents.reflector.fact_state_topic import check_facts_present
 from ...memory.policies import ConflictPolicy, MemoryPolicy
 from ...memory.secrets.secret_filter import SecretFilter
-from ...schemas.collections import ARCHIVE, BUDGETS, DIGESTS, EPISODES, FACTS, LABELS, LINKS, PROCEDURES, TURNS, WORKING
+from ...schemas.collections import (
+    ARCHIVE,
+    BLOCKS,
+    BUDGETS,
+    DIGESTS,
+    EPISODES,
+    FACTS,
+    GROUPS,
+    HOLDINGS,
+    LABELS,
+    LINKS,
+    PROCEDURES,
+    TASKS,
+    TURNS,
+    WORKING,
+)
 from ...schemas.errors import Fatal
 from ...schemas.topics import StageName
 from ...streams.engine.health import LOOPBACK, AddressRefused, Readiness, served
@@ -50,8 +65,8 @@ log = structlog.get_logger(__name__)
 
 COLLECTIONS_OF: dict[StageName, tuple[str, ...]] = {
     "recorder": (TURNS, LABELS),
-    "observer": (WORKING, LABELS, TURNS),
-    "reflector": (EPISODES, FACTS),
+    "observer": (HOLDINGS, WORKING, LABELS, TURNS),
+    "reflector": (BLOCKS, EPISODES, FACTS, GROUPS, TASKS),
     "consolidation": (ARCHIVE, DIGESTS, EPISODES, FACTS, LABELS, LINKS, PROCEDURES, TURNS),
 }
 SLOTS = 1_000

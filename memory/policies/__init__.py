@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .blocks import BlocksPolicy
 from .budget import BudgetPolicy, ModelsPolicy
 from .facts import (
     ConfidencePolicy,
@@ -34,6 +35,7 @@ from .upkeep import GistMaker, GistPolicy, HygienePolicy, JanitorTrigger
 
 __all__ = [
     "CLASSIC_FUSION",
+    "BlocksPolicy",
     "BudgetPolicy",
     "CapturePolicy",
     "CompositePolicy",
@@ -74,6 +76,7 @@ class MemoryPolicy:
 
     tiers: TiersPolicy = field(default_factory=TiersPolicy)
     working: WorkingSetPolicy = field(default_factory=WorkingSetPolicy)
+    blocks: BlocksPolicy = field(default_factory=BlocksPolicy)
     capture: CapturePolicy = field(default_factory=CapturePolicy)
     routing: RoutingPolicy = field(default_factory=RoutingPolicy)
     confidence: ConfidencePolicy = field(default_factory=ConfidencePolicy)

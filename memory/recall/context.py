@@ -1,7 +1,8 @@
 """A context for a prompt: chosen memories as text, within a token limit (docs/design/context.md).
 
-Sections come in this order: blocks, digest, facts by subject, focus, episodes. What is said of another than the user
-names whom, in every section. What does not fit is left out whole. Pure: its memories were recalled and ranked before.
+Sections come in this order: tasks that are due, blocks, digest, facts by subject, focus, episodes. What is said of
+another than the user names whom, in every section. What does not fit is left out whole. Pure: its memories were
+recalled and ranked before.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ...schemas.turns import Sensitivity, up_to
 from .context_lines import USER, day, imitates_structure, lines_of, one_plain_line, since, subject_name
 from .prompt_framing import frame
 
-Section = Literal["blocks", "digest", "semantic", "working", "episodic"]
-ORDER: Final[tuple[Section, ...]] = ("blocks", "digest", "semantic", "working", "episodic")
-DEFAULT_SECTIONS: frozenset[Section] = frozenset(("blocks", "digest", "semantic", "working"))
+Section = Literal["tasks", "blocks", "digest", "semantic", "working", "episodic"]
+ORDER: Final[tuple[Section, ...]] = ("tasks", "blocks", "digest", "semantic", "working", "episodic")
+DEFAULT_SECTIONS: frozenset[Section] = frozenset(("tasks", "blocks", "digest", "semantic", "working"))
 FULL_SECTIONS: frozenset[Section] = DEFAULT_SECTIONS | {"episodic"}
 """The preset `full`."""
 SMALL_SECTIONS: frozenset[Section] = frozenset(("digest", "working"))
@@ -50,13 +51,15 @@ class ContextItem:
     since: datetime | None = None
     """Of a fact: its begin, when that was told."""
     day: datetime | None = None
-    """Of an episode: when it happened or was said."""
+    """Of an episode: when it happened or was said. Of a task: when it is due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Memories:
     """The memories to render, each list best first."""
 
+    tasks: Sequence[ContextItem] = ()
+    """Tasks that are due, or whose condition the cue meets."""
     blocks: Sequence[WorkingBlock] = ()
     digest: str | None = None
     digest_id: str = ""
@@ -143,7 +146,7 @@ def render(
     pieces = _unsaid(_pieces(memories, policy))
     if policy.spare_digest and not memories.more_facts and "semantic" in policy.sections:
         without = [each for each in pieces if each.section != "digest"]
-        facts = [each for each in without if each.section in ("blocks", "semantic")]
+        facts = [each for each in without if each.section in ("tasks", "blocks", "semantic")]
         pieces = without if facts and fits(facts) else pieces
     chosen = pieces if pieces and fits(pieces) else _those_that_fit(pieces, fits)
     if not chosen:
@@ -165,6 +168,10 @@ def _those_that_fit(pieces: Iterable[_Piece], fits: Callable[[Sequence[_Piece]],
 def _pieces(memories: Memories, policy: ContextPolicy) -> Iterator[_Piece]:
     """Yield the pieces of the sections that are on, up to the ceiling, best first within a section."""
     allowed = up_to(policy.ceiling)
+    if "tasks" in policy.sections:
+        for task in memories.tasks:
+            if task.sensitivity in allowed:
+                yield _item("tasks", task, policy.zone)
     if "blocks" in policy.sections:
         for block in sorted(memories.blocks, key=lambda each: each.name):
             if block.sensitivity in allowed:
@@ -253,6 +260,8 @@ def _text(pieces: Iterable[_Piece]) -> str:
 
 def _heading(piece: _Piece, *, flat_facts: bool) -> str:
     match piece.section:
+        case "tasks":
+            return "To do:"
         case "blocks" | "digest":
             return f"{piece.under}:"
         case "semantic":

@@ -14,13 +14,16 @@ TaskState = Literal["open", "due", "done", "cancelled"]
 """`due`: its time has come, and memory.tasks.due has told it."""
 
 
+TaskCondition = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+
+
 class TaskAdd(Contract):
     """`args` of tasks.add: something to do at a time, or when a condition holds. An open task with the same text, time
     and condition is not added twice."""
 
     content: Content
     due_at: Instant | None = None
-    condition: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = None
+    condition: TaskCondition | None = None
     """When to do it, in words. A cue that matches it makes the task due for that read."""
     subject: Subject = "user"
     tags: Tags = ()

@@ -41,6 +41,7 @@ from memstream.recall.request import ReadSession, RecallRequest
 from memstream.recall.service import RecallService
 from memstream.recall.verbatim import EpisodeRef, VerbatimReader
 from memstream.schemas import ids
+from memstream.schemas.blocks import NamedRecord
 from memstream.schemas.facts import FactUpdated
 from memstream.schemas.recall import TIERS
 from memstream.schemas.topics import FACTS, FACTS_UPDATED, OBSERVATIONS, RECALLED
@@ -154,8 +155,11 @@ class World:
                     self.gists.append(await self.memory.compressed(told, tenant=tenant, owner=owner))
                 await self.memory.digest(CONTENTS[0], tenant=tenant, owner=owner)
                 await self.memory.procedure(CONTENTS[0], tenant=tenant, owner=owner)
+                await self.memory.block(CONTENTS[0], tenant=tenant, owner=owner)
+                await self.memory.task(CONTENTS[0], tenant=tenant, owner=owner)
             for user in USERS:
                 for session in SESSIONS:
+                    await self.memory.holdings(tenant=tenant, user=user, session=session, blocks=[f"{tenant} {user}"])
                     for number, content in enumerate(CONTENTS):
                         whose = {"tenant": tenant, "user": user, "session": session}
                         await self.memory.entry(content, **whose)
@@ -224,13 +228,13 @@ async def contexts(world: World, store: VectorStore, asked: Asked) -> Told:
         ReadSession(asked.who.user, asked.session or "s1"),
         asked.groups,
         asked.cue,
-        switches=frozenset(("digest", "semantic", "working", "episodic")),
+        switches=frozenset(("tasks", "digest", "semantic", "working", "episodic")),
         ceiling=asked.ceiling,
         as_of=asked.as_of,
         known_at=asked.known_at,
     )
     context = await ContextService(
-        recall=world.recall(store, asked.profile), digests=RecordReader(store=store)
+        recall=world.recall(store, asked.profile), digests=RecordReader(store=store), held=RecordReader(store=store)
     ).context(request, now=NOW)
     return world.of(each for shown in context.shown.values() for each in shown)
 
@@ -287,6 +291,33 @@ async def one_procedure(world: World, store: VectorStore, asked: Asked) -> Told:
     owner = asked.who.owner
     found = await RecordReader(store=store).procedure(asked.who.tenant, owner, CONTENTS[0], ceiling=asked.ceiling)
     return [] if found is None else [fact_told(found)]
+
+
+def named(read: str) -> Read:
+    """Of the owner who asks, by name."""
+
+    async def reading(world: World, store: VectorStore, asked: Asked) -> Told:
+        wanted = [NamedRecord(name=CONTENTS[0], owner=asked.who.owner)]
+        found = await getattr(RecordReader(store=store), read)(asked.who.tenant, wanted, ceiling=asked.ceiling)
+        return [fact_told(each) for each in found]
+
+    return reading
+
+
+async def holdings(world: World, store: VectorStore, asked: Asked) -> Told:
+    held = await RecordReader(store=store).holdings(
+        asked.who.tenant, asked.who.user, asked.session or "s1", ceiling=asked.ceiling
+    )
+    owner = Owner(scope="user", id=asked.who.user)
+    if held is None or not held.blocks:
+        return []
+    assert [block.value for block in held.blocks] == [f"{asked.who.tenant} {asked.who.user}"]
+    return [(held.tenant_id, owner.key(held.tenant_id))]
+
+
+async def pending(world: World, store: VectorStore, asked: Asked) -> Told:
+    found = await RecordReader(store=store).pending_tasks(asked.who.tenant, asked.who.owner, ceiling=asked.ceiling)
+    return [fact_told(each) for each in found]
 
 
 async def one_digest(world: World, store: VectorStore, asked: Asked) -> Told:
@@ -417,6 +448,12 @@ READS: dict[str, Read] = {
     "RecordReader.working": pages("working", lambda row: [row_told(row)]),
     "RecordReader.log": pages("log", turn_told),
     "RecordReader.procedures": pages("procedures", lambda procedure: [fact_told(procedure)]),
+    "RecordReader.blocks": pages("blocks", lambda block: [fact_told(block)]),
+    "RecordReader.tasks": pages("tasks", lambda task: [fact_told(task)]),
+    "RecordReader.blocks_by_name": named("blocks_by_name"),
+    "RecordReader.procedures_by_name": named("procedures_by_name"),
+    "RecordReader.holdings": holdings,
+    "RecordReader.pending_tasks": pending,
     "RecordReader.fact": one_fact,
     "RecordReader.facts_by_id": facts_by_id,
     "RecordReader.episode": one_episode,

@@ -195,7 +195,7 @@ class Bench:
 
 async def open_bench(folder: Path, stage_name: str) -> Bench:
     store = await open_store(f"embedded://{folder}", embedder=HashingEmbedder().identity, holds_folder=True)
-    await store.ensure("facts", "episodes", "turns")
+    await store.ensure("facts", "episodes", "turns", "blocks", "tasks", "groups")
     return Bench(store=store, folder=folder / "deaths", stage_name=stage_name)
 
 

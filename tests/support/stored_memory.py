@@ -12,13 +12,27 @@ from memstream.adapters.ports import Point, VectorStore
 from memstream.memory.recall.links import Links, strengthen_links
 from memstream.memory.upkeep.gist import archive_row
 from memstream.schemas import ids
+from memstream.schemas.blocks import MemoryBlock, StoredBlock, StoredHoldings
 from memstream.schemas.cloudevents import rfc3339
-from memstream.schemas.collections import ARCHIVE, DIGESTS, EPISODES, FACTS, LINKS, PROCEDURES, TURNS, WORKING
+from memstream.schemas.collections import (
+    ARCHIVE,
+    BLOCKS,
+    DIGESTS,
+    EPISODES,
+    FACTS,
+    HOLDINGS,
+    LINKS,
+    PROCEDURES,
+    TASKS,
+    TURNS,
+    WORKING,
+)
 from memstream.schemas.digests import Basis, StoredDigest
 from memstream.schemas.episodes import StoredEpisode
 from memstream.schemas.facts import Evidence, StoredFact
 from memstream.schemas.links import StoredLinks
 from memstream.schemas.procedures import StoredProcedure
+from memstream.schemas.prospective import StoredTask
 from memstream.schemas.recall import Tier
 from memstream.schemas.turns import Owner
 from memstream.schemas.working_set import StoredMessage, StoredWorkingEntry
@@ -163,6 +177,42 @@ class StoredMemory:
         self.whose[procedure.procedure_id] = (tenant, key)
         await self.store.put(PROCEDURES, [Point(procedure.procedure_id, procedure.to_payload())])
         return procedure.procedure_id
+
+    async def block(self, name: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        key = owner.key(tenant)
+        defaults: dict[str, Any] = {"name": name, "value": name, "limit": 2_000, "updated_at": NOW}
+        block = StoredBlock(
+            **(defaults | fields), block_id=ids.block_id(key, name), tenant_id=tenant, owner=owner, owner_key=key
+        )
+        self.whose[block.block_id] = (tenant, key)
+        await self.store.put(BLOCKS, [Point(block.block_id, block.to_payload())])
+        return block.block_id
+
+    async def holdings(
+        self, *, tenant: str = "acme", user: str = "u1", session: str = "s1", blocks: Sequence[str] = (), **fields: Any
+    ) -> None:
+        """Write what a session holds. `blocks`: the texts of its own."""
+        held = StoredHoldings(
+            holdings_id=ids.holdings_id(ids.session_key(tenant, user, session)), tenant_id=tenant, user_id=user,
+            session_id=session, updated_at=NOW,
+            blocks=tuple(MemoryBlock(name=f"b{n}", value=text, limit=2_000, updated_at=NOW)
+                         for n, text in enumerate(blocks)),
+            **fields,
+        )  # fmt: skip
+        await self.store.put(HOLDINGS, [Point(held.holdings_id, held.to_payload())])
+
+    async def task(self, content: str, *, tenant: str = "acme", owner: Owner | None = None, **fields: Any) -> str:
+        owner = owner or Owner(scope="user", id="u1")
+        key = owner.key(tenant)
+        defaults: dict[str, Any] = {"subject": "user", "state": "due", "due_at": NOW, "created_at": NOW}
+        task = StoredTask(
+            **(defaults | fields), task_id=ids.task_id(key, content), tenant_id=tenant, owner=owner, content=content,
+            updated_at=NOW, owner_key=key, content_hash=ids.content_hash(content),
+        )  # fmt: skip
+        self.whose[task.task_id] = (tenant, key)
+        await self.store.put(TASKS, [Point(task.task_id, task.to_payload())])
+        return task.task_id
 
     async def compressed(self, content: str, **fields: Any) -> str:
         """Write an episode that was reduced to a gist; its full text is in the archive."""

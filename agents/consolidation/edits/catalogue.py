@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ....schemas.base import REASON_MAX, Contract, explain
 from ....schemas.command_kinds import command_kind
 from ....schemas.commands import Command, ResultError
-from . import episodes
+from . import episodes, procedures
 from .scope import UpkeepEdit
 
 EDITS: Final[Mapping[str, UpkeepEdit]] = {
@@ -18,6 +18,8 @@ EDITS: Final[Mapping[str, UpkeepEdit]] = {
     "episodes.forget": episodes.forget,
     "episodes.merge": episodes.merge,
     "episodes.mark_consolidated": episodes.mark_consolidated,
+    "procedures.define": procedures.define,
+    "procedures.remove": procedures.remove,
 }
 
 

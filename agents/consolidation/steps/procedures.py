@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from ....schemas import ids
 from ....schemas.collections import PROCEDURES
 from ....schemas.episodes import StoredEpisode
 from ....schemas.outcomes import OutPoint, PutPoints
-from ....schemas.procedures import StoredProcedure
+from ....schemas.procedures import StoredProcedure, earlier_versions
 from ....schemas.turns import SENSITIVITIES
 from ...common.model_call import CallStopped, ModelCaller, ModelQuestion, token_usage
 from ..owner_reads import OwnerReader, as_episode, of_owner
@@ -53,7 +53,7 @@ class ProceduresStep:
             _procedure(item, shown, request, self.caller.secrets, model=answer.model, prompt=prompt.name)
             for _, item in answer.value.items[:PROCEDURES_MAX]
         ]
-        by_id = {each.procedure_id: each for each in found}
+        by_id = await self._next_versions({each.procedure_id: each for each in found}, request)
         points = tuple(OutPoint(id=each, payload=by_id[each].to_payload()) for each in by_id)
         return StepResult(
             "done",
@@ -63,6 +63,27 @@ class ProceduresStep:
             writes=(PutPoints(collection=PROCEDURES, points=points),) if points else (),
             usage=token_usage(answer.usage),
         )
+
+    async def _next_versions(
+        self, found: Mapping[str, StoredProcedure], request: RunRequest
+    ) -> dict[str, StoredProcedure]:
+        """Return those that are new or say something new, each as the next version of its name. What was defined or
+        removed by hand stays as it is."""
+        store = self.reader.store
+        stored = await self.reader.calls.call(
+            "store", lambda: store.get(PROCEDURES, tenant_id=request.tenant_id, ids=tuple(found))
+        )
+        known = {each: StoredProcedure.from_payload(point.payload) for each, point in stored.items()}
+        new: dict[str, StoredProcedure] = {}
+        for procedure_id, procedure in found.items():
+            before = known.get(procedure_id)
+            if before is None:
+                new[procedure_id] = procedure
+            elif before.command_id is None and (before.trigger, before.steps) != (procedure.trigger, procedure.steps):
+                new[procedure_id] = procedure.model_copy(
+                    update={"version": before.version + 1, "earlier": earlier_versions(before)}
+                )
+        return new
 
     async def _known(self, request: RunRequest) -> list[StoredProcedure]:
         where = models.Filter(must=[of_owner(request)])

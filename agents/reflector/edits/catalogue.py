@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from . import episodes, facts
+from . import blocks, episodes, facts, tasks
 from .scope import OwnerEdit
 
 EDITS: Final[Mapping[str, OwnerEdit]] = {
@@ -17,4 +17,13 @@ EDITS: Final[Mapping[str, OwnerEdit]] = {
     "facts.merge": facts.merge,
     "facts.forget": facts.forget,
     "episodes.add": episodes.add,
+    "blocks.define": blocks.edit,
+    "blocks.append": blocks.edit,
+    "blocks.replace": blocks.edit,
+    "blocks.rethink": blocks.edit,
+    "blocks.remove": blocks.remove,
+    "tasks.add": tasks.add,
+    "tasks.done": tasks.finish,
+    "tasks.cancel": tasks.finish,
+    "tasks.due": tasks.tell_due,
 }

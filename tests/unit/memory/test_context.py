@@ -144,8 +144,8 @@ def test_no_golden_file_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.txt")} == set(CASES)
 
 
-def test_the_defaults_are_blocks_digest_facts_and_focus() -> None:
-    assert ContextPolicy().sections == DEFAULT_SECTIONS == {"blocks", "digest", "semantic", "working"}
+def test_the_defaults_are_tasks_blocks_digest_facts_and_focus() -> None:
+    assert ContextPolicy().sections == DEFAULT_SECTIONS == {"tasks", "blocks", "digest", "semantic", "working"}
     assert {"episodic"} == FULL_SECTIONS - DEFAULT_SECTIONS
 
 

@@ -15,6 +15,7 @@ EXPECTED = {
     "memory.commands": ("owner", "delete", 7),
     "memory.episodes.recorded": ("owner", "delete", 7),
     "memory.recalled": ("owner", "delete", 1),
+    "memory.tasks.due": ("owner", "delete", 7),
     "memory.facts.updated": ("owner", "delete", 30),
     "memory.facts": ("tenant/fact_id", "compact", None),
     "memory.commands.results": ("command id", "delete", 1),

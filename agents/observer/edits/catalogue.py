@@ -1,0 +1,27 @@
+"""The edits by hand that the observer applies, by kind of command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from . import blocks, working_set
+from .scope import SessionEdit
+
+EDITS: Final[Mapping[str, SessionEdit]] = {
+    "working.add": working_set.add,
+    "working.evict": working_set.evict,
+    "working.pin": working_set.pin,
+    "working.unpin": working_set.unpin,
+    "working.refresh": working_set.refresh,
+    "working.advance": working_set.advance,
+    "blocks.define": blocks.edit,
+    "blocks.append": blocks.edit,
+    "blocks.replace": blocks.edit,
+    "blocks.rethink": blocks.edit,
+    "blocks.remove": blocks.remove,
+    "blocks.attach": blocks.attach,
+    "blocks.detach": blocks.detach,
+    "procedures.activate": blocks.activate,
+    "procedures.deactivate": blocks.deactivate,
+}

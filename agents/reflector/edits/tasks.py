@@ -1,0 +1,124 @@
+"""Edits of prospective memory (docs/reference/edits.md). Nothing is written here.
+
+The times that are still to come stand in a row of the owner in the table ledger (agents/reflector/timers.py).
+"""
+
+from __future__ import annotations
+
+from qdrant_client import models
+
+from ....adapters.vectors.conditions import any_of, equals
+from ....memory.facts.statements import resolve_subject
+from ....memory.secrets.secret_filter import at_least
+from ....memory.trust.instructions import instruction_rule
+from ....schemas import ids
+from ....schemas.collections import TASKS
+from ....schemas.edits.prospective import TaskAdd, TaskChanged, TaskDueNow, TaskRef, TaskState
+from ....schemas.outcomes import SwapPoint
+from ....schemas.prospective import StoredTask
+from ..messages import task_due
+from ..timers import TIMERS_MAX, TaskTimers, timers_key
+from .scope import OwnerEditResult, OwnerEditScope, refused
+from .versioned import read_record, write_record
+
+
+async def add(args: TaskAdd, scope: OwnerEditScope) -> OwnerEditResult:
+    """Add a task, unless the owner has an open one with the same text, time and condition."""
+    if (rule := instruction_rule(args.content)) is not None and args.trust != "user":
+        return refused("instruction", f"it is an instruction to the assistant ({rule}): a person has to add it")
+    task = _task(args, scope)
+    known = await _equal(task, scope)
+    if known is not None:
+        return OwnerEditResult(result=TaskChanged(task_id=known.task_id, state=known.state, changed=False))
+    timers = TaskTimers.of(scope.rows, scope.owner_key)
+    if task.due_at is not None:
+        timers = timers.add(scope.owner, scope.command.tenant_id, task.task_id, task.due_at)
+    if len(timers.timers) > TIMERS_MAX:
+        return refused("too_many", f"an owner has at most {TIMERS_MAX} tasks with a time: cancel one")
+    return _changed(task, scope, timers)
+
+
+async def finish(args: TaskRef, scope: OwnerEditScope) -> OwnerEditResult:
+    """Mark a task as done, or cancel it. Its time is forgotten."""
+    task = await read_record(TASKS, args.task_id, StoredTask, scope)
+    if task is None:
+        return refused("unknown", f"there is no task {args.task_id} of this owner")
+    state: TaskState = "done" if scope.command.kind == "tasks.done" else "cancelled"
+    if task.state in ("done", "cancelled"):
+        return OwnerEditResult(result=TaskChanged(task_id=task.task_id, state=task.state, changed=False))
+    timers = TaskTimers.of(scope.rows, scope.owner_key).remove(task.task_id)
+    return _changed(_in_state(task, state, args.reason, scope), scope, timers)
+
+
+async def tell_due(args: TaskDueNow, scope: OwnerEditScope) -> OwnerEditResult:
+    """Tell a task whose time has come, once: its state is `due` from then on."""
+    task = await read_record(TASKS, args.task_id, StoredTask, scope)
+    if task is None:
+        return refused("unknown", f"there is no task {args.task_id} of this owner")
+    if task.state != "open" or task.due_at != args.due_at:
+        return OwnerEditResult(result=TaskChanged(task_id=task.task_id, state=task.state, changed=False))
+    timers = TaskTimers.of(scope.rows, scope.owner_key).remove(task.task_id)
+    due = _in_state(task, "due", "", scope)
+    edit = _changed(due, scope, timers)
+    return OwnerEditResult(
+        result=edit.result, writes=edit.writes, after=edit.after, records=(task_due(due, at=scope.now),)
+    )
+
+
+def task_write(task: StoredTask, *, cause: str) -> SwapPoint:
+    return write_record(TASKS, task.task_id, task.to_payload(), cause=cause)
+
+
+def _changed(task: StoredTask, scope: OwnerEditScope, timers: TaskTimers) -> OwnerEditResult:
+    before = TaskTimers.of(scope.rows, scope.owner_key)
+    return OwnerEditResult(
+        result=TaskChanged(task_id=task.task_id, state=task.state, changed=True),
+        writes=(task_write(task, cause=scope.command.command_id),),
+        after={} if timers == before else {timers_key(scope.owner_key): timers.to_bytes()},
+    )
+
+
+def _in_state(task: StoredTask, state: TaskState, reason: str, scope: OwnerEditScope) -> StoredTask:
+    return task.model_copy(
+        update={"state": state, "reason": reason, "version": task.version + 1, "updated_at": scope.now}
+    )
+
+
+def _task(args: TaskAdd, scope: OwnerEditScope) -> StoredTask:
+    command = scope.command
+    subject = resolve_subject(args.subject, scope.owner, scope.owner.id)
+    label = scope.secrets.label(args.content, args.condition, subject)
+    return StoredTask(
+        task_id=ids.task_id(scope.owner_key, command.command_id),
+        tenant_id=command.tenant_id,
+        owner=scope.owner,
+        subject=subject,
+        content=args.content,
+        due_at=args.due_at,
+        condition=args.condition,
+        created_at=command.issued_at,
+        updated_at=scope.now,
+        sensitivity=at_least(args.sensitivity, label),
+        trust=args.trust,
+        tags=args.tags,
+        command_id=command.command_id,
+        owner_key=scope.owner_key,
+        content_hash=ids.content_hash(args.content),
+    )
+
+
+async def _equal(task: StoredTask, scope: OwnerEditScope) -> StoredTask | None:
+    """Return a task of the owner that says the same and is neither done nor cancelled."""
+    where = models.Filter(
+        must=[
+            equals("owner_key", task.owner_key),
+            equals("content_hash", task.content_hash),
+            any_of("state", ("open", "due")),
+        ]
+    )
+    found = await scope.calls.call(
+        "store", lambda: scope.store.select(TASKS, tenant_id=task.tenant_id, where=where, limit=TIMERS_MAX)
+    )
+    known = (StoredTask.from_payload(each.payload) for each in found)
+    wanted = (task.subject, task.due_at, ids.canonical(task.condition or ""))
+    return next((it for it in known if (it.subject, it.due_at, ids.canonical(it.condition or "")) == wanted), None)

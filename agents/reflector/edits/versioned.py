@@ -1,0 +1,31 @@
+"""Records with a version, which the reflector alone writes: read, and written by compare and set."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+from ....schemas.base import Contract
+from ....schemas.outcomes import OutPoint, SwapPoint
+from .scope import OwnerEditScope
+
+APPLIED_KEPT: Final = 8
+"""Causes that a record keeps."""
+R = TypeVar("R", bound=Contract)
+
+
+async def read_record(collection: str, record_id: str, contract: type[R], scope: OwnerEditScope) -> R | None:
+    """Return one record of the owner, or None."""
+    tenant_id = scope.command.tenant_id
+    found = await scope.calls.call("store", lambda: scope.store.get(collection, tenant_id=tenant_id, ids=[record_id]))
+    if record_id not in found or found[record_id].payload.get("owner_key") != scope.owner_key:
+        return None
+    return contract.from_payload(found[record_id].payload)
+
+
+def write_record(collection: str, record_id: str, payload: dict[str, Any], *, cause: str) -> SwapPoint:
+    """Write the next version of a record. Its payload has `version` and the causes before this one in `applied`."""
+    version = payload["version"]
+    applied = (*payload["applied"], cause)[-APPLIED_KEPT:]
+    point = OutPoint(id=record_id, payload=payload | {"applied": [*applied]})
+    expected = None if version == 1 else version - 1
+    return SwapPoint(collection=collection, point=point, expected_version=expected, cause=cause)

@@ -1,0 +1,118 @@
+"""Times of tasks that are still to come: a row of the owner in the table ledger, and the timers of a worker.
+
+The row is durable. The timers are rebuilt from the rows when partitions are assigned. A timer has no effect of its own:
+it sends a command `tasks.due`, whose id follows from the task and its time, so a second one changes nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from ...schemas import ids
+from ...schemas.base import Instant
+from ...schemas.commands import Command
+from ...schemas.edits.prospective import TaskDueNow
+from ...schemas.outcomes import OutRecord
+from ...schemas.turns import Owner
+from ...streams.engine.commands import command_record
+from ...streams.engine.handler import Rows
+from ..common.stored_row import RowPart, StoredRow
+from .messages import SOURCE
+
+TIMERS_MAX: Final = 256
+"""Tasks of an owner whose time is still to come."""
+_SUFFIX: Final = "/tasks"
+
+
+class TaskTimer(RowPart):
+    task_id: str
+    due_at: Instant
+
+
+class TaskTimers(StoredRow):
+    """The times of an owner's open tasks."""
+
+    tenant_id: str = ""
+    owner: Owner | None = None
+    """None: the owner never had a task with a time."""
+    timers: tuple[TaskTimer, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Rows, owner_key: str) -> TaskTimers:
+        return cls.load(rows, timers_key(owner_key))
+
+    def add(self, owner: Owner, tenant_id: str, task_id: str, due_at: datetime) -> TaskTimers:
+        kept = (*self.remove(task_id).timers, TaskTimer(task_id=task_id, due_at=due_at))
+        return self.model_copy(update={"owner": owner, "tenant_id": tenant_id, "timers": kept})
+
+    def remove(self, task_id: str) -> TaskTimers:
+        kept = tuple(each for each in self.timers if each.task_id != task_id)
+        return self.model_copy(update={"timers": kept})
+
+
+def timers_key(owner_key: str) -> str:
+    """An owner key has three parts, this key has four, and that of a session has six."""
+    return owner_key + _SUFFIX
+
+
+class DueTasks:
+    """The timers of the partitions that a worker has. `pause`: seconds until a command that was sent is sent again, if
+    it was not handled."""
+
+    def __init__(self, *, now: Callable[[], datetime], pause: float = 60.0) -> None:
+        self._now = now
+        self._pause = timedelta(seconds=pause)
+        self._rows: dict[str, tuple[int, TaskTimers]] = {}
+        self._queue: list[tuple[datetime, str, str, datetime]] = []
+        """A heap of (when to send, owner key, task id, due_at). Entries of timers that are gone are skipped."""
+        self._partitions: frozenset[int] = frozenset()
+
+    def on_assigned(self, partitions: frozenset[int], rows: Rows) -> None:
+        """Forget the partitions that are lost, and read the rows of those that are new."""
+        new = partitions - self._partitions
+        self._partitions = partitions
+        self._rows = {key: each for key, each in self._rows.items() if each[0] in partitions}
+        for partition in new:
+            for key, raw in rows.scan(partition):
+                if key.count("/") == 3 and key.endswith(_SUFFIX):
+                    self.keep(key.removesuffix(_SUFFIX), partition, TaskTimers.read(raw))
+
+    def keep(self, owner_key: str, partition: int, row: TaskTimers) -> None:
+        """Take over the owner's row as it is written."""
+        known = self._rows.get(owner_key, (partition, TaskTimers()))[1].timers
+        for timer in row.timers:
+            if timer not in known:
+                heapq.heappush(self._queue, (timer.due_at, owner_key, timer.task_id, timer.due_at))
+        if row.timers:
+            self._rows[owner_key] = (partition, row)
+        else:
+            self._rows.pop(owner_key, None)
+
+    def due(self, at_most: int) -> Iterator[OutRecord]:
+        """Yield the commands whose time has come, at most so many."""
+        now = self._now()
+        sent = 0
+        while self._queue and self._queue[0][0] <= now and sent < at_most:
+            _, owner_key, task_id, due_at = heapq.heappop(self._queue)
+            row = self._rows.get(owner_key, (0, TaskTimers()))[1]
+            if TaskTimer(task_id=task_id, due_at=due_at) not in row.timers:
+                continue
+            heapq.heappush(self._queue, (now + self._pause, owner_key, task_id, due_at))
+            sent += 1
+            yield _command(row, task_id, due_at, now=now)
+
+
+def _command(row: TaskTimers, task_id: str, due_at: datetime, *, now: datetime) -> OutRecord:
+    command = Command(
+        command_id=ids.task_due_id(task_id, due_at),
+        kind="tasks.due",
+        tenant_id=row.tenant_id,
+        owner=row.owner,
+        args=TaskDueNow(task_id=task_id, due_at=due_at).to_payload(),
+        issued_by=SOURCE,
+        issued_at=now,
+    )
+    return command_record(command, source=SOURCE)

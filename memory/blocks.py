@@ -1,0 +1,102 @@
+"""Edits of blocks: short named texts with a limit of characters; pure.
+
+Each function takes the block as it is and returns the block after the edit, or the same one where nothing changes.
+`BlockRefused` says why an edit does not apply, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TypeVar
+
+from ..schemas import ids
+from ..schemas.blocks import MemoryBlock
+from ..schemas.edits.blocks import BlockAppend, BlockDefine, BlockReplace, BlockRethink
+
+BlockEdit = BlockDefine | BlockAppend | BlockReplace | BlockRethink
+B = TypeVar("B", bound=MemoryBlock)
+
+
+class BlockRefused(ValueError):
+    """An edit of a block that does not apply."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def find_block(blocks: Iterable[B], name: str) -> B | None:
+    """Return the block of this name, or None. Names are compared as canonical texts."""
+    wanted = ids.canonical(name)
+    return next((block for block in blocks if ids.canonical(block.name) == wanted), None)
+
+
+def edit_block(block: MemoryBlock | None, edit: BlockEdit, *, limit: int, now: datetime) -> MemoryBlock:
+    """Return the block after an edit. `limit`: characters of a new block whose definition names none.
+
+    Raises BlockRefused with the code `unknown`, `no_match`, `ambiguous` or `too_long`.
+    """
+    if isinstance(edit, BlockDefine):
+        after = _defined(block, edit, limit, now)
+    elif isinstance(edit, BlockRethink):
+        after = _reworded(block or MemoryBlock(name=edit.name, limit=limit, updated_at=now), edit.value)
+    else:
+        after = _reworded(_named(block, edit.name), _text_after(_named(block, edit.name), edit))
+    if len(after.value) > after.limit:
+        raise BlockRefused(
+            "too_long",
+            f"the block {after.name!r} would have {len(after.value)} characters; its limit is {after.limit}: shorten "
+            "it, or rethink the whole text",
+        )
+    if block is None or after == block:
+        return after
+    return after.model_copy(update={"version": block.version + 1, "updated_at": now})
+
+
+def _defined(block: MemoryBlock | None, edit: BlockDefine, limit: int, now: datetime) -> MemoryBlock:
+    """Return a new block, or the one of this name with its limit, description and sensitivity changed."""
+    if block is None:
+        return MemoryBlock(
+            name=edit.name,
+            value=edit.value,
+            limit=limit if edit.limit is None else edit.limit,
+            description=edit.description,
+            sensitivity=edit.sensitivity,
+            updated_at=now,
+        )
+    return block.model_copy(
+        update={
+            "limit": block.limit if edit.limit is None else edit.limit,
+            "description": edit.description or block.description,
+            "sensitivity": edit.sensitivity,
+        }
+    )
+
+
+def _text_after(block: MemoryBlock, edit: BlockAppend | BlockReplace) -> str:
+    if isinstance(edit, BlockAppend):
+        return f"{block.value}\n{edit.text}" if block.value else edit.text
+    found = _occurrences(block.value, edit.old)
+    if found == 0:
+        raise BlockRefused("no_match", f"the block {block.name!r} does not contain that text: copy it exactly")
+    if found > 1:
+        raise BlockRefused(
+            "ambiguous", f"the block {block.name!r} contains that text {found} times: give a longer part of it"
+        )
+    return block.value.replace(edit.old, edit.new)
+
+
+def _occurrences(text: str, part: str) -> int:
+    """Count the places where a part begins; they may overlap."""
+    return sum(text.startswith(part, place) for place in range(len(text) - len(part) + 1))
+
+
+def _named(block: MemoryBlock | None, name: str) -> MemoryBlock:
+    if block is None:
+        raise BlockRefused("unknown", f"there is no block {name!r}: define it, or rethink it, which defines it")
+    return block
+
+
+def _reworded(block: MemoryBlock, value: str) -> MemoryBlock:
+    return block.model_copy(update={"value": value})

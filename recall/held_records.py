@@ -1,0 +1,81 @@
+"""What stands in a context without being recalled: blocks, active procedures, tasks that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..memory.recall.context import ContextItem, WorkingBlock
+from ..memory.recall.task_conditions import meets_condition
+from ..schemas.blocks import NamedRecord, OwnerBlock, SessionHoldings
+from ..schemas.procedures import Procedure
+from ..schemas.prospective import ProspectiveTask
+from ..schemas.turns import Owner, Sensitivity
+from .paging import Page
+from .record_filters import RecordSelection
+from .request import ReadSession
+
+
+class HeldRecords(Protocol):
+    """Port to these records (record_reader.py implements it)."""
+
+    async def holdings(
+        self, tenant_id: str, user_id: str, session_id: str, *, ceiling: Sensitivity = "internal"
+    ) -> SessionHoldings | None: ...
+
+    async def blocks(self, selection: RecordSelection) -> Page[OwnerBlock]: ...
+
+    async def blocks_by_name(
+        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
+    ) -> tuple[OwnerBlock, ...]: ...
+
+    async def procedures_by_name(
+        self, tenant_id: str, named: Sequence[NamedRecord], *, ceiling: Sensitivity = "internal"
+    ) -> tuple[Procedure, ...]: ...
+
+    async def pending_tasks(
+        self, tenant_id: str, owner: Owner, *, ceiling: Sensitivity = "internal"
+    ) -> tuple[ProspectiveTask, ...]: ...
+
+
+async def session_blocks(
+    held: HeldRecords, tenant_id: str, session: ReadSession, *, ceiling: Sensitivity
+) -> tuple[WorkingBlock, ...]:
+    """Return the blocks of a session, those of owners that are attached to it, and its active procedures."""
+    holdings = await held.holdings(tenant_id, session.user_id, session.session_id, ceiling=ceiling)
+    if holdings is None:
+        return ()
+    attached = await held.blocks_by_name(tenant_id, holdings.attached, ceiling=ceiling)
+    active = await held.procedures_by_name(tenant_id, holdings.procedures, ceiling=ceiling)
+    own = (WorkingBlock(each.name, each.value, each.sensitivity) for each in holdings.blocks)
+    return (*own, *map(_owner_block, attached), *map(_procedure_block, active))
+
+
+async def owner_blocks(
+    held: HeldRecords, tenant_id: str, owner: Owner, *, ceiling: Sensitivity
+) -> tuple[WorkingBlock, ...]:
+    """Return the blocks of an owner."""
+    page = await held.blocks(RecordSelection(tenant_id=tenant_id, owner=owner, ceiling=ceiling))
+    return tuple(map(_owner_block, page.items))
+
+
+async def tasks_to_do(
+    held: HeldRecords, tenant_id: str, owner: Owner, *, cue: str | None, locale: str, ceiling: Sensitivity
+) -> tuple[ContextItem, ...]:
+    """Return the owner's tasks that are due, and those whose condition the cue meets."""
+    tasks = await held.pending_tasks(tenant_id, owner, ceiling=ceiling)
+    return tuple(
+        ContextItem(each.content, subject=each.subject, sensitivity=each.sensitivity, id=each.task_id, day=each.due_at)
+        for each in tasks
+        if each.state == "due"
+        or (each.condition is not None and meets_condition(cue or "", each.condition, locale=locale))
+    )
+
+
+def _owner_block(block: OwnerBlock) -> WorkingBlock:
+    return WorkingBlock(block.name, block.value, block.sensitivity, block.block_id)
+
+
+def _procedure_block(procedure: Procedure) -> WorkingBlock:
+    text = "\n".join((f"Applies – {procedure.trigger}", *procedure.steps))
+    return WorkingBlock(procedure.name, text, procedure.sensitivity, procedure.procedure_id)

@@ -1,0 +1,71 @@
+"""Blocks: short named texts that stand in an agent's prompt, of a session or of an owner; and what a session holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from .base import Contract, GivenId, Instant, OurId
+from .edits.blocks import BLOCKS_MAX, BlockLimit, BlockText
+from .edits.common import Name
+from .turns import Owner, Sensitivity
+
+
+class MemoryBlock(Contract):
+    """A block. `limit` is in characters. `version` counts its edits."""
+
+    name: Name
+    value: BlockText = ""
+    limit: BlockLimit
+    description: Annotated[str, StringConstraints(max_length=500)] = ""
+    sensitivity: Sensitivity = "internal"
+    version: Annotated[int, Field(ge=1)] = 1
+    updated_at: Instant
+
+
+class OwnerBlock(MemoryBlock):
+    """A block of an owner. It stands in the context of each session that it is attached to."""
+
+    block_id: OurId
+    tenant_id: GivenId
+    owner: Owner
+
+
+class StoredBlock(OwnerBlock):
+    """An owner's block as Qdrant stores it. `applied`: the commands of its last versions."""
+
+    owner_key: Annotated[str, StringConstraints(max_length=4_096)]
+    applied: tuple[str, ...] = ()
+
+    def public(self) -> OwnerBlock:
+        return OwnerBlock.from_payload(self.to_payload())
+
+
+class NamedRecord(Contract):
+    """A block or a procedure of an owner, by its name."""
+
+    name: Name
+    owner: Owner
+
+
+class SessionHoldings(Contract):
+    """What a session holds for its context beside the working entries: its own blocks, the owners' blocks that are
+    attached, and the procedures that are active."""
+
+    tenant_id: GivenId
+    user_id: GivenId
+    session_id: GivenId
+    blocks: Annotated[tuple[MemoryBlock, ...], Field(max_length=BLOCKS_MAX)] = ()
+    attached: Annotated[tuple[NamedRecord, ...], Field(max_length=BLOCKS_MAX)] = ()
+    procedures: Annotated[tuple[NamedRecord, ...], Field(max_length=BLOCKS_MAX)] = ()
+    updated_at: Instant
+
+
+class StoredHoldings(SessionHoldings):
+    """What a session holds, as Qdrant stores it. The observer projects it from the session's row."""
+
+    holdings_id: OurId
+
+    def public(self) -> SessionHoldings:
+        return SessionHoldings.from_payload(self.to_payload())

@@ -1,0 +1,88 @@
+"""What stands in a context without being recalled, on the real engine: blocks, active procedures, tasks to do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memstream.adapters.embedders.hashing import HashingEmbedder
+from memstream.adapters.vectors.factory import open_store
+from memstream.memory.policies import RecallPolicy
+from memstream.recall.context import ContextRequest, ContextService, PromptContext
+from memstream.recall.record_reader import RecordReader
+from memstream.recall.request import ReadSession
+from memstream.recall.service import RecallService
+from memstream.schemas.blocks import NamedRecord
+from memstream.schemas.turns import Owner
+from tests.support.stored_memory import NOW, StoredMemory
+
+USER, BOT = Owner(scope="user", id="u1"), Owner(scope="agent", id="bot")
+SESSION = ReadSession("u1", "s1")
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[StoredMemory]:
+    store = await open_store(f"embedded://{tmp_path}", embedder=HashingEmbedder().identity, holds_folder=True)
+    await store.ensure()
+    yield StoredMemory(store)
+    await store.close()
+
+
+async def context(memory: StoredMemory, session: ReadSession | None = SESSION, **given: Any) -> PromptContext:
+    service = ContextService(
+        recall=RecallService(store=memory.store, embedder=memory.embedder, policy=RecallPolicy()),
+        held=RecordReader(store=memory.store),
+    )
+    return await service.context(ContextRequest("acme", USER, session, **given), now=NOW)
+
+
+async def test_a_session_shows_its_blocks_what_is_attached_and_what_is_active(memory: StoredMemory) -> None:
+    await memory.block("Persona", owner=BOT, value="Speaks plainly")
+    await memory.block("Notes", value="not attached")
+    await memory.procedure("Deploy")
+    await memory.holdings(
+        blocks=["Plan the trip"],
+        attached=(NamedRecord(name="Persona", owner=BOT), NamedRecord(name="Gone", owner=BOT)),
+        procedures=(NamedRecord(name="Deploy", owner=USER),),
+    )
+    text = (await context(memory)).text
+    assert "Persona:\nSpeaks plainly" in text
+    assert "b0:\nPlan the trip" in text
+    assert "Deploy:\nApplies – Deploy\nDeploy" in text
+    assert "not attached" not in text
+    assert (await context(memory, ReadSession("u1", "another"))).text == ""
+
+
+async def test_without_a_session_the_owners_blocks_are_shown(memory: StoredMemory) -> None:
+    await memory.block("Notes", value="Likes short answers")
+    await memory.block("Keys", value="a secret", sensitivity="secret")
+    text = (await context(memory, None)).text
+    assert "Notes:\nLikes short answers" in text
+    assert "a secret" not in text
+
+
+async def test_what_is_due_comes_first(memory: StoredMemory) -> None:
+    await memory.fact("Works at Stripe")
+    await memory.task("Call the plumber")
+    await memory.task("Water the plants", state="open", due_at=NOW + timedelta(days=1))
+    await memory.task("Ask for the invoice", state="open", due_at=None, condition="when the plumber is mentioned")
+    await memory.task("Was done", state="done")
+    made = await context(memory, cue="Where do I work?")
+    assert made.text.index("To do:\n- ") < made.text.index("Known facts:")
+    assert "Call the plumber" in made.text
+    for absent in ("Water", "invoice", "Was done"):
+        assert absent not in made.text
+    assert len(made.shown["tasks"]) == 1
+    met = await context(memory, cue="The plumber comes tomorrow")
+    assert "Ask for the invoice" in met.text
+
+
+async def test_the_past_has_neither_blocks_nor_tasks(memory: StoredMemory) -> None:
+    await memory.task("Call the plumber")
+    await memory.holdings(blocks=["Plan the trip"])
+    assert (await context(memory, as_of=NOW)).text == ""
+    assert "Call" not in (await context(memory, switches=frozenset(["semantic"]))).text

@@ -1,0 +1,248 @@
+"""Edits of what an owner has beside facts and episodes: blocks, tasks with their reminders, procedures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from memstream.agents.reflector import Reflector
+from memstream.recall.record_filters import RecordSelection
+from memstream.recall.record_reader import RecordReader
+from memstream.schemas import ids
+from memstream.schemas.base import Contract
+from memstream.schemas.blocks import StoredBlock
+from memstream.schemas.commands import CommandResult
+from memstream.schemas.edits.blocks import BLOCKS_MAX
+from memstream.schemas.procedures import StoredProcedure
+from memstream.schemas.prospective import StoredTask, TaskDue
+from memstream.schemas.topics import COMMANDS, RESULTS, TASKS_DUE
+from memstream.streams.engine.crash_points import Step
+from memstream.streams.log.partitioner import partition_for
+from memstream.streams.log.port import Record
+from tests.support.consolidation_world import Consolidating
+from tests.support.embedded_stage import PARTITIONS, Bench, open_bench
+from tests.support.record_builders import NOW, OWNER
+from tests.support.reflector_world import Talk, command, reflector
+
+R = TypeVar("R", bound=Contract)
+STEPS: tuple[Step, ...] = ("decide", "table", "store", "publish")
+LATER = NOW + timedelta(days=2)
+OWNER_KEY = OWNER.key("acme")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = await open_bench(tmp_path, "reflector")
+    made.stage = reflector(made)
+    yield made
+    await made.store.close()
+
+
+class Editor:
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.sent = 0
+
+    async def __call__(self, kind: str, **args: Any) -> CommandResult:
+        self.sent += 1
+        await self.bench.run(command(self.bench, command_id=f"e{self.sent}", kind=kind, args=args))
+        return CommandResult.read(self.bench.values(RESULTS.name)[-1])
+
+    async def done(self, kind: str, **args: Any) -> Mapping[str, Any]:
+        result = await self(kind, **args)
+        assert result.status == "applied", result.error
+        assert result.result is not None
+        return result.result
+
+    async def refused(self, kind: str, **args: Any) -> str:
+        result = await self(kind, **args)
+        assert result.error is not None
+        return result.error.code
+
+
+async def stored(bench: Bench, collection: str, contract: type[R]) -> list[R]:
+    found = await bench.store.select(collection, tenant_id="acme")
+    return [contract.from_payload(each.payload) for each in found]
+
+
+# ------------------------------------------------------------------------------------------------ blocks
+async def test_a_block_of_an_owner_is_edited_and_removed(bench: Bench) -> None:
+    editor = Editor(bench)
+    await editor.done("blocks.define", name="Persona", value="Speaks plainly", description="how to speak")
+    changed = await editor.done("blocks.append", name="persona", text="Never shouts")
+    assert (changed["value"], changed["limit"]) == ("Speaks plainly\nNever shouts", 2_000)
+    (block,) = await stored(bench, "blocks", StoredBlock)
+    assert (block.version, block.description, block.owner_key) == (2, "how to speak", OWNER_KEY)
+    same = await editor.done("blocks.rethink", name="Persona", value="Speaks plainly\nNever shouts")
+    assert same["characters"] == len(block.value)
+    assert (await stored(bench, "blocks", StoredBlock))[0].version == 2, "the same text is no new version"
+    assert await editor.refused("blocks.replace", name="Persona", old="zz", new="or") == "no_match"
+    assert await editor.refused("blocks.append", name="Persona", text="x" * 2_000) == "too_long"
+    assert await editor.done("blocks.remove", name="PERSONA") == {"name": "PERSONA", "removed": True}
+    assert await stored(bench, "blocks", StoredBlock) == []
+    assert (await editor.done("blocks.rethink", name="Persona", value="new"))["characters"] == 3
+
+
+async def test_an_owner_has_a_bounded_number_of_blocks(bench: Bench) -> None:
+    editor = Editor(bench)
+    for n in range(BLOCKS_MAX):
+        await editor.done("blocks.rethink", name=f"b{n}", value="x")
+    assert await editor.refused("blocks.rethink", name="one more", value="x") == "too_many"
+    await editor.done("blocks.rethink", name="b0", value="y")
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_and_handed_in_again_a_block_is_edited_once(bench: Bench, step: Step) -> None:
+    await Editor(bench).done("blocks.rethink", name="Notes", value="one")
+    edit = command(bench, command_id="e9", kind="blocks.append", args={"name": "Notes", "text": "two"})
+    await bench.killed(edit, step)
+    await bench.run(edit)
+    (block,) = await stored(bench, "blocks", StoredBlock)
+    assert (block.value, block.version) == ("one\ntwo", 2)
+
+
+# ------------------------------------------------------------------------------------------------ tasks
+def at(moment: datetime) -> str:
+    return moment.isoformat()
+
+
+def due_records(bench: Bench) -> list[Record]:
+    """What the reflector sends itself now, as records that it reads."""
+    assert isinstance(bench.stage, Reflector)
+    return [
+        bench.record(COMMANDS.name, (each.key or b"").decode(), each.value or b"") for each in bench.stage._due.due(100)
+    ]
+
+
+def told(bench: Bench) -> list[TaskDue]:
+    return [TaskDue.read(each) for each in bench.values(TASKS_DUE.name)]
+
+
+async def test_a_task_is_added_once_and_done(bench: Bench) -> None:
+    editor = Editor(bench)
+    task = {"content": "Call the plumber", "condition": "when the sink is mentioned", "tags": ["home"]}
+    made = await editor.done("tasks.add", **task)
+    assert (made["state"], made["changed"]) == ("open", True)
+    again = await editor.done("tasks.add", **(task | {"content": "call the  PLUMBER"}))
+    assert again == {"task_id": made["task_id"], "state": "open", "changed": False}
+    assert (await editor.done("tasks.done", task_id=made["task_id"], reason="he came"))["state"] == "done"
+    assert (await editor.done("tasks.cancel", task_id=made["task_id"])) == {
+        "task_id": made["task_id"],
+        "state": "done",
+        "changed": False,
+    }
+    (stands,) = await stored(bench, "tasks", StoredTask)
+    assert (stands.version, stands.reason, stands.tags, stands.command_id) == (2, "he came", ("home",), "e1")
+    assert (await editor.done("tasks.add", **task))["task_id"] != made["task_id"], "a done task may come again"
+    assert await editor.refused("tasks.add", content="Call") == "invalid_args"
+    assert await editor.refused("tasks.done", task_id="00000000-0000-0000-0000-000000000000") == "unknown"
+
+
+async def test_a_task_is_told_when_its_time_comes_and_no_second_time(bench: Bench) -> None:
+    editor = Editor(bench)
+    made = await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    assert due_records(bench) == []
+    bench.now.moment = LATER
+    (record,) = due_records(bench)
+    assert due_records(bench) == [], "it is on its way"
+    await bench.run(record)
+    (event,) = told(bench)
+    assert (event.task.task_id, event.task.state, event.task.due_at) == (made["task_id"], "due", LATER)
+    await bench.run(bench.record(COMMANDS.name, OWNER_KEY, record.value or b""))
+    bench.now.moment = LATER + timedelta(days=1)
+    assert (due_records(bench), len(told(bench))) == ([], 1)
+    assert (await editor.done("tasks.done", task_id=made["task_id"]))["state"] == "done"
+
+
+async def test_a_worker_that_starts_again_knows_the_times(bench: Bench) -> None:
+    editor = Editor(bench)
+    await editor.done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    gone = await editor.done("tasks.add", content="Water the plants", due_at=at(LATER))
+    await editor.done("tasks.cancel", task_id=gone["task_id"])
+    bench.stage = reflector(bench)
+    bench.now.moment = LATER
+    assert due_records(bench) == [], "it has no partition yet"
+    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    (record,) = due_records(bench)
+    await bench.run(record)
+    assert [each.task.content for each in told(bench)] == ["Call the plumber"]
+    bench.stage.on_assigned(frozenset(), bench.rows)
+    assert due_records(bench) == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_while_it_tells_a_task_it_tells_it_once(bench: Bench, step: Step) -> None:
+    await Editor(bench).done("tasks.add", content="Call the plumber", due_at=at(LATER))
+    bench.now.moment = LATER
+    (record,) = due_records(bench)
+    await bench.killed(record, step)
+    await bench.run(record)
+    assert len({each.event_id for each in told(bench)}) == 1
+    (task,) = await stored(bench, "tasks", StoredTask)
+    assert (task.state, task.version) == ("due", 2)
+    bench.stage.on_assigned(frozenset([partition_for(OWNER_KEY.encode(), PARTITIONS)]), bench.rows)
+    bench.now.moment = LATER + timedelta(days=1)
+    assert due_records(bench) == []
+
+
+async def test_a_task_with_a_time_that_a_turn_tells_is_remembered(bench: Bench) -> None:
+    talk = Talk(bench)
+    said = await talk.tell("Has to call the plumber on Friday", category="task", due_at=LATER)
+    await talk.tell("Had to call the plumber last week", category="task", due_at=NOW - timedelta(days=7))
+    (task,) = await stored(bench, "tasks", StoredTask)
+    assert (task.observation_id, task.due_at, task.state) == (said.observation_id, LATER, "open")
+    bench.now.moment = LATER
+    (record,) = due_records(bench)
+    await bench.run(record)
+    assert [each.task.task_id for each in told(bench)] == [ids.task_id(OWNER_KEY, said.observation_id)]
+
+
+# ------------------------------------------------------------------------------------------------ procedures
+@pytest.fixture
+async def consolidating(tmp_path: Path) -> AsyncIterator[Consolidating]:
+    made = await open_bench(tmp_path, "consolidation")
+    await made.store.ensure("archive", "digests", "labels", "procedures")
+    yield Consolidating(made)
+    await made.store.close()
+
+
+async def test_a_procedure_is_defined_gets_versions_and_is_removed(consolidating: Consolidating) -> None:
+    bench = consolidating.bench
+    editor = Editor(bench)
+    steps = ["Run the tests", "Tag the commit"]
+    first = await editor.done("procedures.define", name="Deploy", trigger="before a release", steps=steps)
+    assert (first["version"], first["changed"]) == (1, True)
+    same = await editor.done("procedures.define", name="deploy", trigger="before a release", steps=steps)
+    assert (same["version"], same["changed"]) == (1, False)
+    second = await editor.done("procedures.define", name="Deploy", trigger="before a release", steps=[*steps, "Push"])
+    assert (second["version"], second["changed"]) == (2, True)
+    (stands,) = await stored(bench, "procedures", StoredProcedure)
+    assert (stands.steps, [each.steps for each in stands.earlier]) == ((*steps, "Push"), [tuple(steps)])
+    reader, wanted = RecordReader(store=bench.store), RecordSelection("acme", owner=OWNER)
+    assert [each.name for each in (await reader.procedures(wanted)).items] == ["Deploy"]
+    gone = await editor.done("procedures.remove", name="DEPLOY", reason="no longer so")
+    assert (gone["version"], gone["changed"]) == (2, True)
+    assert (await reader.procedures(wanted)).items == ()
+    assert await reader.procedure("acme", OWNER, "Deploy") is None
+    assert (await editor.done("procedures.remove", name="Deploy"))["changed"] is False
+    assert (await editor.done("procedures.remove", name="Nothing"))["version"] == 0
+    again = await editor.done("procedures.define", name="Deploy", trigger="before a release", steps=steps)
+    assert (again["version"], len((await reader.procedures(wanted)).items)) == (3, 1)
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_and_handed_in_again_a_procedure_has_one_new_version(
+    consolidating: Consolidating, step: Step
+) -> None:
+    bench = consolidating.bench
+    await Editor(bench).done("procedures.define", name="Deploy", trigger="t", steps=["one"])
+    edit = command(bench, command_id="e9", kind="procedures.define",
+                   args={"name": "Deploy", "trigger": "t", "steps": ["two"]})  # fmt: skip
+    await bench.killed(edit, step)
+    await bench.run(edit)
+    (procedure,) = await stored(bench, "procedures", StoredProcedure)
+    assert (procedure.steps, procedure.version, len(procedure.earlier)) == (("two",), 2, 1)
